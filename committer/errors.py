@@ -1,0 +1,97 @@
+"""Every exception of Frazil. An error class is an instruction to the caller; a new class needs a new action.
+
+    FrazilError
+    ├─ TransientError            nothing changed: wait and try again
+    │   ├─ StorageUnavailableError
+    │   ├─ CatalogUnavailableError
+    │   └─ QueueUnavailableError
+    ├─ AccessError               permission or credentials outside us: pause, keep everything, page a human
+    ├─ NotFoundError             the named thing is not there: the caller decides what that means
+    │   ├─ NoSuchTableError
+    │   └─ NoSuchNamespaceError
+    ├─ AlreadyExistsError        the name is taken: compare, then decide
+    │   └─ TableAlreadyExistsError
+    ├─ InvalidRequestError       this commit request can never commit: quarantine it (carries a reason code)
+    ├─ InvalidMetadataError      stored table metadata breaks the spec: stop this table, page a human
+    ├─ UnsupportedError          valid Iceberg, not ours yet: quarantine, name the feature
+    ├─ PublishError              a producer's write cannot be published: fail the micro-batch, tell the user
+    ├─ SettingsError             refuse to start, name the setting
+    └─ InvariantError            our bug: crash this task, keep the evidence
+
+A message says what happened, to which table or file, and what was expected. It never holds a secret or
+a column bound (bounds are data).
+"""
+
+from __future__ import annotations
+
+
+class FrazilError(Exception):
+    """The root of the tree above."""
+
+
+class TransientError(FrazilError):
+    """Nothing was applied; the same call may succeed later."""
+
+
+class StorageUnavailableError(TransientError):
+    """The storage did not answer, or asked us to slow down."""
+
+
+class CatalogUnavailableError(TransientError):
+    """The catalog did not answer and surely applied nothing."""
+
+
+class QueueUnavailableError(TransientError):
+    """The queue did not answer. The inbox still holds what was published."""
+
+
+class AccessError(FrazilError):
+    """Credentials or permissions are missing or wrong."""
+
+
+class NotFoundError(FrazilError):
+    """The named object, table or namespace does not exist."""
+
+
+class NoSuchTableError(NotFoundError):
+    """The catalog has no such table."""
+
+
+class NoSuchNamespaceError(NotFoundError):
+    """The catalog has no such namespace."""
+
+
+class AlreadyExistsError(FrazilError):
+    """A create-only call met an existing object."""
+
+
+class TableAlreadyExistsError(AlreadyExistsError):
+    """The catalog already has a table of this name."""
+
+
+class InvalidRequestError(FrazilError):
+    """A commit request that can never commit. `reason` is a code of `committer.request.Reason`."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class InvalidMetadataError(FrazilError):
+    """Stored bytes are not what the Iceberg specification says."""
+
+
+class UnsupportedError(FrazilError):
+    """Valid by the specification, but not implemented here."""
+
+
+class PublishError(FrazilError):
+    """A producer's request was refused before it became durable, or an earlier one is quarantined."""
+
+
+class SettingsError(FrazilError):
+    """A setting is wrong or unsafe. The message names it."""
+
+
+class InvariantError(FrazilError):
+    """A condition that this code guarantees does not hold."""

@@ -1,0 +1,313 @@
+"""The four ports of the service and the answers of a swap. Each docstring is a contract.
+
+`tests/contract/` has one test per obligation and runs it on every adapter. An adapter takes plain
+keyword arguments and knows nothing of settings, planning or the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from committer.iceberg.metadata_update import Update
+from committer.iceberg.requirement import Requirement
+from committer.iceberg.table_metadata import TableMetadata
+from committer.request import Receipt, TableIdentifier
+
+SHARDS = 64
+
+
+# --- Storage -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NewObject:
+    """An object to be created: its full location (URI or path) and content."""
+
+    location: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What a listing or `head` says of an object. `etag` changes whenever the content is replaced."""
+
+    location: str
+    size_bytes: int
+    modified_ms: int
+    etag: str
+
+
+class Storage(Protocol):
+    """Objects by location. Whole objects appear at once or not at all; nobody sees half of one.
+
+    Obligations of every method: a missing permission is `AccessError`, an unreachable or overloaded
+    backend is `StorageUnavailableError`, a location of a foreign scheme is `SettingsError`. Locations
+    in answers are spelled as the caller spelled them (a listing: as its prefix was spelled).
+    """
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """Return the bytes, or the given range cut to the object's end. Absent: `NotFoundError`."""
+
+    async def head(self, location: str) -> ObjectInfo:
+        """Describe one object without reading it. Absent: `NotFoundError`."""
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        """Create every object, in parallel where that helps, durably (survives a power cut).
+
+        A location that exists raises `AlreadyExistsError` naming it, whatever its content, and leaves
+        it untouched; of two concurrent creates of one location exactly one returns. If the call
+        raises, any subset of the other objects may have been created. The caller may repeat the call
+        and compare contents (`committer.ports.create_or_equal`).
+        """
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        """Write the object if its etag is still `etag` (None: if it is absent) and return the new etag.
+
+        A failed condition raises `AlreadyExistsError`. Of two concurrent replaces of one etag exactly
+        one returns.
+        """
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        """Delete all; an absent object counts as deleted. May be repeated."""
+
+    def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        """Yield every object below the folder `prefix` in ascending order of location.
+
+        Objects created before the call started and not deleted since are all yielded. A prefix
+        with nothing below it, or that does not exist, yields nothing.
+        """
+
+    async def probe(self, prefix: str) -> None:
+        """Prove below `prefix` that create-only and conditional writes are enforced; clean up.
+
+        A backend that does not enforce them raises `SettingsError` saying which condition was ignored.
+        """
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""
+
+
+async def create_or_equal(storage: Storage, created: NewObject) -> bool:
+    """Create one object; True if this call (or an earlier copy of it) wrote it now, False if an equal one stood there.
+
+    Errors: `AlreadyExistsError` where another content has the location.
+    """
+    from committer.errors import AlreadyExistsError
+
+    try:
+        await storage.create((created,))
+    except AlreadyExistsError:
+        if await storage.get(created.location) != created.content:
+            raise
+        return False
+    return True
+
+
+# --- Catalog -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """A table as a catalog pointer names it: metadata, and the location that it was read from."""
+
+    identifier: TableIdentifier
+    metadata: TableMetadata
+    metadata_location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """One conditional replacement of a table pointer.
+
+    `updates` turn `base.metadata` into `metadata`; `requirements` say what a catalog that evaluates
+    changes itself has to check. `metadata_location` is new for each attempt and names where a catalog
+    that holds a pointer finds `metadata`.
+    """
+
+    base: LoadedTable
+    requirements: tuple[Requirement, ...]
+    updates: tuple[Update, ...]
+    metadata: TableMetadata
+    metadata_location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The swap was applied; `table` is what is current now (perhaps not what was planned)."""
+
+    table: LoadedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The condition did not hold, so this attempt never lands. `current` if the back end told."""
+
+    current: LoadedTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The back end refused the change itself (not its timing), so this attempt never lands."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The answer was lost. The attempt may have landed, or may land later as long as its base is current."""
+
+    cause: str
+
+
+SwapAnswer = Committed | Conflict | Rejected | Unknown
+
+
+class Catalog(Protocol):
+    """Names of tables and the pointer of each.
+
+    Obligations of every method: `CatalogUnavailableError` when the back end surely applied nothing and
+    may answer later; `AccessError` for permissions; `InvalidMetadataError` for metadata that breaks the
+    specification.
+    """
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        """Read the pointer (strongly consistent) and the metadata it names. Absent: `NoSuchTableError`."""
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        """Read the pointer only: the cheap question "did it move?". Absent: `NoSuchTableError`."""
+
+    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        """What must be durable before `swap` is sent: the metadata file, or nothing (REST). Pure."""
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        """Replace the pointer if the base is still current.
+
+        Raise only if nothing can have been applied; in doubt answer `Unknown`. Never resend. A failed
+        condition after a resend below us is `Unknown`. A dropped table is `Conflict`. Two concurrent
+        swaps of one base: at most one is `Committed`.
+        """
+
+    async def create_table(self, table: LoadedTable) -> None:
+        """Write the first metadata file and the pointer. Name taken: `TableAlreadyExistsError`.
+
+        A missing namespace is `NoSuchNamespaceError`.
+        """
+
+    async def drop_table(self, identifier: TableIdentifier) -> None:
+        """Remove the pointer; files stay. Absent: `NoSuchTableError`."""
+
+    async def list_tables(self, namespace: tuple[str, ...]) -> list[TableIdentifier]:
+        """All tables directly in the namespace, sorted. Absent namespace: `NoSuchNamespaceError`."""
+
+    async def create_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Create the namespace; an existing one is left as it is."""
+
+    async def list_namespaces(self) -> list[tuple[str, ...]]:
+        """All namespaces, sorted."""
+
+    async def probe(self) -> None:
+        """Prove that the swap's condition is enforced (a stale base must lose); clean up. Else `SettingsError`."""
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""
+
+
+# --- Queue ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Doorbell:
+    """Says that a request waits in the inbox. `content` is the request itself while it is small."""
+
+    table_uuid: UUID
+    inbox_key: str
+    digest: str
+    content: bytes | None
+    reply_to: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A doorbell handed to this consumer. `token` acknowledges it; `deliveries` counts from 1."""
+
+    token: str
+    doorbell: Doorbell
+    deliveries: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Doorbells in all shards, and those of them handed out but not acknowledged."""
+
+    waiting: int
+    pending: int
+
+
+class Queue(Protocol):
+    """Doorbells in `SHARDS` shards by table uuid, and receipts on their way back.
+
+    Obligations of every method: an unreachable server is `QueueUnavailableError`. At-least-once: a
+    doorbell is delivered until acknowledged, perhaps twice, in no promised order, and may be lost with
+    the server. No client library resends a write.
+    """
+
+    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+        """Append each doorbell to the shard of its table. May be repeated (then delivered twice)."""
+
+    async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
+        """Take up to `count_max` new doorbells a shard; wait up to `wait_s` (virtual or real) if there is none.
+
+        After an error or a cancelled read the next call returns what was handed to this consumer and
+        never seen. A missing stream or group is created from the beginning, never from the end.
+        """
+
+    async def reclaim(self, *, idle_s: float) -> Sequence[Delivery]:
+        """Take over doorbells that another consumer holds and has not acknowledged for `idle_s`."""
+
+    async def acknowledge(self, tokens: Sequence[str]) -> None:
+        """Forget the doorbells for good. Unknown tokens are ignored; may be repeated."""
+
+    async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
+        """Carry each receipt to the waiter at its `reply_to`. Best effort; kept for a bounded time."""
+
+    async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
+        """Take the receipts that arrived for `reply_to`, in order; wait up to `wait_s` if there is none."""
+
+    async def depth(self) -> QueueDepth:
+        """Count over all shards."""
+
+    async def probe(self) -> None:
+        """Refuse (`SettingsError`) a server that may evict or is too old; say which setting to change."""
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""
+
+
+def shard_of(table_uuid: UUID) -> int:
+    """The shard of a table, 0 ≤ shard < `SHARDS`: the same for every version of every party."""
+    return table_uuid.int % SHARDS
+
+
+# --- World ---------------------------------------------------------------------------------------
+
+
+class World(Protocol):
+    """The one door for time, ids and chance. A simulation replays a seed through it."""
+
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since 1970 UTC. May jump."""
+
+    def monotonic_s(self) -> float:
+        """The event loop's clock."""
+
+    async def sleep(self, delay_s: float) -> None:
+        """Wait on the event loop's clock."""
+
+    def uuid(self) -> UUID:
+        """A fresh random (version 4) uuid."""
+
+    def jitter(self) -> float:
+        """Uniform in [0, 1)."""
