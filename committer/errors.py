@@ -1,25 +1,27 @@
-"""Every exception of Frazil. An error class is an instruction to the caller; a new class needs a new action.
+"""Every exception of Frazil. An error class is an instruction to the caller.
+
+A new class needs a new action; otherwise it is a message.
 
     FrazilError
     ├─ TransientError            nothing changed: wait and try again
     │   ├─ StorageUnavailableError
     │   ├─ CatalogUnavailableError
     │   └─ QueueUnavailableError
-    ├─ AccessError               permission or credentials outside us: pause, keep everything, page a human
+    ├─ AccessError               permission or credentials: pause, keep everything, page a human
     ├─ NotFoundError             the named thing is not there: the caller decides what that means
     │   ├─ NoSuchTableError
     │   └─ NoSuchNamespaceError
     ├─ AlreadyExistsError        the name is taken: compare, then decide
     │   └─ TableAlreadyExistsError
-    ├─ InvalidRequestError       this commit request can never commit: quarantine it (carries a reason code)
-    ├─ InvalidMetadataError      stored table metadata breaks the spec: stop this table, page a human
+    ├─ InvalidRequestError       this commit request can never commit: quarantine it
+    ├─ InvalidMetadataError      stored metadata breaks the spec: stop this table, page a human
     ├─ UnsupportedError          valid Iceberg, not ours yet: quarantine, name the feature
-    ├─ PublishError              a producer's write cannot be published: fail the micro-batch, tell the user
+    ├─ PublishError              a write cannot be published: fail the micro-batch, tell the user
     ├─ SettingsError             refuse to start, name the setting
     └─ InvariantError            our bug: crash this task, keep the evidence
 
-A message says what happened, to which table or file, and what was expected. It never holds a secret or
-a column bound (bounds are data).
+A message says what happened, to which table or file, and what was expected. It never holds a secret
+or a column bound (bounds are data).
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class TableAlreadyExistsError(AlreadyExistsError):
 
 
 class InvalidRequestError(FrazilError):
-    """A commit request that can never commit. `reason` is a code of `committer.request.Reason`."""
+    """A commit request that can never commit. `reason` is a code of `committer.reason`."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -86,7 +88,7 @@ class UnsupportedError(FrazilError):
 
 
 class PublishError(FrazilError):
-    """A producer's request was refused before it became durable, or an earlier one is quarantined."""
+    """A request was refused before it became durable, or an earlier one is in quarantine."""
 
 
 class SettingsError(FrazilError):

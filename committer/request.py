@@ -1,8 +1,42 @@
-"""Placeholder for the first build step: names that the ports use. Replaced in the next commit."""
+"""The commit request: one line of JSON, then the Iceberg manifests that it names, byte for byte.
+
+    {"request-version":1,"catalog":…,"table":…,…,"manifests":[{"offset":0,"length":n,…}]}\n<manifest><manifest>…
+
+This is a durable format and the contract with every client, in any language: the JSON Schema in
+`docs/reference/` is produced from the models here. Reading and writing bytes lives here; what a
+request may do to a table is decided in `committer.plan`. Pure: no I/O, no clock.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Annotated, Literal, Self
+from urllib.parse import quote, unquote
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
+
+from committer.errors import InvalidRequestError
+from committer.reason import Reason
+
+REQUEST_VERSION = 1
+LINE_BYTES_MAX = 16 * 1024 * 1024
+REQUEST_BYTES_MAX = 512 * 1024 * 1024
+EPOCH_MAX = 2**63 - 1
+DIGEST_PREFIX = "blake2b-256:"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -13,26 +47,345 @@ class TableIdentifier:
     name: str
 
     @classmethod
-    def parse(cls, text: str) -> TableIdentifier:
-        """`db.flights` → namespace `("db",)`, name `flights`. Needs at least one level."""
+    def parse(cls, text: str) -> Self:
+        """`db.flights` → namespace `("db",)`, name `flights`. Errors: `ValueError` without a dot."""
         *namespace, name = text.split(".")
         if not namespace or not name or not all(namespace):
-            raise ValueError(f"expected a table name such as `db.flights`, got `{text}`")
+            raise ValueError(f"expected a table name such as `db.flights`, found `{text}`")
         return cls(tuple(namespace), name)
 
     def __str__(self) -> str:
         return ".".join((*self.namespace, self.name))
 
 
+class ReceiptState(StrEnum):
+    """How far a request has come. Durable: it will not be lost. The other two are final."""
+
+    DURABLE = "durable"
+    COMMITTED = "committed"
+    QUARANTINED = "quarantined"
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a request, told to its producer."""
+    """What became of a request. Ids are set when committed, reason and message when quarantined.
+
+    `duplicate`: another attempt of the epoch landed, whose ids these are; this one's files did not.
+    """
 
     producer: str
     epoch: int
     attempt: str
-    state: str  # "committed" | "quarantined" | "dropped"
+    state: ReceiptState
     snapshot_id: int | None = None
     sequence_number: int | None = None
     reason: str | None = None
     message: str | None = None
+    duplicate: bool = False
+
+
+# --- The JSON line -------------------------------------------------------------------------------
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_by_alias=True,
+        validate_by_name=True,
+        alias_generator=AliasGenerator(alias=lambda name: name.replace("_", "-")),
+        hide_input_in_errors=True,
+    )
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("expected printable characters only")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_printable)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Digest = Annotated[str, Field(pattern=r"^blake2b-256:[0-9a-f]{64}$")]
+
+
+class TableName(_Model):
+    """The table's name, as in the REST catalog specification."""
+
+    namespace: Annotated[tuple[Name, ...], Field(min_length=1, max_length=16)]
+    name: Name
+
+
+class Producer(_Model):
+    """A stable identity of one writing query.
+
+    `sequential`: epoch N is made durable only after all lower ones (Spark's own query id).
+    `ordered`: epochs land in ascending order. `one_shot`: this identity never publishes again.
+    """
+
+    id: Name
+    sequential: bool = False
+    ordered: bool = False
+    one_shot: bool = False
+
+
+class Fingerprint(_Model):
+    """What an epoch stands for, with its kind. Only fingerprints of equal kinds are compared."""
+
+    kind: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
+    value: Annotated[str, Field(max_length=128), AfterValidator(_printable)]
+
+
+class Needs(_Model):
+    """What an operation relies on, beside the files that it adds."""
+
+    base_snapshot_id: Annotated[int, Field(ge=0)] | None = None
+    conflict_filter: dict[str, JsonValue] | bool | None = None
+    isolation_level: Literal["serializable", "snapshot"] | None = None
+    removed_paths: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
+    on_conflict: Literal["quarantine", "discard"] = "quarantine"
+
+
+class ManifestReference(_Model):
+    """A manifest that follows the line (`offset`, from the byte after the newline), or one that the
+    client has written into the table's metadata folder (`path`)."""
+
+    content: Literal["data", "deletes"]
+    partition_spec_id: Annotated[int, Field(ge=0)]
+    length: Annotated[int, Field(ge=1, le=REQUEST_BYTES_MAX)]
+    added_files_count: Count
+    added_rows_count: Count
+    hash: Digest
+    offset: Count | None = None
+    path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+
+    @model_validator(mode="after")
+    def _offset_or_path(self) -> Self:
+        if (self.offset is None) == (self.path is None):
+            raise ValueError("expected either `offset` or `path`")
+        return self
+
+
+Operation = Literal["append", "overwrite", "replace", "delete", "row-delta"]
+
+
+class CommitRequest(_Model):
+    """The JSON line: one atomic change of one (table uuid, producer, epoch, attempt)."""
+
+    request_version: Literal[1] = 1
+    catalog: Name
+    table: TableName
+    table_uuid: UUID
+    branch: Name = "main"
+    producer: Producer
+    epoch: Annotated[int, Field(ge=0, le=EPOCH_MAX)]
+    attempt: UUID
+    fingerprint: Fingerprint
+    published_at_ms: Count
+    operation: Operation = "append"
+    needs: Needs = Needs()
+    adopt_existing: bool = False
+    signature: Annotated[str, Field(max_length=1024)] | None = None
+    key_id: Name | None = None
+    manifests: Annotated[tuple[ManifestReference, ...], Field(max_length=10_000)] = ()
+    files: tuple[dict[str, JsonValue], ...] = ()
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.manifests and not self.files and not self.needs.removed_paths:
+            raise ValueError("expected at least one manifest, file or removed path")
+        if (self.signature is None) != (self.key_id is None):
+            raise ValueError("expected `signature` and `key-id` together")
+        if self.producer.sequential and self.producer.one_shot:
+            raise ValueError("a producer is not sequential and one-shot at once")
+        return self
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        return TableIdentifier(self.table.namespace, self.table.name)
+
+    @property
+    def inbox_key(self) -> str:
+        return inbox_key(self.table_uuid, self.producer.id, self.epoch, self.attempt)
+
+
+# --- Bytes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRequest:
+    """A request and the bytes that it was read from. `body` starts after the line's newline."""
+
+    request: CommitRequest
+    content: bytes
+    body: int
+
+    def manifest(self, reference: ManifestReference) -> memoryview:
+        """The bytes of an inline manifest (without copying); its range and hash were checked."""
+        start = self.body + (reference.offset or 0)
+        return memoryview(self.content)[start : start + reference.length]
+
+
+@dataclass(frozen=True, slots=True)
+class InlineManifest:
+    """A manifest to be sent with a request, and what its line says about it."""
+
+    content: bytes
+    kind: Literal["data", "deletes"]
+    partition_spec_id: int
+    added_files_count: int
+    added_rows_count: int
+
+
+def digest(content: bytes | memoryview) -> str:
+    """BLAKE2b with 256 bits, in hexadecimal with its name in front."""
+    return DIGEST_PREFIX + blake2b(content, digest_size=32).hexdigest()
+
+
+def seal_request(request: CommitRequest, manifests: Sequence[InlineManifest] = ()) -> SealedRequest:
+    """Append the manifests to the request's line; their references are added to those it has."""
+    references, offset = list(request.manifests), 0
+    for manifest in manifests:
+        references.append(_reference(manifest, offset))
+        offset += len(manifest.content)
+    complete = CommitRequest.model_validate(
+        {
+            **{name: getattr(request, name) for name in CommitRequest.model_fields},
+            "manifests": tuple(references),
+        }
+    )
+    line = complete.model_dump_json(by_alias=True, exclude_defaults=False, exclude_none=True)
+    content = b"".join((line.encode(), b"\n", *(manifest.content for manifest in manifests)))
+    return SealedRequest(complete, content, len(content) - offset)
+
+
+def _reference(manifest: InlineManifest, offset: int) -> ManifestReference:
+    return ManifestReference(
+        content=manifest.kind,
+        partition_spec_id=manifest.partition_spec_id,
+        length=len(manifest.content),
+        added_files_count=manifest.added_files_count,
+        added_rows_count=manifest.added_rows_count,
+        hash=digest(manifest.content),
+        offset=offset,
+    )
+
+
+def read_request(content: bytes, *, key: str | None = None) -> SealedRequest:
+    """Parse and check a request: line, version, ranges and hashes of its manifests.
+
+    `key` is the inbox key it was found under, which must be its own.
+    Errors: `InvalidRequestError` with the reason, for anything that is wrong.
+    """
+    if len(content) > REQUEST_BYTES_MAX:
+        raise _refused(
+            Reason.REQUEST_TOO_LARGE,
+            f"the request has {len(content)} bytes, the limit is {REQUEST_BYTES_MAX}",
+        )
+    newline = content.find(b"\n", 0, LINE_BYTES_MAX + 1)
+    if newline < 0:
+        reason = (
+            Reason.REQUEST_TOO_LARGE if len(content) > LINE_BYTES_MAX else Reason.REQUEST_TRUNCATED
+        )
+        raise _refused(reason, "the JSON line does not end: expected a newline behind it")
+    sealed = SealedRequest(_parse_line(content[:newline]), content, newline + 1)
+    if key is not None and key != sealed.request.inbox_key:
+        raise _refused(
+            Reason.REQUEST_KEY_MISMATCH,
+            f"found under the key `{key}`, but its line says `{sealed.request.inbox_key}`",
+        )
+    _check_body(sealed)
+    return sealed
+
+
+_VERSION = re.compile(rb'"request-version"\s*:\s*([^,}\s]{1,20})')
+
+
+def _parse_line(line: bytes) -> CommitRequest:
+    try:
+        return CommitRequest.model_validate_json(line)
+    except ValidationError as error:
+        version = _VERSION.search(line)
+        if version and version[1] != str(REQUEST_VERSION).encode():
+            raise _refused(
+                Reason.REQUEST_VERSION_UNKNOWN,
+                f"request version {version[1].decode(errors='replace')},"
+                f" this committer reads {REQUEST_VERSION}",
+            ) from None
+        raise _refused(Reason.REQUEST_MALFORMED, _problems(error)) from None
+    except RecursionError:
+        raise _refused(Reason.REQUEST_MALFORMED, "the JSON line is nested too deeply") from None
+
+
+def _problems(error: ValidationError) -> str:
+    """Name each wrong place; never its value (values may be secrets or data)."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    texts = [
+        f"{'.'.join(str(part) for part in problem['loc']) or 'line'}: {problem['msg']}"
+        for problem in problems[:5]
+    ]
+    return "; ".join(texts) + ("; …" if len(problems) > 5 else "")
+
+
+def _check_body(sealed: SealedRequest) -> None:
+    expected = 0
+    for reference in sealed.request.manifests:
+        if reference.offset is None:
+            continue
+        if reference.offset != expected:
+            raise _refused(
+                Reason.REQUEST_MALFORMED,
+                f"a manifest starts at offset {reference.offset}, expected {expected}"
+                " (manifests follow one another without gaps)",
+            )
+        expected += reference.length
+    found = len(sealed.content) - sealed.body
+    if found < expected:
+        raise _refused(
+            Reason.REQUEST_TRUNCATED, f"{found} bytes of manifests, the line announces {expected}"
+        )
+    if found > expected:
+        raise _refused(
+            Reason.REQUEST_MALFORMED, f"{found - expected} bytes behind the last manifest"
+        )
+    for number, reference in enumerate(sealed.request.manifests):
+        if reference.offset is not None and digest(sealed.manifest(reference)) != reference.hash:
+            raise _refused(
+                Reason.HASH_MISMATCH, f"manifest {number} does not have the hash it names"
+            )
+
+
+def _refused(reason: Reason, message: str) -> InvalidRequestError:
+    return InvalidRequestError(reason, message)
+
+
+# --- Inbox keys ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """The parts of an inbox key."""
+
+    table_uuid: UUID
+    producer: str
+    epoch: int
+    attempt: UUID
+
+
+def producer_prefix(table_uuid: UUID, producer: str) -> str:
+    """The folder of one producer's requests. Sorts by table, then producer."""
+    return f"{table_uuid}/{quote(producer, safe='')}"
+
+
+def inbox_key(table_uuid: UUID, producer: str, epoch: int, attempt: UUID) -> str:
+    """`<table uuid>/<producer>/<epoch, 20 digits>/<attempt>`; the producer is percent-encoded."""
+    return f"{producer_prefix(table_uuid, producer)}/{epoch:020d}/{attempt}"
+
+
+def parse_inbox_key(key: str) -> RequestKey:
+    """The inverse of `inbox_key`. Errors: `ValueError` for what `inbox_key` never prints."""
+    table_uuid, producer, epoch, attempt = key.split("/")
+    parsed = RequestKey(UUID(table_uuid), unquote(producer), int(epoch), UUID(attempt))
+    if inbox_key(parsed.table_uuid, parsed.producer, parsed.epoch, parsed.attempt) != key:
+        raise ValueError(f"not an inbox key: `{key}`")
+    return parsed

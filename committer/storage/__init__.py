@@ -1,0 +1,1 @@
+"""Storage adapters, and what is kept on them: the inbox and the quarantine."""
