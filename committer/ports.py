@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from committer.errors import AlreadyExistsError
 from committer.iceberg.metadata_update import Update
 from committer.iceberg.requirement import Requirement
 from committer.iceberg.table_metadata import TableMetadata
@@ -32,7 +33,7 @@ class NewObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What a listing or `head` says of an object. `etag` changes whenever the content is replaced."""
+    """What a listing or `head` says of an object. `etag` changes when the content is replaced."""
 
     location: str
     size_bytes: int
@@ -44,8 +45,9 @@ class Storage(Protocol):
     """Objects by location. Whole objects appear at once or not at all; nobody sees half of one.
 
     Obligations of every method: a missing permission is `AccessError`, an unreachable or overloaded
-    backend is `StorageUnavailableError`, a location of a foreign scheme is `SettingsError`. Locations
-    in answers are spelled as the caller spelled them (a listing: as its prefix was spelled).
+    backend is `StorageUnavailableError`, a location of a foreign scheme is `SettingsError`.
+    Locations in answers are spelled as the caller spelled them (a listing: as its prefix was
+    spelled).
     """
 
     async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
@@ -57,17 +59,17 @@ class Storage(Protocol):
     async def create(self, objects: Sequence[NewObject]) -> None:
         """Create every object, in parallel where that helps, durably (survives a power cut).
 
-        A location that exists raises `AlreadyExistsError` naming it, whatever its content, and leaves
-        it untouched; of two concurrent creates of one location exactly one returns. If the call
-        raises, any subset of the other objects may have been created. The caller may repeat the call
-        and compare contents (`committer.ports.create_or_equal`).
+        A location that exists raises `AlreadyExistsError` naming it, whatever its content, and
+        leaves it untouched; of two concurrent creates of one location exactly one returns. If the
+        call raises, any subset of the other objects may have been created. The caller may repeat
+        the call and compare contents (`committer.ports.create_or_equal`).
         """
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        """Write the object if its etag is still `etag` (None: if it is absent) and return the new etag.
+        """Write the object if its etag is still `etag` (None: absent) and return the new one.
 
-        A failed condition raises `AlreadyExistsError`. Of two concurrent replaces of one etag exactly
-        one returns.
+        A failed condition raises `AlreadyExistsError`. Of two concurrent replaces of one etag
+        exactly one returns.
         """
 
     async def delete(self, locations: Sequence[str]) -> None:
@@ -83,7 +85,8 @@ class Storage(Protocol):
     async def probe(self, prefix: str) -> None:
         """Prove below `prefix` that create-only and conditional writes are enforced; clean up.
 
-        A backend that does not enforce them raises `SettingsError` saying which condition was ignored.
+        A backend that does not enforce them raises `SettingsError` saying which condition was
+        ignored.
         """
 
     async def close(self) -> None:
@@ -91,12 +94,10 @@ class Storage(Protocol):
 
 
 async def create_or_equal(storage: Storage, created: NewObject) -> bool:
-    """Create one object; True if this call (or an earlier copy of it) wrote it now, False if an equal one stood there.
+    """Create one object: True if it was written now, False if an equal one stood there already.
 
     Errors: `AlreadyExistsError` where another content has the location.
     """
-    from committer.errors import AlreadyExistsError
-
     try:
         await storage.create((created,))
     except AlreadyExistsError:
@@ -123,8 +124,8 @@ class Swap:
     """One conditional replacement of a table pointer.
 
     `updates` turn `base.metadata` into `metadata`; `requirements` say what a catalog that evaluates
-    changes itself has to check. `metadata_location` is new for each attempt and names where a catalog
-    that holds a pointer finds `metadata`.
+    changes itself has to check. `metadata_location` is new for each attempt and names where a
+    catalog that holds a pointer finds `metadata`.
     """
 
     base: LoadedTable
@@ -157,7 +158,9 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The answer was lost. The attempt may have landed, or may land later as long as its base is current."""
+    """The answer was lost. The attempt may have landed, or may land later as long as its base is
+    current.
+    """
 
     cause: str
 
@@ -168,26 +171,28 @@ SwapAnswer = Committed | Conflict | Rejected | Unknown
 class Catalog(Protocol):
     """Names of tables and the pointer of each.
 
-    Obligations of every method: `CatalogUnavailableError` when the back end surely applied nothing and
-    may answer later; `AccessError` for permissions; `InvalidMetadataError` for metadata that breaks the
-    specification.
+    Obligations of every method: `CatalogUnavailableError` when the back end surely applied nothing
+    and may answer later; `AccessError` for permissions; `InvalidMetadataError` for metadata that
+    breaks the specification.
     """
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        """Read the pointer (strongly consistent) and the metadata it names. Absent: `NoSuchTableError`."""
+        """Read the pointer (strongly consistent) and the metadata it names. Absent:
+        `NoSuchTableError`.
+        """
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         """Read the pointer only: the cheap question "did it move?". Absent: `NoSuchTableError`."""
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
-        """What must be durable before `swap` is sent: the metadata file, or nothing (REST). Pure."""
+        """What must be durable before `swap` is sent: the metadata file, or nothing (REST)."""
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         """Replace the pointer if the base is still current.
 
-        Raise only if nothing can have been applied; in doubt answer `Unknown`. Never resend. A failed
-        condition after a resend below us is `Unknown`. A dropped table is `Conflict`. Two concurrent
-        swaps of one base: at most one is `Committed`.
+        Raise only if nothing can have been applied; in doubt answer `Unknown`. Never resend. A
+        failed condition after a resend below us is `Unknown`. A dropped table is `Conflict`. Two
+        concurrent swaps of one base: at most one is `Committed`.
         """
 
     async def create_table(self, table: LoadedTable) -> None:
@@ -200,7 +205,7 @@ class Catalog(Protocol):
         """Remove the pointer; files stay. Absent: `NoSuchTableError`."""
 
     async def list_tables(self, namespace: tuple[str, ...]) -> list[TableIdentifier]:
-        """All tables directly in the namespace, sorted. Absent namespace: `NoSuchNamespaceError`."""
+        """All tables directly in the namespace, sorted. Absent: `NoSuchNamespaceError`."""
 
     async def create_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create the namespace; an existing one is left as it is."""
@@ -209,7 +214,9 @@ class Catalog(Protocol):
         """All namespaces, sorted."""
 
     async def probe(self) -> None:
-        """Prove that the swap's condition is enforced (a stale base must lose); clean up. Else `SettingsError`."""
+        """Prove that the swap's condition is enforced (a stale base must lose); clean up. Else
+        `SettingsError`.
+        """
 
     async def close(self) -> None:
         """Release connections. Idempotent."""
@@ -250,18 +257,19 @@ class Queue(Protocol):
     """Doorbells in `SHARDS` shards by table uuid, and receipts on their way back.
 
     Obligations of every method: an unreachable server is `QueueUnavailableError`. At-least-once: a
-    doorbell is delivered until acknowledged, perhaps twice, in no promised order, and may be lost with
-    the server. No client library resends a write.
+    doorbell is delivered until acknowledged, perhaps twice, in no promised order, and may be lost
+    with the server. No client library resends a write.
     """
 
     async def announce(self, doorbells: Sequence[Doorbell]) -> None:
-        """Append each doorbell to the shard of its table. May be repeated (then delivered twice)."""
+        """Append each doorbell to the shard of its table. Repeated, it is delivered twice."""
 
     async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
-        """Take up to `count_max` new doorbells a shard; wait up to `wait_s` (virtual or real) if there is none.
+        """Take up to `count_max` new doorbells of each shard; wait up to `wait_s` for the first.
 
-        After an error or a cancelled read the next call returns what was handed to this consumer and
-        never seen. A missing stream or group is created from the beginning, never from the end.
+        After an error or a cancelled read the next call returns what was handed to this consumer
+        and never seen. A missing stream or group is created from the beginning, never from the
+        end.
         """
 
     async def reclaim(self, *, idle_s: float) -> Sequence[Delivery]:
@@ -271,16 +279,20 @@ class Queue(Protocol):
         """Forget the doorbells for good. Unknown tokens are ignored; may be repeated."""
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
-        """Carry each receipt to the waiter at its `reply_to`. Best effort; kept for a bounded time."""
+        """Carry each receipt to the waiter at its `reply_to`. Best effort, kept for a while."""
 
     async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
-        """Take the receipts that arrived for `reply_to`, in order; wait up to `wait_s` if there is none."""
+        """Take the receipts that arrived for `reply_to`, in order; wait up to `wait_s` if there is
+        none.
+        """
 
     async def depth(self) -> QueueDepth:
         """Count over all shards."""
 
     async def probe(self) -> None:
-        """Refuse (`SettingsError`) a server that may evict or is too old; say which setting to change."""
+        """Refuse (`SettingsError`) a server that may evict or is too old; say which setting to
+        change.
+        """
 
     async def close(self) -> None:
         """Release connections. Idempotent."""

@@ -104,7 +104,15 @@ def _printable(text: str) -> str:
     return text
 
 
+def _path_segment(text: str) -> str:
+    """A producer's id is one segment of an inbox key."""
+    if text in (".", "..") or len(quote(text, safe="")) > 200:
+        raise ValueError("expected ≤ 200 characters once percent-encoded, not `.` or `..`")
+    return text
+
+
 Name = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_printable)]
+ProducerId = Annotated[Name, AfterValidator(_path_segment)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Digest = Annotated[str, Field(pattern=r"^blake2b-256:[0-9a-f]{64}$")]
 
@@ -123,7 +131,7 @@ class Producer(_Model):
     `ordered`: epochs land in ascending order. `one_shot`: this identity never publishes again.
     """
 
-    id: Name
+    id: ProducerId
     sequential: bool = False
     ordered: bool = False
     one_shot: bool = False

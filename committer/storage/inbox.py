@@ -68,7 +68,8 @@ class Inbox(_Keyed):
     async def put(self, sealed: SealedRequest) -> bool:
         """Make a request durable. False if the very same request was durable already.
 
-        Errors: `PublishError` where another content has the same table, producer, epoch and attempt.
+        Errors: `PublishError` where another content has the same table, producer, epoch and
+        attempt.
         """
         request = sealed.request
         created = NewObject(self.location(request.inbox_key), sealed.content)
