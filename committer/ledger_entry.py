@@ -1,0 +1,197 @@
+"""One entry of the ledger: which epochs of one producer have landed on one branch of one table.
+
+It is a table property, `frazil.producer.<id>` (other branches than main:
+`frazil.producer@<branch>.<id>`), so it changes in the same swap as the snapshot, on every catalog.
+Its durable text form is read and written here; what follows from it is decided in
+`committer.plan.ledger`. Pure.
+
+    {"v":1,"table":"<uuid>","epochs":"0-41,43","latest":[[43,"spark-offsets","<16 hex>",
+     "<attempt>",<snapshot id>,<sequence number>],…]}
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import pairwise
+from urllib.parse import quote, unquote
+from uuid import UUID
+
+import orjson
+
+from committer.errors import InvalidMetadataError
+
+LEDGER_PREFIX = "frazil.producer"
+ENTRY_VERSION = 1
+MAIN = "main"
+
+# Few, because every byte of the ledger is in every metadata file. A producer replays what it was
+# about to confirm: its last epoch, at most the one before.
+LATEST_MAX = 2
+# A producer that leaves more gaps than this (epochs that are timestamps, say) has its oldest gaps
+# closed: an epoch that shows up in one later is quarantined, never skipped.
+RANGES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRanges:
+    """A set of epochs as ascending, disjoint, non-adjacent inclusive ranges."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    def __contains__(self, epoch: int) -> bool:
+        position = bisect_right(self.ranges, (epoch, float("inf"))) - 1
+        return position >= 0 and epoch <= self.ranges[position][1]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self.ranges)
+
+    def with_epoch(self, epoch: int) -> EpochRanges:
+        """Add one epoch; the oldest gaps are closed beyond `RANGES_MAX` ranges."""
+        last = self.ranges[-1] if self.ranges else None
+        if last and epoch == last[1] + 1:
+            return EpochRanges((*self.ranges[:-1], (last[0], epoch)))
+        merged: list[tuple[int, int]] = []
+        for low, high in sorted((*self.ranges, (epoch, epoch))):
+            if merged and low <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+            else:
+                merged.append((low, high))
+        while len(merged) > RANGES_MAX:
+            merged[:2] = [(merged[0][0], merged[1][1])]
+        return EpochRanges(tuple(merged))
+
+    def without_gaps(self) -> EpochRanges:
+        """Close every gap below the highest epoch, from 0 on."""
+        return EpochRanges(((0, self.ranges[-1][1]),)) if self.ranges else self
+
+    @property
+    def has_gaps(self) -> bool:
+        return bool(self.ranges) and (len(self.ranges) > 1 or self.ranges[0][0] > 0)
+
+    @property
+    def highest(self) -> int | None:
+        return self.ranges[-1][1] if self.ranges else None
+
+    def __str__(self) -> str:
+        return ",".join(f"{low}" if low == high else f"{low}-{high}" for low, high in self.ranges)
+
+    @classmethod
+    def parse(cls, text: str) -> EpochRanges:
+        """The inverse of `str`. Errors: `ValueError`."""
+        ranges = []
+        for part in text.split(",") if text else []:
+            low, _, high = part.partition("-")
+            ranges.append((int(low), int(high or low)))
+        flat = [bound for pair in ranges for bound in pair]
+        if flat != sorted(flat) or any(second[0] <= first[1] for first, second in pairwise(ranges)):
+            raise ValueError(f"epoch ranges out of order: `{text}`")
+        return cls(tuple(ranges))
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Where an epoch landed, and what it stood for. `fingerprint` is shortened by
+    `short_fingerprint`.
+    """
+
+    epoch: int
+    fingerprint_kind: str
+    fingerprint: str
+    attempt: UUID
+    snapshot_id: int
+    sequence_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerEntry:
+    """All that is remembered of one producer. `latest` are the epochs that landed last, newest
+    first.
+    """
+
+    table_uuid: UUID
+    epochs: EpochRanges = EpochRanges()
+    latest: tuple[Landed, ...] = ()
+    one_shot: bool = False
+
+    def landed(self, epoch: int) -> Landed | None:
+        """The details of an epoch, if they are still remembered."""
+        return next((landed for landed in self.latest if landed.epoch == epoch), None)
+
+    def with_landed(self, landed: Landed) -> ProducerEntry:
+        return replace(
+            self,
+            epochs=self.epochs.with_epoch(landed.epoch),
+            latest=(landed, *self.latest)[:LATEST_MAX],
+        )
+
+    def without_gaps(self) -> ProducerEntry:
+        return replace(self, epochs=self.epochs.without_gaps())
+
+
+def short_fingerprint(value: str) -> str:
+    """64 bits of a fingerprint's value: enough to tell two offsets apart, short enough to keep."""
+    return blake2b(value.encode(), digest_size=8).hexdigest()
+
+
+def property_key(producer: str, branch: str = MAIN) -> str:
+    """The table property of a producer on a branch."""
+    if branch == MAIN:
+        return f"{LEDGER_PREFIX}.{producer}"
+    return f"{LEDGER_PREFIX}@{quote(branch, safe='').replace('.', '%2E')}.{producer}"
+
+
+def parse_property_key(key: str) -> tuple[str, str] | None:
+    """`(producer, branch)` of a ledger property's key; None for any other property."""
+    if key.startswith(LEDGER_PREFIX + "."):
+        return key[len(LEDGER_PREFIX) + 1 :], MAIN
+    if key.startswith(LEDGER_PREFIX + "@"):
+        branch, _, producer = key[len(LEDGER_PREFIX) + 1 :].partition(".")
+        return producer, unquote(branch)
+    return None
+
+
+def print_entry(entry: ProducerEntry) -> str:
+    """The property's text: some two hundred bytes."""
+    fields: dict[str, object] = {
+        "v": ENTRY_VERSION,
+        "table": str(entry.table_uuid),
+        "epochs": str(entry.epochs),
+        "latest": [
+            [
+                landed.epoch,
+                landed.fingerprint_kind,
+                landed.fingerprint,
+                landed.attempt.hex,
+                landed.snapshot_id,
+                landed.sequence_number,
+            ]
+            for landed in entry.latest
+        ],
+    }
+    if entry.one_shot:
+        fields["one-shot"] = True
+    return orjson.dumps(fields).decode()
+
+
+def parse_entry(text: str) -> ProducerEntry:
+    """The inverse of `print_entry`. Errors: `InvalidMetadataError`, also for a newer version."""
+    try:
+        fields = orjson.loads(text)
+        if fields["v"] != ENTRY_VERSION:
+            raise InvalidMetadataError(
+                f"ledger entry of version {fields['v']}, this version reads {ENTRY_VERSION}"
+            )
+        return ProducerEntry(
+            table_uuid=UUID(fields["table"]),
+            epochs=EpochRanges.parse(fields["epochs"]),
+            latest=tuple(
+                Landed(int(epoch), str(kind), str(value), UUID(attempt), int(snapshot), int(number))
+                for epoch, kind, value, attempt, snapshot, number in fields["latest"]
+            ),
+            one_shot=bool(fields.get("one-shot", False)),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidMetadataError(f"not a ledger entry: {type(error).__name__}") from error

@@ -1,0 +1,93 @@
+"""The durable text form of a ledger entry, and the set of epochs in it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from committer.errors import InvalidMetadataError
+from committer.ledger_entry import (
+    LATEST_MAX,
+    RANGES_MAX,
+    EpochRanges,
+    Landed,
+    ProducerEntry,
+    parse_entry,
+    parse_property_key,
+    print_entry,
+    property_key,
+    short_fingerprint,
+)
+
+TABLE = UUID(int=7)
+
+
+def landed(epoch: int) -> Landed:
+    return Landed(epoch, "spark-offsets", short_fingerprint(f"o{epoch}"), UUID(int=epoch), 10, 3)
+
+
+@given(st.lists(st.integers(0, 60), max_size=50))
+def test_ranges_hold_exactly_the_epochs_that_were_added(epochs: list[int]) -> None:
+    ranges = EpochRanges()
+    for epoch in epochs:
+        ranges = ranges.with_epoch(epoch)
+    assert [epoch for epoch in range(62) if epoch in ranges] == sorted(set(epochs))
+    assert EpochRanges.parse(str(ranges)) == ranges
+
+
+def test_an_epoch_that_arrives_late_closes_its_gap() -> None:
+    ranges = EpochRanges()
+    for epoch in (0, 1, 3, 2):
+        ranges = ranges.with_epoch(epoch)
+    assert str(ranges) == "0-3"
+
+
+def test_too_many_gaps_are_closed_from_the_oldest_on() -> None:
+    ranges = EpochRanges()
+    for epoch in range(0, 2 * RANGES_MAX + 4, 2):
+        ranges = ranges.with_epoch(epoch)
+    assert len(ranges.ranges) == RANGES_MAX
+    assert 1 in ranges
+    assert 2 * RANGES_MAX + 1 not in ranges
+
+
+@pytest.mark.parametrize("text", ["3-1", "1-4,2", "x", "5,5", "1--2"])
+def test_ranges_out_of_order_are_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        EpochRanges.parse(text)
+
+
+def test_an_entry_survives_its_text_form_in_three_hundred_bytes() -> None:
+    entry = ProducerEntry(TABLE)
+    for epoch in range(100_000, 100_005):
+        entry = entry.with_landed(landed(epoch))
+    text = print_entry(entry)
+    assert parse_entry(text) == entry
+    assert [found.epoch for found in entry.latest] == [100_004, 100_003][:LATEST_MAX]
+    assert entry.landed(100_000) is None
+    assert 100_000 in entry.epochs
+    assert len(text) < 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", "null", '{"v":1}', '{"v":1,"table":"x","epochs":"","latest":[]}', '{"v":2}'],
+)
+def test_a_text_that_is_no_entry_is_invalid_metadata(text: str) -> None:
+    with pytest.raises(InvalidMetadataError):
+        parse_entry(text)
+
+
+@pytest.mark.parametrize("producer", ["q", "a.b@c", "1/x"])
+@pytest.mark.parametrize("branch", ["main", "audit", "a.b", "x@y"])
+def test_a_property_key_names_producer_and_branch_without_ambiguity(
+    producer: str, branch: str
+) -> None:
+    assert parse_property_key(property_key(producer, branch)) == (producer, branch)
+
+
+def test_other_properties_are_not_ledger_entries() -> None:
+    assert parse_property_key("frazil.commit.min-interval-ms") is None
