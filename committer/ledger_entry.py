@@ -114,6 +114,7 @@ class ProducerEntry:
     table_uuid: UUID
     epochs: EpochRanges = EpochRanges()
     latest: tuple[Landed, ...] = ()
+    sequential: bool = False
     one_shot: bool = False
 
     def landed(self, epoch: int) -> Landed | None:
@@ -171,6 +172,8 @@ def print_entry(entry: ProducerEntry) -> str:
             for landed in entry.latest
         ],
     }
+    if entry.sequential:
+        fields["sequential"] = True
     if entry.one_shot:
         fields["one-shot"] = True
     return orjson.dumps(fields).decode()
@@ -191,6 +194,7 @@ def parse_entry(text: str) -> ProducerEntry:
                 Landed(int(epoch), str(kind), str(value), UUID(attempt), int(snapshot), int(number))
                 for epoch, kind, value, attempt, snapshot, number in fields["latest"]
             ),
+            sequential=bool(fields.get("sequential", False)),
             one_shot=bool(fields.get("one-shot", False)),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

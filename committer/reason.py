@@ -41,6 +41,7 @@ class Reason(StrEnum):
     PRODUCER_FROZEN = "producer_frozen"
     UNSUPPORTED = "unsupported"
     COMMIT_REJECTED = "commit_rejected"
+    PLAN_FAILED = "plan_failed"
 
     @property
     def advice(self) -> str:
@@ -100,5 +101,9 @@ _ADVICE: Mapping[Reason, str] = {
         " property and replay."
     ),
     Reason.UNSUPPORTED: "This version cannot commit that. Discard it, or upgrade and replay.",
+    Reason.PLAN_FAILED: (
+        "The committer itself failed on this request: keep it, report the log line of the time,"
+        " upgrade, then replay."
+    ),
     Reason.COMMIT_REJECTED: "The catalog refused the change itself: see its message, fix, replay.",
 }

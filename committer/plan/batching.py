@@ -1,0 +1,60 @@
+"""When a batch goes, and what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from committer.plan.check import CheckedRequest
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPolicy:
+    """Bounds of a batch, and the least distance between the starts of two commits of one table.
+
+    Each bound is a soft one: a batch ends with the request that reaches it, so that one large
+    request always fits.
+    """
+
+    min_interval_ms: int = 1_000
+    files_max: int = 100_000
+    bytes_max: int = 64 * 1024 * 1024
+    requests_max: int = 10_000
+
+
+def wait_ms(policy: BatchPolicy, *, last_start_ms: int | None, now_ms: int) -> int:
+    """How long the next commit has to wait; the first of a quiet table goes at once.
+
+    A clock that went backwards never makes a table wait longer than one interval.
+    """
+    if last_start_ms is None:
+        return 0
+    return min(max(0, last_start_ms + policy.min_interval_ms - now_ms), policy.min_interval_ms)
+
+
+def next_batch(
+    pending: Iterable[CheckedRequest], policy: BatchPolicy
+) -> tuple[CheckedRequest, ...]:
+    """Take requests in their order of arrival, one for each (branch, producer, epoch).
+
+    Another attempt of an epoch waits for the next batch, where the ledger answers it.
+    """
+    batch: list[CheckedRequest] = []
+    epochs: set[tuple[str, str, int]] = set()
+    files = content_bytes = 0
+    for checked in pending:
+        request = checked.request
+        epoch = (request.branch, request.producer.id, request.epoch)
+        if epoch in epochs:
+            continue
+        if (
+            len(batch) >= policy.requests_max
+            or files >= policy.files_max
+            or content_bytes >= policy.bytes_max
+        ):
+            break
+        epochs.add(epoch)
+        batch.append(checked)
+        files += checked.files_count
+        content_bytes += checked.size_bytes
+    return tuple(batch)

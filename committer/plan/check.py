@@ -1,0 +1,214 @@
+"""The check that every request passes before it may join a batch (DESIGN section 4).
+
+Nothing that a request says of itself is believed: entries are walked, counts and partition
+summaries recomputed, schema and spec compared with the table's. What is wrong is
+`InvalidRequestError` with its reason code; the caller quarantines that request alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.errors import InvalidRequestError
+from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.schema import Schema
+from committer.iceberg.table_metadata import TableMetadata
+from committer.plan.handed_manifest import CheckedManifest, HeaderCheck, encode_inline_files
+from committer.plan.locations import AllowedPlaces, names_attempt
+from committer.reason import Reason
+from committer.request import CommitRequest, ManifestReference, SealedRequest, digest
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request that may be committed to a table with this basis."""
+
+    sealed: SealedRequest
+    basis: CheckBasis
+    manifests: tuple[CheckedManifest, ...]
+
+    @property
+    def request(self) -> CommitRequest:
+        return self.sealed.request
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.sealed.content)
+
+    @property
+    def files_count(self) -> int:
+        return sum(manifest.walked.added_files_count for manifest in self.manifests)
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsManifests:
+    """The request names manifests in storage: read these locations and check again with the bytes."""
+
+    locations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckBasis:
+    """All of a table that a check depends on. While it is unchanged a check stays valid."""
+
+    catalog: str
+    table_uuid: UUID
+    format_version: int
+    schemas: tuple[Schema, ...]
+    partition_specs: tuple[PartitionSpec, ...]
+    places: AllowedPlaces
+    branches: frozenset[str]
+
+    @classmethod
+    def of(cls, catalog: str, metadata: TableMetadata) -> CheckBasis:
+        branches = {name for name, ref in metadata.refs.items() if ref.type == "branch"}
+        return cls(
+            catalog,
+            metadata.table_uuid,
+            metadata.format_version,
+            metadata.schemas,
+            metadata.partition_specs,
+            AllowedPlaces.of(metadata),
+            frozenset({"main", *branches}),
+        )
+
+
+class Checker:
+    """Checks requests against one basis; remembers which manifest headers were found good."""
+
+    def __init__(self, basis: CheckBasis, current_schema: Schema) -> None:
+        self.basis = basis
+        self._current_schema = current_schema
+        self._headers = HeaderCheck(basis.format_version, basis.schemas, basis.partition_specs)
+
+    def check(
+        self, sealed: SealedRequest, read: Mapping[str, bytes] | None = None
+    ) -> CheckedRequest | NeedsManifests:
+        """Check a request; `read` holds the bytes of manifests that it names by path.
+
+        Errors: `InvalidRequestError`. Cost: one walk over the entries, statistics are skipped.
+        """
+        request = sealed.request
+        self._check_target(request)
+        _check_operation(request)
+        named = tuple(ref.path for ref in request.manifests if ref.path is not None)
+        for path in named:
+            self._check_place(path, "manifest")
+        missing = tuple(path for path in named if path not in (read or {}))
+        if missing:
+            return NeedsManifests(missing)
+        manifests = tuple(self._manifests(sealed, read or {}))
+        self._check_paths(request, manifests)
+        return CheckedRequest(sealed, self.basis, manifests)
+
+    def _check_target(self, request: CommitRequest) -> None:
+        basis = self.basis
+        if request.catalog != basis.catalog:
+            raise _refused(
+                Reason.CATALOG_MISMATCH,
+                f"it is for catalog `{request.catalog}`, this committer serves `{basis.catalog}`",
+            )
+        if request.table_uuid != basis.table_uuid:
+            raise _refused(
+                Reason.TABLE_UUID_MISMATCH,
+                f"it is for table uuid {request.table_uuid}, `{request.identifier}` is now"
+                f" {basis.table_uuid}: the table was dropped and created again",
+            )
+        if request.branch not in basis.branches:
+            raise _refused(
+                Reason.BRANCH_UNKNOWN,
+                f"table `{request.identifier}` has no branch `{request.branch}`",
+            )
+
+    def _manifests(
+        self, sealed: SealedRequest, read: Mapping[str, bytes]
+    ) -> Iterable[CheckedManifest]:
+        for number, reference in enumerate(sealed.request.manifests):
+            place = f"manifest {number}"
+            content = self._content(sealed, reference, read, place)
+            checked = self._headers.check(content, reference.content, place)
+            _check_counts(checked, reference, place)
+            yield checked
+        if sealed.request.files:
+            encoded = encode_inline_files(
+                sealed.request.files,
+                self.basis.format_version,
+                self._current_schema,
+                self.basis.partition_specs,
+            )
+            for content in encoded:
+                yield self._headers.check(memoryview(content), "data", "`files`")
+
+    def _content(
+        self,
+        sealed: SealedRequest,
+        reference: ManifestReference,
+        read: Mapping[str, bytes],
+        place: str,
+    ) -> memoryview:
+        if reference.path is None:
+            return sealed.manifest(reference)
+        content = read[reference.path]
+        if len(content) != reference.length or digest(content) != reference.hash:
+            raise _refused(
+                Reason.HASH_MISMATCH, f"{place}: `{reference.path}` has another length or hash"
+            )
+        return memoryview(content)
+
+    def _check_paths(self, request: CommitRequest, manifests: tuple[CheckedManifest, ...]) -> None:
+        attempt, seen = str(request.attempt), 0
+        paths: set[str] = set()
+        for manifest in manifests:
+            for path in manifest.walked.paths:
+                self._check_place(path, "data file")
+                if not names_attempt(path, attempt):
+                    raise _refused(
+                        Reason.PATH_WITHOUT_ATTEMPT,
+                        f"the file name of `{path}` does not contain the attempt {attempt}",
+                    )
+            paths.update(manifest.walked.paths)
+            seen += len(manifest.walked.paths)
+        if len(paths) != seen:
+            raise _refused(Reason.PATH_REPEATED, f"{seen - len(paths)} paths occur more than once")
+
+    def _check_place(self, path: str, what: str) -> None:
+        refusal = self.basis.places.refusal(path)
+        if refusal:
+            raise _refused(Reason.PATH_NOT_ALLOWED, f"{what} `{path[:512]}`: {refusal}")
+
+
+def _check_operation(request: CommitRequest) -> None:
+    unsupported = [
+        (request.operation != "append", f"operation `{request.operation}`"),
+        (request.adopt_existing, "`adopt-existing`"),
+        (request.producer.ordered, "an ordered producer of appends"),
+        (bool(request.needs.removed_paths), "`removed-paths` of an append"),
+        (any(ref.content == "deletes" for ref in request.manifests), "delete files of an append"),
+    ]
+    for found, feature in unsupported:
+        if found:
+            raise _refused(Reason.UNSUPPORTED, f"not supported by this version: {feature}")
+
+
+def _check_counts(checked: CheckedManifest, reference: ManifestReference, place: str) -> None:
+    walked = checked.walked
+    if checked.spec_id != reference.partition_spec_id:
+        raise _refused(
+            Reason.SPEC_MISMATCH,
+            f"{place} is of spec {checked.spec_id}, its reference says"
+            f" {reference.partition_spec_id}",
+        )
+    found = (walked.added_files_count, walked.added_rows_count)
+    said = (reference.added_files_count, reference.added_rows_count)
+    if found != said:
+        raise _refused(
+            Reason.COUNT_MISMATCH,
+            f"{place} holds {found[0]} files and {found[1]} rows, its reference says {said[0]} and"
+            f" {said[1]}",
+        )
+
+
+def _refused(reason: Reason, message: str) -> InvalidRequestError:
+    return InvalidRequestError(reason, message)

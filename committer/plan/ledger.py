@@ -1,0 +1,194 @@
+"""The ledger's answers (DESIGN section 6): has this epoch landed, and was it the same write?
+
+Asked on every attempt, against the metadata that the attempt is conditional on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import (
+    Landed,
+    ProducerEntry,
+    parse_entry,
+    parse_property_key,
+    property_key,
+    short_fingerprint,
+)
+from committer.reason import Reason
+from committer.request import CommitRequest
+
+
+@dataclass(frozen=True, slots=True)
+class NotLanded:
+    """The epoch may land. `known` is False if the ledger has never heard of the producer."""
+
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """The epoch landed and stood for the same: acknowledge with this receipt."""
+
+    landed: Landed
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The epoch landed so long ago that nothing proves what it stood for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request cannot land."""
+
+    reason: Reason
+    message: str
+
+
+LedgerAnswer = NotLanded | Duplicate | Forgotten | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All entries of a table, by property key, and why some of them are frozen."""
+
+    entries: Mapping[str, ProducerEntry]
+    frozen: Mapping[str, str]
+
+    def ask(self, request: CommitRequest) -> LedgerAnswer:
+        """What becomes of a request, as far as the ledger knows."""
+        key = property_key(request.producer.id, request.branch)
+        if key in self.frozen:
+            return Refused(Reason.PRODUCER_FROZEN, self.frozen[key])
+        entry = self.entries.get(key)
+        if entry is None or request.epoch not in entry.epochs:
+            return NotLanded(known=entry is not None)
+        landed = entry.landed(request.epoch)
+        return Forgotten() if landed is None else _compare(landed, request)
+
+    def with_landed(self, requests: Mapping[str, ProducerEntry]) -> Ledger:
+        """The ledger after a commit that wrote these entries."""
+        return Ledger({**self.entries, **requests}, self.frozen)
+
+    def without(self, keys: frozenset[str]) -> Ledger:
+        """The ledger after these entries were dropped."""
+        kept = {key: entry for key, entry in self.entries.items() if key not in keys}
+        return Ledger(kept, self.frozen)
+
+    def entry_of(self, request: CommitRequest) -> ProducerEntry:
+        """The producer's entry, or a first empty one."""
+        known = self.entries.get(property_key(request.producer.id, request.branch))
+        producer = request.producer
+        return known or ProducerEntry(
+            request.table_uuid, sequential=producer.sequential, one_shot=producer.one_shot
+        )
+
+
+def _compare(landed: Landed, request: CommitRequest) -> Duplicate | Refused:
+    fingerprint = request.fingerprint
+    if landed.fingerprint_kind != fingerprint.kind:
+        return _other_kind(landed, request)
+    if landed.fingerprint == short_fingerprint(fingerprint.value):
+        return Duplicate(landed)
+    return Refused(
+        Reason.EPOCH_CONTENT_DIFFERS,
+        f"epoch {request.epoch} of producer `{request.producer.id}` landed in snapshot"
+        f" {landed.snapshot_id} and stood for something else then",
+    )
+
+
+def _other_kind(landed: Landed, request: CommitRequest) -> Duplicate | Refused:
+    """A sequential producer (Spark's own query id) never gives an epoch number twice."""
+    if request.producer.sequential or landed.attempt == request.attempt:
+        return Duplicate(
+            landed,
+            f"fingerprint of kind `{request.fingerprint.kind}`, epoch {request.epoch} landed with"
+            f" kind `{landed.fingerprint_kind}`: not compared",
+        )
+    return Refused(
+        Reason.EPOCH_LANDED_UNPROVEN,
+        f"epoch {request.epoch} of producer `{request.producer.id}` landed with a fingerprint of"
+        f" kind `{landed.fingerprint_kind}`, which one of kind `{request.fingerprint.kind}` cannot"
+        " be compared with",
+    )
+
+
+def read_ledger(metadata: TableMetadata) -> Ledger:
+    """Read all entries of a table; check that each producer's last snapshot is still in history."""
+    entries: dict[str, ProducerEntry] = {}
+    frozen: dict[str, str] = {}
+    history: dict[str, _History] = {}
+    for key, text in metadata.properties.items():
+        parsed = parse_property_key(key)
+        if parsed is None:
+            continue
+        try:
+            entry = parse_entry(text)
+        except InvalidMetadataError as error:
+            frozen[key] = f"the table property `{key}` cannot be read: {error}"
+            continue
+        if entry.table_uuid != metadata.table_uuid:
+            continue  # a property copied from another table claims nothing
+        branch = parsed[1]
+        if branch not in history:
+            history[branch] = _history(metadata, branch)
+        broken = _lineage_break(entry, history[branch])
+        if broken:
+            frozen[key] = broken
+        entries[key] = entry
+    return Ledger(entries, frozen)
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """The retained ancestors of a branch head, and whether they reach the table's beginning."""
+
+    snapshot_ids: frozenset[int]
+    head: Snapshot | None
+    oldest: Snapshot | None
+
+    @property
+    def is_complete(self) -> bool:
+        return self.oldest is None or self.oldest.parent_snapshot_id is None
+
+
+def _history(metadata: TableMetadata, branch: str) -> _History:
+    head = metadata.branch_head(branch)
+    oldest, found, snapshot = None, set(), head
+    while snapshot is not None and snapshot.snapshot_id not in found:
+        found.add(snapshot.snapshot_id)
+        oldest = snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+    return _History(frozenset(found), head, oldest)
+
+
+def _lineage_break(entry: ProducerEntry, history: _History) -> str | None:
+    """Why the producer's newest commit is not behind the branch head; None if it is, or expired."""
+    if not entry.latest:
+        return None
+    newest = max(entry.latest, key=lambda landed: landed.sequence_number)
+    if newest.snapshot_id in history.snapshot_ids:
+        return None
+    head_number = history.head.sequence_number if history.head else 0
+    reaches_back = (
+        history.is_complete
+        or newest.sequence_number > head_number
+        or (history.oldest is not None and history.oldest.sequence_number <= newest.sequence_number)
+    )
+    # In format version 1 every sequence number is 0 and only a complete history proves anything.
+    if newest.sequence_number == 0 and not history.is_complete:
+        return None
+    if not reaches_back:
+        return None
+    return (
+        f"snapshot {newest.snapshot_id} (sequence number {newest.sequence_number}), in which epoch"
+        f" {newest.epoch} landed, is not in the history of the branch any more: the table was"
+        " rolled back, restored or replaced"
+    )

@@ -1,0 +1,46 @@
+"""Which locations a request may name: below the table's places, spelled as the table spells them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from committer.iceberg.table_metadata import TableMetadata
+
+# Iceberg compares locations as strings, and orphan clean-up matches them as strings: whatever could
+# spell one object in two ways, or leave the folder, is refused. A percent sign alone is fine
+# (partition values are percent-encoded in paths).
+_SUSPICIOUS = re.compile(
+    r"""[\x00-\x1f\x7f\\?#]      # control characters, backslash, query, fragment
+      | //                       # empty segment
+      | /(?:\.|%2e){1,2}(?:/|\Z) # . and .., encoded or not
+      | /\Z                      # no file name
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_PLACES = ("write.data.path", "write.metadata.path")
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedPlaces:
+    """The folders below which the files of a table may lie, each with its trailing slash."""
+
+    prefixes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> AllowedPlaces:
+        places = [metadata.location, *filter(None, map(metadata.properties.get, _PLACES))]
+        return cls(tuple(dict.fromkeys(place.rstrip("/") + "/" for place in places)))
+
+    def refusal(self, path: str) -> str | None:
+        """Why the path is not allowed; None if it is."""
+        for prefix in self.prefixes:
+            if path.startswith(prefix):
+                rest = path[len(prefix) - 1 :]
+                return "its spelling is not canonical" if _SUSPICIOUS.search(rest) else None
+        return f"it is not below {' or '.join(self.prefixes)}"
+
+
+def names_attempt(path: str, attempt: str) -> bool:
+    """Whether the file's name (not only its folder) contains the attempt uuid."""
+    return attempt in path[path.rfind("/") + 1 :]

@@ -1,0 +1,204 @@
+"""Every setting of the service, with its unit and default. Read once at start-up.
+
+Sources, strongest first: arguments, environment (`FRAZIL_…`, groups joined by `__`), the TOML file
+named by `FRAZIL_CONFIG` (default `<home>/frazil.toml`), defaults. With no configuration at all the
+service runs on one machine below `~/.frazil`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tomllib import TOMLDecodeError
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+from pydantic_settings import SettingsError as UnreadableSourceError
+
+from committer.errors import SettingsError
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CatalogSettings(_Group):
+    """Where table pointers live."""
+
+    name: Annotated[str, Field(min_length=1, max_length=255)] = "frazil"
+    """The catalog's name: part of the key in a SQL catalog, and checked in every request."""
+    uri: str = ""
+    """SQLAlchemy URL of the SQL catalog. Default: `sqlite:///<home>/catalog.db`."""
+    warehouse: str = ""
+    """Location below which new tables are put. Default: `file://<home>/warehouse`."""
+
+
+class QueueSettings(_Group):
+    """The doorbell. Losing it costs latency only."""
+
+    url: str = "private"
+    """`redis://…`, `rediss://…`, `unix://…`; `private`: a server below `<home>` that `serve`
+    starts;
+    `none`: work from the inbox alone."""
+    consumer: str = ""
+    """This process's name in the consumer group. Default: the host name. Unique and stable."""
+    reclaim_idle_s: Annotated[float, Field(ge=1)] = 300.0
+    """Entries held by another consumer for longer than this are taken over."""
+
+
+class CommitSettings(_Group):
+    """When a batch goes."""
+
+    min_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 1_000
+    """Least time between the starts of two commits of one table; the table property
+    `frazil.commit.min-interval-ms` overrides it."""
+    batch_files_max: Annotated[int, Field(ge=1)] = 100_000
+    """A batch ends with the request that reaches this number of files."""
+    batch_bytes_max: Annotated[int, Field(ge=1)] = 64 * 1024 * 1024
+    """A batch ends with the request that reaches this number of request bytes."""
+    batch_requests_max: Annotated[int, Field(ge=1)] = 10_000
+    """A batch ends at this number of requests."""
+
+
+class ServiceSettings(_Group):
+    """The process."""
+
+    drain_s_max: Annotated[float, Field(ge=0)] = 20.0
+    """At SIGTERM: time to finish the commits in hand. What is left stays un-acknowledged."""
+    http_host: str = "127.0.0.1"
+    """Address of the health endpoints; `0.0.0.0` in a container."""
+    http_port: Annotated[int, Field(ge=0, le=65535)] = 8181
+    """Port of the health endpoints; 0 switches them off."""
+    reconcile_interval_s: Annotated[float, Field(gt=0)] = 30.0
+    """How often the inbox is listed for requests that nobody announced."""
+    reconcile_age_s: Annotated[float, Field(ge=0)] = 30.0
+    """How old such a request must be before it is announced again."""
+    log_format: Literal["console", "json"] = "console"
+    """`json` for machines."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Settings(BaseSettings):
+    """All groups."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="FRAZIL_", env_nested_delimiter="__", frozen=True, extra="forbid"
+    )
+
+    home: Path = Path("~/.frazil")
+    """Folder of everything that has no location of its own."""
+    inbox: str = ""
+    """Location of the inbox and the quarantine, outside every table. Default:
+    `file://<home>/requests`.
+    """
+    catalog: CatalogSettings = CatalogSettings()
+    queue: QueueSettings = QueueSettings()
+    commit: CommitSettings = CommitSettings()
+    service: ServiceSettings = ServiceSettings()
+
+    @model_validator(mode="after")
+    def _fill_in(self) -> Self:
+        home = self.home.expanduser().absolute()
+        filled = {
+            "home": home,
+            "inbox": self.inbox or f"file://{home}/requests",
+            "catalog": self.catalog.model_copy(
+                update={
+                    "uri": self.catalog.uri or f"sqlite:///{home}/catalog.db",
+                    "warehouse": (self.catalog.warehouse or f"file://{home}/warehouse").rstrip("/"),
+                }
+            ),
+        }
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    @model_validator(mode="after")
+    def _inbox_outside_the_warehouse(self) -> Self:
+        inbox, warehouse = self.inbox.rstrip("/") + "/", self.catalog.warehouse + "/"
+        if inbox.startswith(warehouse):
+            raise ValueError(
+                f"inbox `{self.inbox}` lies inside the warehouse `{self.catalog.warehouse}`: an"
+                " engine's orphan clean-up could remove requests; put it outside"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _known_queue(self) -> Self:
+        url = self.queue.url
+        if url not in ("private", "none") and urlsplit(url).scheme not in (
+            "redis",
+            "rediss",
+            "unix",
+        ):
+            raise ValueError(
+                "queue.url: expected `private`, `none`, redis://…, rediss://… or unix://…"
+            )
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # the base class names it
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # the base class names it
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        file = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
+        return init_settings, env_settings, file
+
+
+_GROUPS = frozenset({"catalog", "queue", "commit", "service"})
+
+
+def config_file() -> Path:
+    """The TOML file that is read, whether or not it exists."""
+    named = os.environ.get("FRAZIL_CONFIG")
+    if named:
+        return Path(named).expanduser()
+    return Path(os.environ.get("FRAZIL_HOME") or "~/.frazil").expanduser() / "frazil.toml"
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read all sources. Errors: `SettingsError` naming each wrong setting."""
+    named = os.environ.get("FRAZIL_CONFIG")
+    if named and not config_file().is_file():
+        raise SettingsError(f"FRAZIL_CONFIG names `{named}`, which is not a file")
+    _refuse_unknown_groups()
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]  # validated by pydantic
+    except ValidationError as error:
+        raise SettingsError(_explain(error)) from None
+    except TOMLDecodeError as error:
+        raise SettingsError(f"{config_file()} is not TOML: {error}") from None
+    except UnreadableSourceError as error:
+        raise SettingsError(f"environment (FRAZIL_…): {error}") from None
+
+
+def _refuse_unknown_groups() -> None:
+    """A misspelt group would be ignored silently. (Kubernetes' own FRAZIL_SERVICE_… have no `__`.)"""
+    for variable in os.environ:
+        group, separator, _ = variable.removeprefix("FRAZIL_").partition("__")
+        if separator and variable.startswith("FRAZIL_") and group.lower() not in _GROUPS:
+            raise SettingsError(
+                f"environment variable `{variable}`: expected one of the groups"
+                f" {', '.join(sorted(_GROUPS))}"
+            )
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        parts = [str(part) for part in problem["loc"]]
+        variable = "FRAZIL_" + "__".join(parts).upper()
+        where = f"setting `{'.'.join(parts)}` ({variable}): " if parts else ""
+        lines.append(where + problem["msg"].removeprefix("Value error, "))
+    return "; ".join(lines)
