@@ -1,0 +1,75 @@
+"""Objects as files of this machine (or of a shared file system with hard links and `flock`).
+
+Every call runs as one job of an executor, a group of objects in one job. There is no
+asynchronous file I/O, so threads are needed here as in the service: the executor is handed in, or
+the event loop's own serves. The jobs share nothing but files. A cancelled call may still take
+effect. How the promises are kept: `committer.storage.file_writes`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from committer.ports import NewObject, ObjectInfo
+from committer.storage import file_writes, files
+from committer.storage.probe import prove_conditions
+
+_LISTED_MAX = 1_000
+_Answer = TypeVar("_Answer")
+
+
+class LocalStorage:
+    """Locations are `/path`, `file:/path` or `file:///path`; percent signs stand for themselves.
+
+    `prune_below`: folders (an inbox, say) strictly below which a deletion also removes the folders
+    that it leaves empty, as if there were only objects. Elsewhere empty folders stay: this adapter
+    removes no folder that it was not told to.
+    """
+
+    def __init__(
+        self, *, prune_below: Sequence[str] = (), executor: Executor | None = None
+    ) -> None:
+        self._prune_below = tuple(files.local_path(folder) for folder in prune_below)
+        self._executor = executor
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        return await self._run(partial(files.read, location, offset, length))
+
+    async def head(self, location: str) -> ObjectInfo:
+        return await self._run(partial(files.describe, location))
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        await self._run(partial(file_writes.create, objects))
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        if etag is None:
+            (created,) = await self._run(
+                partial(file_writes.create, (NewObject(location, content),))
+            )
+            return created
+        return await self._run(partial(file_writes.replace, location, content, etag))
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        await self._run(partial(file_writes.delete, locations, self._prune_below))
+
+    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        walk = files.walk(prefix)
+        while page := await self._run(lambda: tuple(islice(walk, _LISTED_MAX))):
+            for info in page:
+                yield info
+
+    async def probe(self, prefix: str) -> None:
+        name = f"frazil-probe-{os.urandom(8).hex()}"
+        await prove_conditions(self, f"{prefix.removesuffix('/')}/{name}")
+
+    async def close(self) -> None:
+        """Nothing to release; an executor belongs to whoever handed it in."""
+
+    async def _run(self, job: Callable[[], _Answer]) -> _Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, job)

@@ -1,0 +1,93 @@
+"""Objects in a dictionary: for tests, simulations and trials. Lost with the process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+
+from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
+from committer.ports import NewObject, ObjectInfo, World
+from committer.storage.probe import prove_conditions
+from committer.storage.scheme import scheme_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    content: bytes
+    modified_ms: int
+    etag: str
+
+
+class MemoryStorage:
+    """Serves the `schemes` it is told to; locations are compared as text.
+
+    Without a `world`, times of modification just count the writes.
+    """
+
+    def __init__(
+        self, *, world: World | None = None, schemes: Collection[str] = ("memory",)
+    ) -> None:
+        self._world = world
+        self._schemes = frozenset(schemes)
+        self._objects: dict[str, _Held] = {}
+        self._writes = 0
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        content = self._find(location).content
+        return content[offset:] if length is None else content[offset : offset + length]
+
+    async def head(self, location: str) -> ObjectInfo:
+        return _describe(location, self._find(location))
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        for created in objects:
+            self._check(created.location)
+        for created in objects:
+            await self.replace(created.location, created.content, etag=None)
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        self._check(location)
+        held = self._objects.get(location)
+        if (held.etag if held else None) != etag:
+            raise AlreadyExistsError(
+                f"`{location}` exists" if etag is None else f"`{location}` is no longer `{etag}`"
+            )
+        self._writes += 1
+        modified_ms = self._world.now_ms() if self._world else self._writes
+        new = _Held(bytes(content), modified_ms, f"{self._writes}")
+        self._objects[location] = new
+        return new.etag
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        for location in locations:
+            self._check(location)
+        for location in locations:
+            self._objects.pop(location, None)
+
+    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        self._check(prefix)
+        folder = prefix if prefix.endswith("/") else f"{prefix}/"
+        for location in sorted(key for key in self._objects if key.startswith(folder)):
+            if held := self._objects.get(location):
+                yield _describe(location, held)
+
+    async def probe(self, prefix: str) -> None:
+        await prove_conditions(self, f"{prefix.removesuffix('/')}/frazil-probe-{self._writes}")
+
+    async def close(self) -> None:
+        """Nothing to release; the objects stay."""
+
+    def _find(self, location: str) -> _Held:
+        self._check(location)
+        if location not in self._objects:
+            raise NotFoundError(f"`{location}` does not exist")
+        return self._objects[location]
+
+    def _check(self, location: str) -> None:
+        if scheme_of(location) not in self._schemes:
+            expected = ", ".join(f"`{scheme}:`" for scheme in sorted(self._schemes))
+            raise SettingsError(f"location `{location}`: this storage serves {expected}")
+
+
+def _describe(location: str, held: _Held) -> ObjectInfo:
+    return ObjectInfo(location, len(held.content), held.modified_ms, held.etag)

@@ -1,0 +1,81 @@
+"""A storage that hands each location to the adapter of its scheme. No I/O of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+
+from committer.errors import SettingsError
+from committer.ports import NewObject, ObjectInfo, Storage
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+def scheme_of(location: str) -> str:
+    """`s3` of `s3://bucket/key`, `file` of a bare absolute path; lower case.
+
+    Errors: `SettingsError` for a relative path.
+    """
+    if match := _SCHEME.match(location):
+        return match[1].lower()
+    if location.startswith("/"):
+        return "file"
+    raise SettingsError(f"location `{location}`: expected a URI or an absolute path")
+
+
+class SchemeStorage:
+    """Sends each call to the adapter registered for the location's scheme (`file`, `s3`, …).
+
+    One adapter may serve several schemes. It owns the adapters: `close` closes them.
+    """
+
+    def __init__(self, adapters: Mapping[str, Storage]) -> None:
+        self._adapters = dict(adapters)
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        return await self._adapter(location).get(location, offset=offset, length=length)
+
+    async def head(self, location: str) -> ObjectInfo:
+        return await self._adapter(location).head(location)
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        groups: dict[Storage, list[NewObject]] = {}
+        for created in objects:
+            groups.setdefault(self._adapter(created.location), []).append(created)
+        await _all(adapter.create(group) for adapter, group in groups.items())
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        return await self._adapter(location).replace(location, content, etag=etag)
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        groups: dict[Storage, list[str]] = {}
+        for location in locations:
+            groups.setdefault(self._adapter(location), []).append(location)
+        await _all(adapter.delete(group) for adapter, group in groups.items())
+
+    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        async for info in self._adapter(prefix).list(prefix):
+            yield info
+
+    async def probe(self, prefix: str) -> None:
+        await self._adapter(prefix).probe(prefix)
+
+    async def close(self) -> None:
+        await _all(adapter.close() for adapter in set(self._adapters.values()))
+
+    def _adapter(self, location: str) -> Storage:
+        scheme = scheme_of(location)
+        if scheme not in self._adapters:
+            known = ", ".join(sorted(self._adapters))
+            raise SettingsError(
+                f"location `{location}`: no storage for `{scheme}:` (have: {known})"
+            )
+        return self._adapters[scheme]
+
+
+async def _all(calls: Iterable[Coroutine[object, object, None]]) -> None:
+    """Let every call end, then raise the first error: an error must not leave writes under way."""
+    for answer in await asyncio.gather(*calls, return_exceptions=True):
+        if answer is not None:
+            raise answer

@@ -1,0 +1,313 @@
+"""The obligations of the port `Storage`, one test each, on every adapter and spelling."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
+from committer.ports import NewObject, ObjectInfo, Storage, create_or_equal
+from committer.storage.local import LocalStorage
+from committer.storage.memory import MemoryStorage
+from committer.storage.probe import prove_conditions
+from committer.storage.scheme import SchemeStorage
+from tests.worlds import ManualWorld
+
+
+@dataclass(frozen=True)
+class Case:
+    """A storage, and a folder of it that is empty."""
+
+    storage: Storage
+    root: str
+
+    def at(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    async def put(self, **contents: bytes) -> None:
+        await self.storage.create([NewObject(self.at(k), v) for k, v in contents.items()])
+
+    async def names(self, folder: str = "") -> list[str]:
+        found = self.storage.list(self.root + folder)
+        return [info.location.removeprefix(f"{self.root}/") async for info in found]
+
+
+CASES = ("local-path", "local-file", "local-file3", "memory", "scheme-local", "scheme-memory")
+
+
+@pytest.fixture(params=CASES)
+async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
+    memory = MemoryStorage(world=ManualWorld())
+    schemes = SchemeStorage({"file": LocalStorage(), "memory": memory})
+    storage, root = {
+        "local-path": (LocalStorage(), f"{tmp_path}"),
+        "local-file": (LocalStorage(), f"file:{tmp_path}"),
+        "local-file3": (LocalStorage(), f"file://{tmp_path}"),
+        "memory": (memory, "memory://bucket/folder"),
+        "scheme-local": (schemes, f"file:{tmp_path}"),
+        "scheme-memory": (schemes, "memory:/folder"),
+    }[request.param]
+    yield Case(storage, root)  # type: ignore[arg-type]
+    await storage.close()  # type: ignore[attr-defined]
+
+
+async def wins(calls: list[Awaitable[object]]) -> int:
+    """How many of the calls returned; the others raised `AlreadyExistsError`."""
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    errors = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert all(isinstance(error, AlreadyExistsError) for error in errors), errors
+    return len(answers) - len(errors)
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+
+async def test_what_was_created_is_read_back(case: Case) -> None:
+    await case.put(a=b"", b=bytes(range(256)) * 5_000)
+    assert await case.storage.get(case.at("a")) == b""
+    assert await case.storage.get(case.at("b")) == bytes(range(256)) * 5_000
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "expected"),
+    [
+        (0, 3, b"012"),
+        (4, None, b"456789"),
+        (8, 5, b"89"),
+        (10, 1, b""),
+        (99, None, b""),
+        (3, 0, b""),
+    ],
+)
+async def test_a_range_is_cut_to_the_objects_end(
+    case: Case, offset: int, length: int | None, expected: bytes
+) -> None:
+    await case.put(a=b"0123456789")
+    assert await case.storage.get(case.at("a"), offset=offset, length=length) == expected
+
+
+async def test_an_absent_object_is_not_found(case: Case) -> None:
+    await case.put(folder=b"", **{"deep/object": b""})
+    for name in ("absent", "absent/object", "deep", "folder/object"):
+        with pytest.raises(NotFoundError, match=name):
+            await case.storage.get(case.at(name))
+        with pytest.raises(NotFoundError, match=name):
+            await case.storage.head(case.at(name))
+
+
+async def test_head_describes_an_object_as_it_was_spelled(case: Case) -> None:
+    await case.put(a=b"12345")
+    info = await case.storage.head(case.at("a"))
+    assert (info.location, info.size_bytes) == (case.at("a"), 5)
+    assert info.modified_ms > 1_700_000_000_000
+
+
+async def test_percent_signs_and_odd_characters_stand_for_themselves(case: Case) -> None:
+    names = ["day=a%2Fb/x", "day=a%252Fb/x", "q?x#y/x", "sp ace/ümläut", "a+b/x", "back\\slash"]
+    await case.put(**{name: name.encode() for name in names})
+    assert await case.names() == sorted(names)
+    for name in names:
+        assert await case.storage.get(case.at(name)) == name.encode()
+
+
+# --- Creating ------------------------------------------------------------------------------------
+
+
+async def test_creating_what_exists_names_it_and_leaves_it_untouched(case: Case) -> None:
+    await case.put(b=b"first")
+    for content in (b"first", b"second"):
+        with pytest.raises(AlreadyExistsError, match="/b`"):
+            await case.put(a=b"", b=content)
+        await case.storage.delete([case.at("a")])
+    assert await case.storage.get(case.at("b")) == b"first"
+
+
+async def test_of_concurrent_creates_of_one_location_one_returns(case: Case) -> None:
+    for name in ("a", "new/folder/b", "c"):
+        contents = [f"{number}".encode() * 1_000 for number in range(8)]
+        assert await wins([case.put(**{name: content}) for content in contents]) == 1
+        assert await case.storage.get(case.at(name)) in contents
+
+
+async def test_a_large_group_is_created_whole(case: Case) -> None:
+    group = {f"{number % 7}/{number:04d}": f"{number}".encode() for number in range(300)}
+    await case.put(**group)
+    assert await case.names() == sorted(group)
+
+
+async def test_a_repeated_create_is_told_from_another_content(case: Case) -> None:
+    created = NewObject(case.at("a"), b"content")
+    assert await create_or_equal(case.storage, created)
+    assert not await create_or_equal(case.storage, created)
+    with pytest.raises(AlreadyExistsError):
+        await create_or_equal(case.storage, NewObject(case.at("a"), b"other"))
+
+
+async def test_an_empty_group_is_created_and_deleted(case: Case) -> None:
+    await case.storage.create([])
+    await case.storage.delete([])
+    assert await case.names() == []
+
+
+# --- Replacing -----------------------------------------------------------------------------------
+
+
+async def test_an_object_is_replaced_by_its_etag_and_gets_a_new_one(case: Case) -> None:
+    first = await case.storage.replace(case.at("a"), b"one", etag=None)
+    second = await case.storage.replace(case.at("a"), b"two", etag=first)
+    assert first != second
+    assert (await case.storage.head(case.at("a"))).etag == second
+    assert await case.storage.get(case.at("a")) == b"two"
+
+
+async def test_a_stale_etag_replaces_nothing(case: Case) -> None:
+    first = await case.storage.replace(case.at("a"), b"one", etag=None)
+    await case.storage.replace(case.at("a"), b"two", etag=first)
+    for etag in (first, None, "invented"):
+        with pytest.raises(AlreadyExistsError, match="/a`"):
+            await case.storage.replace(case.at("a"), b"six", etag=etag)
+    with pytest.raises(AlreadyExistsError):
+        await case.storage.replace(case.at("absent/b"), b"one", etag=first)
+    assert await case.storage.get(case.at("a")) == b"two"
+    assert await case.names() == ["a"]
+
+
+async def test_an_etag_never_comes_back(case: Case) -> None:
+    seen = set()
+    for _ in range(50):
+        etag = await case.storage.replace(case.at("a"), b"same", etag=None)
+        seen |= {etag, await case.storage.replace(case.at("a"), b"same", etag=etag)}
+        await case.storage.delete([case.at("a")])
+    assert len(seen) == 100
+
+
+async def test_of_concurrent_replaces_of_one_etag_one_returns(case: Case) -> None:
+    etag = None
+    for _ in range(5):
+        contents = [f"{number}".encode() * 1_000 for number in range(8)]
+        calls = [case.storage.replace(case.at("a"), each, etag=etag) for each in contents]
+        assert await wins(list(calls)) == 1
+        etag = (await case.storage.head(case.at("a"))).etag
+        assert await case.storage.get(case.at("a")) in contents
+
+
+# --- Deleting ------------------------------------------------------------------------------------
+
+
+async def test_deleting_may_be_repeated_and_absent_objects_count_as_deleted(case: Case) -> None:
+    await case.put(a=b"", **{"x/b": b"", "x/c": b""})
+    for _ in range(2):
+        await case.storage.delete([case.at(name) for name in ("a", "x/b", "absent/d", "x/b")])
+        assert await case.names() == ["x/c"]
+
+
+async def test_deleting_a_folder_deletes_nothing(case: Case) -> None:
+    await case.put(**{"x/a": b""})
+    await case.storage.delete([case.at("x")])
+    assert await case.names() == ["x/a"]
+
+
+async def test_a_deleted_location_can_be_created_again(case: Case) -> None:
+    for content in (b"one", b"two"):
+        await case.put(**{"x/y/a": content})
+        assert await case.storage.get(case.at("x/y/a")) == content
+        await case.storage.delete([case.at("x/y/a")])
+
+
+# --- Listing -------------------------------------------------------------------------------------
+
+
+async def test_a_listing_is_in_ascending_order_of_location(case: Case) -> None:
+    names = ["a", "b!/x", "b-/x", "b.x", "b/c/d", "b/c-d", "b0", "B", "ä/x", "é", "z"]
+    await case.put(**dict.fromkeys(names, b""))
+    assert await case.names() == sorted(names)
+
+
+async def test_a_listing_spells_locations_as_its_prefix_and_stays_below_it(case: Case) -> None:
+    await case.put(**{"x/a": b"1", "x/y/b": b"22", "xy": b"", "x-/c": b""})
+    for prefix in (case.at("x"), case.at("x/")):
+        found = [info async for info in case.storage.list(prefix)]
+        assert [info.location for info in found] == [case.at("x/a"), case.at("x/y/b")]
+        assert found == [await case.storage.head(info.location) for info in found]
+
+
+async def test_nothing_below_a_prefix_yields_nothing(case: Case) -> None:
+    await case.put(a=b"")
+    assert await case.names("/absent") == []
+    assert await case.names("/a") == []
+
+
+async def test_a_listing_survives_deletions_and_keeps_what_stays(case: Case) -> None:
+    names = [f"{number // 100:02d}/{number:04d}" for number in range(1_200)]
+    await case.put(**dict.fromkeys(names, b""))
+    listing = case.storage.list(case.root)
+    seen: list[ObjectInfo] = [await anext(listing)]
+    await case.storage.delete([case.at(name) for name in names[1::2]])
+    seen += [info async for info in listing]
+    listed = [info.location.removeprefix(f"{case.root}/") for info in seen]
+    assert set(names[::2]) <= set(listed)
+    assert listed == sorted(set(listed))
+
+
+# --- Everything else -----------------------------------------------------------------------------
+
+
+async def test_a_foreign_scheme_is_refused(case: Case) -> None:
+    for location in ("http://host/a", "file://elsewhere/a", "relative/a", "http://host/\0"):
+        calls: list[Awaitable[object]] = [
+            case.storage.get(location),
+            case.storage.head(location),
+            case.storage.create([NewObject(location, b"")]),
+            case.storage.replace(location, b"", etag=None),
+            case.storage.replace(location, b"", etag="x"),
+            case.storage.delete([location]),
+            anext(case.storage.list(location)),
+            case.storage.probe(location),
+        ]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [SettingsError] * len(calls)
+
+
+async def test_the_probe_passes_and_leaves_nothing(case: Case) -> None:
+    await asyncio.gather(case.storage.probe(case.root), case.storage.probe(case.at("folder/")))
+    assert await case.names() == []
+
+
+class Careless(MemoryStorage):
+    """Takes every write, as an object store without conditional writes would."""
+
+    def __init__(self, ignores: str) -> None:
+        super().__init__(world=ManualWorld())
+        self._ignores = ignores
+
+    async def create(self, objects: object) -> None:
+        assert isinstance(objects, tuple)
+        if self._ignores == "create only if absent":
+            await self.delete([created.location for created in objects])
+        await super().create(objects)
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        ignored = "replace only if absent" if etag is None else "replace only if unchanged"
+        if self._ignores == ignored and (etag or content == b"other"):
+            self._objects.pop(location, None)
+            etag = None
+        return await super().replace(location, content, etag=etag)
+
+
+@pytest.mark.parametrize(
+    "ignores", ["create only if absent", "replace only if absent", "replace only if unchanged"]
+)
+async def test_a_storage_that_ignores_a_condition_is_refused(ignores: str) -> None:
+    careless = Careless(ignores)
+    with pytest.raises(SettingsError, match=ignores):
+        await prove_conditions(careless, "memory:/probe")
+    assert [info async for info in careless.list("memory:/")] == []
+
+
+async def test_closing_may_be_repeated(case: Case) -> None:
+    await case.storage.close()
+    await case.storage.close()
