@@ -1,0 +1,88 @@
+"""A catalog in this process: pointers in a dict, metadata files on any Storage.
+
+Every obligation of the port holds as it does for a server; only a crash forgets everything. Nothing
+here fails by itself: tests wrap it to lose answers.
+"""
+
+from __future__ import annotations
+
+from committer.catalog.namespaces import Namespace, join_namespace, with_parents
+from committer.catalog.staging import load_table, objects_before, write_first_metadata
+from committer.errors import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from committer.ports import Committed, Conflict, LoadedTable, NewObject, Storage, Swap, SwapAnswer
+from committer.request import TableIdentifier
+
+
+class MemoryCatalog:
+    """The `Catalog` port. Instances share nothing: parties that share tables share the instance."""
+
+    def __init__(self, *, storage: Storage) -> None:
+        self._storage = storage
+        self._locations: dict[TableIdentifier, str] = {}
+        self._namespaces: set[Namespace] = set()
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        return await load_table(self._storage, identifier, self.current_location)
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        try:
+            return self._locations[identifier]
+        except KeyError:
+            raise NoSuchTableError(f"no table {identifier}") from None
+
+    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        return objects_before(swap)
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        # No await between the comparison and the assignment: that is what makes them one step.
+        identifier = swap.base.identifier
+        if self._locations.get(identifier) != swap.base.metadata_location:
+            return Conflict()
+        self._locations[identifier] = swap.metadata_location
+        return Committed(LoadedTable(identifier, swap.metadata, swap.metadata_location))
+
+    async def create_table(self, table: LoadedTable) -> None:
+        join_namespace(table.identifier.namespace)
+        created = await write_first_metadata(self._storage, table)
+        try:
+            self._insert(table)
+        except (NoSuchNamespaceError, TableAlreadyExistsError):
+            if created:
+                await self._storage.delete((table.metadata_location,))
+            raise
+
+    def _insert(self, table: LoadedTable) -> None:
+        self._require_namespace(table.identifier.namespace)
+        held = self._locations.setdefault(table.identifier, table.metadata_location)
+        if held != table.metadata_location:
+            raise TableAlreadyExistsError(f"table {table.identifier} exists already")
+
+    async def drop_table(self, identifier: TableIdentifier) -> None:
+        await self.current_location(identifier)
+        del self._locations[identifier]
+
+    async def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        self._require_namespace(namespace)
+        return sorted(table for table in self._locations if table.namespace == namespace)
+
+    async def create_namespace(self, namespace: Namespace) -> None:
+        join_namespace(namespace)
+        self._namespaces.add(namespace)
+
+    async def list_namespaces(self) -> list[Namespace]:
+        return self._all_namespaces()
+
+    def _require_namespace(self, namespace: Namespace) -> None:
+        text = join_namespace(namespace)
+        if namespace not in self._all_namespaces():
+            raise NoSuchNamespaceError(f"no namespace {text}")
+
+    def _all_namespaces(self) -> list[Namespace]:
+        tables = {table.namespace for table in self._locations}
+        return with_parents(self._namespaces | tables)
+
+    async def probe(self) -> None:
+        """Nothing to prove: the condition is the comparison in `swap`."""
+
+    async def close(self) -> None:
+        """Nothing to release."""

@@ -1,0 +1,31 @@
+"""Namespaces as catalogs without a tree of them see them: dotted names that rows mention.
+
+A namespace exists if it, or one below it, was created or holds a table (format.md 12.7). Pure;
+nothing here knows a back end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from committer.errors import UnsupportedError
+
+Namespace = tuple[str, ...]
+
+
+def join_namespace(namespace: Namespace) -> str:
+    """`("a", "b")` → `a.b`.
+
+    Errors: `UnsupportedError` for a name that could not be split again.
+    """
+    if not namespace or any(not level or "." in level for level in namespace):
+        raise UnsupportedError(
+            f"namespace {list(namespace)}: this catalog needs at least one level, and levels that "
+            "are neither empty nor contain a dot"
+        )
+    return ".".join(namespace)
+
+
+def with_parents(namespaces: Iterable[Namespace]) -> list[Namespace]:
+    """Add the namespaces that exist because others lie below them; sorted."""
+    return sorted({levels[:depth] for levels in namespaces for depth in range(1, len(levels) + 1)})

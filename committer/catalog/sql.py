@@ -1,0 +1,334 @@
+"""A catalog in a SQL database, in the layout of Java's JdbcCatalog and PyIceberg's SqlCatalog.
+
+One UPDATE whose condition is the base's metadata location is the swap; the number of rows that it
+changed decides. Every call is one hop to a worker thread. Statements live in `sql_layout`, dialects
+and the meaning of errors in `sql_engine`.
+
+**The one line that matters is COMMIT.** Before it is sent nothing can have been applied, since the
+database rolls back what was not committed: so any error up to there is raised (or, if the change
+itself was refused, `Rejected`). From the moment it is sent until it has returned the outcome is in
+doubt, whatever the driver says: `Unknown`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, Executable, inspect
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from committer.catalog.namespaces import Namespace, join_namespace, with_parents
+from committer.catalog.sql_engine import (
+    Fault,
+    JournalMode,
+    cause_of,
+    fault_of,
+    frazil_error,
+    open_engine,
+    open_error,
+    threads,
+    writing,
+)
+from committer.catalog.sql_layout import (
+    NAMESPACES,
+    TABLES,
+    TYPE_COLUMN,
+    Statements,
+    create_layout,
+)
+from committer.catalog.staging import load_table, objects_before, write_first_metadata
+from committer.errors import (
+    InvalidMetadataError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    SettingsError,
+    TableAlreadyExistsError,
+)
+from committer.ports import (
+    Committed,
+    Conflict,
+    LoadedTable,
+    NewObject,
+    Rejected,
+    Storage,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
+from committer.request import TableIdentifier
+
+_T = TypeVar("_T")
+_PROBE = "frazil-probe"
+
+
+class SqlCatalog:
+    """The `Catalog` port on one catalog name of one database.
+
+    A creating or dropping call whose COMMIT was in doubt raises `CatalogUnavailableError` although
+    it may have been applied; `create_table` and `create_namespace` may be repeated as they are.
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        executor: ThreadPoolExecutor,
+        statements: Statements,
+        storage: Storage,
+    ) -> None:
+        self._engine = engine
+        self._writer = writing(engine)
+        self._executor = executor
+        self._statements = statements
+        self._storage = storage
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        uri: str,
+        name: str,
+        storage: Storage,
+        busy_timeout_ms: int = 5_000,
+        journal_mode: JournalMode = "wal",
+    ) -> SqlCatalog:
+        """Connect, and make the layout's tables where they are missing.
+
+        Errors: `SettingsError` for a wrong URL, a missing driver or folder; `AccessError` where the
+        tables are missing and may not be made.
+        """
+        engine = open_engine(uri, busy_timeout_ms=busy_timeout_ms, journal_mode=journal_mode)
+        return await cls.on_engine(engine=engine, name=name, storage=storage)
+
+    @classmethod
+    async def on_engine(cls, *, engine: Engine, name: str, storage: Storage) -> SqlCatalog:
+        """As `open`, on an engine that `sql_engine.open_engine` built."""
+        executor = ThreadPoolExecutor(threads(engine), thread_name_prefix="sql-catalog")
+        try:
+            has_type = await _hop(executor, lambda: _ensure_layout(engine))
+        except BaseException:
+            await _release(engine, executor)
+            raise
+        statements = Statements(name, has_type=has_type)
+        return cls(engine=engine, executor=executor, statements=statements, storage=storage)
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        return await load_table(self._storage, identifier, self.current_location)
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        parameters = _row(identifier)
+        rows = await self._read(self._statements.location, parameters)
+        if not rows:
+            raise NoSuchTableError(f"no table {identifier}")
+        if rows[0] is None:
+            raise InvalidMetadataError(f"table {identifier}: the catalog names no metadata file")
+        return rows[0]
+
+    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        return objects_before(swap)
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        return await _hop(self._executor, lambda: self._swap(swap))
+
+    def _swap(self, swap: Swap) -> SwapAnswer:
+        parameters = _row(swap.base.identifier) | {
+            "base": swap.base.metadata_location,
+            "location": swap.metadata_location,
+        }
+        commit_sent = False
+        try:
+            with self._writer.connect() as connection:
+                if connection.execute(self._statements.swap, parameters).rowcount != 1:
+                    return Conflict()
+                commit_sent = True
+                connection.commit()
+        except Exception as error:
+            if commit_sent:
+                return Unknown(cause_of(error))
+            if not isinstance(error, SQLAlchemyError):
+                raise
+            if fault_of(error) is Fault.REFUSED:
+                return Rejected(cause_of(error))
+            raise frazil_error(error) from error
+        return Committed(LoadedTable(swap.base.identifier, swap.metadata, swap.metadata_location))
+
+    async def create_table(self, table: LoadedTable) -> None:
+        join_namespace(table.identifier.namespace)
+        created = await write_first_metadata(self._storage, table)
+        try:
+            await _hop(self._executor, lambda: self._insert(table))
+        except (NoSuchNamespaceError, TableAlreadyExistsError):
+            # Surely not applied, and nobody else can know a file that this call wrote.
+            if created:
+                await self._storage.delete((table.metadata_location,))
+            raise
+
+    def _insert(self, table: LoadedTable) -> None:
+        parameters = _row(table.identifier)
+
+        def insert(connection: Connection) -> None:
+            self._require_namespace(connection, table.identifier.namespace)
+            location = {"location": table.metadata_location}
+            connection.execute(self._statements.create, parameters | location)
+
+        try:
+            self._write(insert)
+        except IntegrityError as error:
+            # Our own row stands there if an earlier call's answer was lost.
+            held = self._select(self._statements.location, parameters)
+            if held != [table.metadata_location]:
+                message = f"the name {table.identifier} is taken"
+                raise TableAlreadyExistsError(message) from error
+
+    async def drop_table(self, identifier: TableIdentifier) -> None:
+        parameters = _row(identifier)
+
+        def drop(connection: Connection) -> int:
+            return connection.execute(self._statements.drop, parameters).rowcount
+
+        if not await _hop(self._executor, lambda: self._write(drop)):
+            raise NoSuchTableError(f"no table {identifier}")
+
+    async def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        parameters = {"namespace_text": join_namespace(namespace)}
+
+        def names(connection: Connection) -> list[str]:
+            found = connection.scalars(self._statements.list_tables, parameters).all()
+            if not found:
+                self._require_namespace(connection, namespace)
+            return sorted(found)
+
+        found = await _hop(self._executor, lambda: self._connected(names))
+        return [TableIdentifier(namespace, name) for name in found]
+
+    async def create_namespace(self, namespace: Namespace) -> None:
+        parameters = {"namespace_text": join_namespace(namespace)}
+
+        def create(connection: Connection) -> None:
+            if namespace not in self._namespaces(connection):
+                connection.execute(self._statements.create_namespace, parameters)
+
+        def create_or_find() -> None:
+            try:
+                self._write(create)
+            except IntegrityError:
+                return  # another connection created it in this moment
+
+        await _hop(self._executor, create_or_find)
+
+    async def list_namespaces(self) -> list[Namespace]:
+        return await _hop(self._executor, lambda: self._connected(self._namespaces))
+
+    def _namespaces(self, connection: Connection) -> list[Namespace]:
+        texts: list[str] = list(connection.scalars(self._statements.list_namespaces))
+        # Java allows tables without a namespace; their empty text names none.
+        return with_parents(tuple(text.split(".")) for text in texts if text)
+
+    def _require_namespace(self, connection: Connection, namespace: Namespace) -> None:
+        if namespace not in self._namespaces(connection):
+            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
+
+    async def probe(self) -> None:
+        await _hop(self._executor, self._probe)
+
+    def _probe(self) -> None:
+        """Swap a row of a catalog name of our own twice, in a transaction that is rolled back."""
+        try:
+            with self._writer.connect() as connection:
+                stale, current = _probe_swaps(connection)
+        except SQLAlchemyError as error:
+            raise frazil_error(error) from error
+        if current != 1:
+            raise SettingsError(
+                "catalog uri: this database or its driver does not count the rows that an UPDATE "
+                "changed, so a swap that lost could not be told from one that won"
+            )
+        if stale != 0:
+            raise SettingsError(
+                "catalog uri: this database changes a row although the condition on its "
+                "`metadata_location` does not hold, so concurrent commits would be lost"
+            )
+
+    async def close(self) -> None:
+        await _release(self._engine, self._executor)
+
+    async def _read(self, statement: Executable, parameters: dict[str, str]) -> list[str | None]:
+        return await _hop(self._executor, lambda: self._select(statement, parameters))
+
+    def _select(self, statement: Executable, parameters: dict[str, str]) -> list[str | None]:
+        return self._connected(
+            lambda connection: list(connection.execute(statement, parameters).scalars())
+        )
+
+    def _connected(self, work: Callable[[Connection], _T]) -> _T:
+        try:
+            with self._engine.connect() as connection:
+                return work(connection)
+        except SQLAlchemyError as error:
+            raise frazil_error(error) from error
+
+    def _write(self, work: Callable[[Connection], _T]) -> _T:
+        """One transaction. `IntegrityError` is the caller's to judge."""
+        try:
+            with self._writer.begin() as connection:
+                return work(connection)
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            raise frazil_error(error) from error
+
+
+async def _hop(executor: ThreadPoolExecutor, work: Callable[[], _T]) -> _T:
+    return await asyncio.get_running_loop().run_in_executor(executor, work)
+
+
+async def _release(engine: Engine, executor: ThreadPoolExecutor) -> None:
+    # `dispose` runs here and not in the executor, so that a second call finds nothing to do.
+    await asyncio.to_thread(executor.shutdown)
+    engine.dispose()
+
+
+def _row(identifier: TableIdentifier) -> dict[str, str]:
+    return {
+        "namespace_text": join_namespace(identifier.namespace),
+        "name_text": identifier.name,
+    }
+
+
+def _ensure_layout(engine: Engine) -> bool:
+    """Make the tables if they are missing; say whether rows have a type (schema V1)."""
+    try:
+        if not _has_layout(engine):
+            _create_layout(engine)
+        return any(column["name"] == TYPE_COLUMN for column in inspect(engine).get_columns(TABLES))
+    except SQLAlchemyError as error:
+        raise open_error(error, engine) from error
+
+
+def _has_layout(engine: Engine) -> bool:
+    inspector = inspect(engine)
+    return inspector.has_table(TABLES) and inspector.has_table(NAMESPACES)
+
+
+def _create_layout(engine: Engine) -> None:
+    try:
+        with writing(engine).begin() as connection:
+            for statement in create_layout():
+                connection.execute(statement)
+    except SQLAlchemyError:
+        # IF NOT EXISTS does not keep two creators apart on every server.
+        if not _has_layout(engine):
+            raise
+
+
+def _probe_swaps(connection: Connection) -> tuple[int, int]:
+    statements = Statements(_PROBE, has_type=False)
+    row = {"namespace_text": _PROBE, "name_text": _PROBE}
+    connection.execute(statements.create, row | {"location": "first"})
+    swap = row | {"location": "second"}
+    stale = connection.execute(statements.swap, swap | {"base": "stale"}).rowcount
+    current = connection.execute(statements.swap, swap | {"base": "first"}).rowcount
+    return stale, current

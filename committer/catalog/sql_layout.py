@@ -1,0 +1,118 @@
+"""The two tables of the Iceberg JDBC catalog layout, and every statement on them.
+
+Source: format.md 12.7. Schema V1 has the column `iceberg_type`; V0 databases, which older clients
+made, lack it and are used as they are. Standard SQL only; nothing is executed here.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    MetaData,
+    String,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    true,
+    union,
+    update,
+)
+from sqlalchemy.schema import CreateTable
+
+TABLES = "iceberg_tables"
+NAMESPACES = "iceberg_namespace_properties"
+TYPE_COLUMN = "iceberg_type"
+TYPE_TABLE = "TABLE"
+# A namespace without properties of its own is marked by this one.
+EXISTS_PROPERTY = {"property_key": "exists", "property_value": "true"}
+
+
+def _tables(*, has_type: bool) -> Table:
+    columns = [
+        Column("catalog_name", String(255), primary_key=True),
+        Column("table_namespace", String(255), primary_key=True),
+        Column("table_name", String(255), primary_key=True),
+        Column("metadata_location", String(1000)),
+        Column("previous_metadata_location", String(1000)),
+    ]
+    if has_type:
+        columns.append(Column(TYPE_COLUMN, String(5)))
+    return Table(TABLES, MetaData(), *columns)
+
+
+def _namespaces() -> Table:
+    return Table(
+        NAMESPACES,
+        MetaData(),
+        Column("catalog_name", String(255), primary_key=True),
+        Column("namespace", String(255), primary_key=True),
+        Column("property_key", String(255), primary_key=True),
+        Column("property_value", String(1000)),
+    )
+
+
+def create_layout() -> tuple[CreateTable, CreateTable]:
+    """The statements that make schema V1 where it is missing."""
+    return (
+        CreateTable(_tables(has_type=True), if_not_exists=True),
+        CreateTable(_namespaces(), if_not_exists=True),
+    )
+
+
+class Statements:
+    """The statements of one catalog name, built once so that each is compiled once.
+
+    Parameters: `namespace_text`, `name_text`, `base`, `location`; a namespace statement takes
+    `namespace_text`.
+    """
+
+    def __init__(self, catalog_name: str, *, has_type: bool) -> None:
+        tables, namespaces = _tables(has_type=has_type), _namespaces()
+        of_catalog = tables.c.catalog_name == catalog_name
+        # Rows of clients that know no types have none; views are of another type.
+        is_table: ColumnElement[bool] = true()
+        if has_type:
+            kind = tables.c.iceberg_type
+            is_table = or_(kind == TYPE_TABLE, kind.is_(None))
+        namespace, name = bindparam("namespace_text"), bindparam("name_text")
+        base, location = bindparam("base"), bindparam("location")
+        row = and_(
+            of_catalog,
+            tables.c.table_namespace == namespace,
+            tables.c.table_name == name,
+            is_table,
+        )
+        type_value = {TYPE_COLUMN: TYPE_TABLE} if has_type else {}
+
+        self.location = select(tables.c.metadata_location).where(row)
+        self.swap = (
+            update(tables)
+            .where(row, tables.c.metadata_location == base)
+            .values(metadata_location=location, previous_metadata_location=base)
+        )
+        self.create = insert(tables).values(
+            catalog_name=catalog_name,
+            table_namespace=namespace,
+            table_name=name,
+            metadata_location=location,
+            previous_metadata_location=None,
+            **type_value,
+        )
+        self.drop = delete(tables).where(row)
+        self.list_tables = (
+            select(tables.c.table_name)
+            .where(of_catalog, tables.c.table_namespace == namespace, is_table)
+            .order_by(tables.c.table_name)
+        )
+        self.list_namespaces = union(
+            select(tables.c.table_namespace).where(of_catalog),
+            select(namespaces.c.namespace).where(namespaces.c.catalog_name == catalog_name),
+        )
+        self.create_namespace = insert(namespaces).values(
+            catalog_name=catalog_name, namespace=namespace, **EXISTS_PROPERTY
+        )

@@ -1,0 +1,81 @@
+"""What all catalogs that hold a pointer do alike: the metadata file around the swap, the way to it.
+
+Which object must be durable before a pointer may name it, the first metadata of a new table, and
+reading the metadata that a pointer names. No pointer is read or moved here.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Awaitable, Callable
+
+from committer.errors import CatalogUnavailableError, InvalidMetadataError, NotFoundError
+from committer.iceberg.table_metadata import (
+    TableMetadata,
+    parse_table_metadata,
+    print_table_metadata,
+)
+from committer.ports import LoadedTable, NewObject, Storage, Swap, create_or_equal
+from committer.request import TableIdentifier
+
+# Readers take a metadata file for gzip by these endings (format.md section 5).
+_GZIP_ENDINGS = (".gz.metadata.json", ".metadata.json.gz")
+# Each round needs a foreign commit that also deleted the file in the moment between two reads.
+_ROUNDS_MAX = 10
+
+
+def metadata_object(metadata: TableMetadata, location: str) -> NewObject:
+    """The metadata file of a table. Equal input gives equal bytes, so a repeat is recognised."""
+    content = print_table_metadata(metadata)
+    if location.endswith(_GZIP_ENDINGS):
+        content = gzip.compress(content, compresslevel=6, mtime=0)
+    return NewObject(location, content)
+
+
+def objects_before(swap: Swap) -> tuple[NewObject, ...]:
+    """What must be durable before a pointer may be swapped: the metadata file that it will name."""
+    return (metadata_object(swap.metadata, swap.metadata_location),)
+
+
+async def write_first_metadata(storage: Storage, table: LoadedTable) -> bool:
+    """Make a new table's metadata durable; False if an earlier call with this table had done so.
+
+    Errors: `AlreadyExistsError` where another content has the location.
+    """
+    return await create_or_equal(storage, metadata_object(table.metadata, table.metadata_location))
+
+
+async def read_table(
+    storage: Storage, identifier: TableIdentifier, metadata_location: str
+) -> LoadedTable:
+    """Read the metadata file at a location. Absent: `NotFoundError`."""
+    content = await storage.get(metadata_location)
+    try:
+        metadata = parse_table_metadata(content)
+    except InvalidMetadataError as error:
+        raise InvalidMetadataError(f"table {identifier}: {metadata_location}: {error}") from error
+    return LoadedTable(identifier, metadata, metadata_location)
+
+
+async def load_table(
+    storage: Storage,
+    identifier: TableIdentifier,
+    current_location: Callable[[TableIdentifier], Awaitable[str]],
+) -> LoadedTable:
+    """Read the pointer, then the metadata that it names.
+
+    A writer may replace the pointer and delete the old metadata file between the two reads; then
+    the pointer has moved, and its new value is followed.
+    """
+    location = await current_location(identifier)
+    for _ in range(_ROUNDS_MAX):
+        try:
+            return await read_table(storage, identifier, location)
+        except NotFoundError as error:
+            current = await current_location(identifier)
+            if current == location:
+                raise InvalidMetadataError(
+                    f"table {identifier}: its metadata file {location} does not exist"
+                ) from error
+            location = current
+    raise CatalogUnavailableError(f"table {identifier}: the pointer moves faster than we can read")

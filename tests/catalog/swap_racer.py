@@ -1,0 +1,34 @@
+"""One process of a race: swaps of one table, each from what is current, until enough have won."""
+
+from __future__ import annotations
+
+import asyncio
+
+from committer.catalog.sql import SqlCatalog
+from committer.ports import Committed, Conflict
+from committer.request import TableIdentifier
+from committer.storage.local import LocalStorage
+from tests.table_builders import build_swap
+
+
+def race(uri: str, table: str, name: str, wins: int) -> None:
+    """Win `wins` swaps; each leaves the property `<name>-<n>` in the table."""
+    asyncio.run(_race(uri, TableIdentifier.parse(table), name, wins))
+
+
+async def _race(uri: str, identifier: TableIdentifier, name: str, wins: int) -> None:
+    storage = LocalStorage()
+    catalog = await SqlCatalog.open(uri=uri, name="frazil", storage=storage)
+    won = 0
+    while won < wins:
+        swap = build_swap(await catalog.load(identifier), **{f"{name}-{won}": "won"})
+        await storage.create(catalog.objects_before(swap))
+        match await catalog.swap(swap):
+            case Committed():
+                won += 1
+            case Conflict():
+                pass
+            case answer:
+                raise AssertionError(f"neither won nor lost: {answer}")
+    await catalog.close()
+    await storage.close()

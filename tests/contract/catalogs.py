@@ -1,0 +1,143 @@
+"""Every catalog adapter with its back end, able to meet each fault, for the contract suite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from committer.catalog.memory import MemoryCatalog
+from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql_engine import open_engine
+from committer.ports import Catalog
+from committer.service.world import RealWorld
+from committer.storage.memory import MemoryStorage
+from tests.contract.sql_faults import SqlFaults
+from tests.faulty_catalog import Fault, FaultyCatalog
+
+WAREHOUSE = "memory://warehouse"
+
+
+class InterferedStorage(MemoryStorage):
+    """Lets a test act in the moment before a read."""
+
+    def __init__(self) -> None:
+        super().__init__(world=RealWorld())
+        self.before_get: Callable[[str], Awaitable[None]] | None = None
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        act, self.before_get = self.before_get, None
+        if act is not None:
+            await act(location)
+        return await super().get(location, offset=offset, length=length)
+
+
+class CatalogHarness(Protocol):
+    """One back end, and a client of it."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    @property
+    def storage(self) -> InterferedStorage: ...
+
+    def befall(self, fault: Fault) -> AbstractContextManager[None]:
+        """Let the fault befall the one swap that is made inside the block."""
+
+    async def land_late(self) -> None:
+        """Let the back end work through every swap that was held back."""
+
+    async def another(self) -> Catalog:
+        """A second client of the same back end."""
+
+    async def close(self) -> None: ...
+
+
+class MemoryHarness:
+    def __init__(self) -> None:
+        self.storage = InterferedStorage()
+        self._faulty = FaultyCatalog(MemoryCatalog(storage=self.storage))
+        self.catalog: Catalog = self._faulty
+
+    @contextmanager
+    def befall(self, fault: Fault) -> Iterator[None]:
+        self._faulty.plan(fault)
+        yield
+
+    async def land_late(self) -> None:
+        await self._faulty.land_late()
+
+    async def another(self) -> Catalog:
+        return self._faulty.inner
+
+    async def close(self) -> None:
+        await self.catalog.close()
+        await self.storage.close()
+
+
+class SqliteHarness:
+    """A database file."""
+
+    def __init__(
+        self, *, path: Path, catalog: Catalog, storage: InterferedStorage, faults: SqlFaults
+    ) -> None:
+        self.path = path
+        self.catalog = catalog
+        self.storage = storage
+        self.faults = faults
+        self._others: list[Catalog] = []
+
+    @classmethod
+    async def open(cls, path: Path) -> SqliteHarness:
+        storage = InterferedStorage()
+        engine = open_engine(f"sqlite:///{path}")
+        faults = SqlFaults(engine, path)
+        catalog = await SqlCatalog.on_engine(engine=engine, name="frazil", storage=storage)
+        return cls(path=path, catalog=catalog, storage=storage, faults=faults)
+
+    def befall(self, fault: Fault) -> AbstractContextManager[None]:
+        return self.faults.befall(fault)
+
+    async def land_late(self) -> None:
+        self.faults.land_late()
+
+    async def another(self) -> Catalog:
+        uri = f"sqlite:///{self.path}"
+        other = await SqlCatalog.open(uri=uri, name="frazil", storage=self.storage)
+        self._others.append(other)
+        return other
+
+    async def close(self) -> None:
+        for catalog in (*self._others, self.catalog):
+            await catalog.close()
+        await self.storage.close()
+
+
+def make_schema_v0(path: Path) -> None:
+    """The tables as clients made them before rows had a type."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(
+            "CREATE TABLE iceberg_tables (catalog_name VARCHAR(255) NOT NULL, "
+            "table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, "
+            "metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000), "
+            "PRIMARY KEY (catalog_name, table_namespace, table_name))"
+        )
+        connection.execute(
+            "CREATE TABLE iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, "
+            "namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255) NOT NULL, "
+            "property_value VARCHAR(1000), PRIMARY KEY (catalog_name, namespace, property_key))"
+        )
+
+
+async def open_harness(adapter: str, folder: Path) -> CatalogHarness:
+    """`memory`, `sqlite` or `sqlite-v0` (a database whose rows have no type)."""
+    if adapter == "memory":
+        return MemoryHarness()
+    if adapter == "sqlite-v0":
+        make_schema_v0(folder / "catalog.db")
+    return await SqliteHarness.open(folder / "catalog.db")
+
+
+ADAPTERS = ("memory", "sqlite", "sqlite-v0")

@@ -1,0 +1,387 @@
+"""The contract of `Catalog`, one test an obligation, on every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from committer.errors import (
+    CatalogUnavailableError,
+    InvalidMetadataError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+)
+from committer.iceberg.table_metadata import parse_table_metadata
+from committer.ports import (
+    Catalog,
+    Committed,
+    Conflict,
+    LoadedTable,
+    Rejected,
+    Storage,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
+from committer.request import TableIdentifier
+from tests.contract.catalogs import ADAPTERS, WAREHOUSE, CatalogHarness, open_harness
+from tests.faulty_catalog import Fault
+from tests.table_builders import build_swap, build_table
+
+FLIGHTS = TableIdentifier(("db",), "flights")
+
+
+@pytest.fixture(params=ADAPTERS)
+async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CatalogHarness]:
+    harness = await open_harness(request.param, tmp_path)
+    yield harness
+    await harness.close()
+
+
+async def create(harness: CatalogHarness, name: str = "db.flights") -> LoadedTable:
+    table = build_table(name, warehouse=WAREHOUSE)
+    await harness.catalog.create_namespace(table.identifier.namespace)
+    await harness.catalog.create_table(table)
+    return table
+
+
+async def send(harness: CatalogHarness, swap: Swap, *, by: Catalog | None = None) -> SwapAnswer:
+    """Swap as a committer does: what must be durable first, then the swap."""
+    catalog = by or harness.catalog
+    await harness.storage.create(catalog.objects_before(swap))
+    return await catalog.swap(swap)
+
+
+async def location(harness: CatalogHarness) -> str:
+    return await harness.catalog.current_location(FLIGHTS)
+
+
+async def locations(storage: Storage) -> list[str]:
+    return [info.location async for info in storage.list(WAREHOUSE)]
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+
+async def test_created_table_is_loaded_as_it_was_created(harness: CatalogHarness) -> None:
+    created = await create(harness)
+    assert await harness.catalog.load(FLIGHTS) == created
+    assert await location(harness) == created.metadata_location
+
+
+async def test_absent_table_is_named_so_by_every_reading_method(harness: CatalogHarness) -> None:
+    await create(harness)
+    absent = TableIdentifier(("db",), "trains")
+    with pytest.raises(NoSuchTableError, match=r"db\.trains"):
+        await harness.catalog.load(absent)
+    with pytest.raises(NoSuchTableError, match=r"db\.trains"):
+        await harness.catalog.current_location(absent)
+
+
+async def test_table_whose_metadata_file_is_gone_breaks_the_specification(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    await harness.storage.delete((created.metadata_location,))
+    with pytest.raises(InvalidMetadataError, match="does not exist"):
+        await harness.catalog.load(FLIGHTS)
+
+
+async def test_table_whose_metadata_file_is_broken_is_named_with_the_file(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    etag = (await harness.storage.head(created.metadata_location)).etag
+    await harness.storage.replace(created.metadata_location, b'{"format-version": 2', etag=etag)
+    with pytest.raises(InvalidMetadataError, match=created.metadata_location):
+        await harness.catalog.load(FLIGHTS)
+
+
+async def test_load_follows_a_pointer_that_moved_while_the_old_file_was_deleted(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    swap = build_swap(created)
+
+    async def move(location: str) -> None:
+        await send(harness, swap)
+        await harness.storage.delete((location,))
+
+    harness.storage.before_get = move
+    assert (await harness.catalog.load(FLIGHTS)).metadata_location == swap.metadata_location
+
+
+# --- The swap and its four answers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gzip", [False, True])
+async def test_objects_before_a_swap_are_the_metadata_file_that_it_names(
+    harness: CatalogHarness, gzip: bool
+) -> None:
+    swap = build_swap(await create(harness), gzip=gzip)
+    (written,) = harness.catalog.objects_before(swap)
+    assert written.location == swap.metadata_location
+    assert parse_table_metadata(written.content) == swap.metadata
+    assert (written.content[:2] == b"\x1f\x8b") is gzip
+    assert harness.catalog.objects_before(swap) == (written,)
+
+
+async def test_swap_of_a_current_base_is_committed_and_returns_what_is_current(
+    harness: CatalogHarness,
+) -> None:
+    swap = build_swap(await create(harness), colour="blue")
+    answer = await send(harness, swap)
+    expected = LoadedTable(FLIGHTS, swap.metadata, swap.metadata_location)
+    assert answer == Committed(expected)
+    assert await harness.catalog.load(FLIGHTS) == expected
+
+
+async def test_swap_of_a_stale_base_is_a_conflict_and_changes_nothing(
+    harness: CatalogHarness,
+) -> None:
+    base = await create(harness)
+    first, second = build_swap(base, by="first"), build_swap(base, by="second")
+    assert isinstance(await send(harness, first), Committed)
+    assert isinstance(await send(harness, second), Conflict)
+    assert await location(harness) == first.metadata_location
+
+
+async def test_of_two_concurrent_swaps_of_one_base_exactly_one_is_committed(
+    harness: CatalogHarness,
+) -> None:
+    base = await create(harness)
+    rival = await harness.another()
+    for _ in range(20):
+        ours, theirs = build_swap(base, by="us"), build_swap(base, by="them")
+        answers = await asyncio.gather(send(harness, ours), send(harness, theirs, by=rival))
+        (winner,) = [answer for answer in answers if isinstance(answer, Committed)]
+        (_,) = [answer for answer in answers if isinstance(answer, Conflict)]
+        base = winner.table
+        assert await location(harness) == base.metadata_location
+
+
+async def test_swap_of_a_dropped_table_is_a_conflict(harness: CatalogHarness) -> None:
+    swap = build_swap(await create(harness))
+    await harness.catalog.drop_table(FLIGHTS)
+    assert isinstance(await send(harness, swap), Conflict)
+    with pytest.raises(NoSuchTableError):
+        await location(harness)
+
+
+async def test_swap_of_a_dropped_and_recreated_table_is_a_conflict(harness: CatalogHarness) -> None:
+    swap = build_swap(await create(harness))
+    await harness.catalog.drop_table(FLIGHTS)
+    recreated = await create(harness)
+    assert isinstance(await send(harness, swap), Conflict)
+    assert await location(harness) == recreated.metadata_location
+
+
+async def test_swap_that_was_applied_but_whose_answer_was_lost_is_unknown_and_has_landed(
+    harness: CatalogHarness,
+) -> None:
+    base = await create(harness)
+    swap = build_swap(base)
+    with harness.befall(Fault.LOST_REPLY):
+        assert isinstance(await send(harness, swap), Unknown)
+    assert await location(harness) == swap.metadata_location
+    assert isinstance(await send(harness, build_swap(base)), Conflict)
+    assert await location(harness) == swap.metadata_location
+
+
+async def test_swap_whose_request_was_lost_is_unknown_and_its_base_stays_usable(
+    harness: CatalogHarness,
+) -> None:
+    base = await create(harness)
+    with harness.befall(Fault.REQUEST_LOST):
+        assert isinstance(await send(harness, build_swap(base)), Unknown)
+    assert await location(harness) == base.metadata_location
+    assert isinstance(await send(harness, build_swap(base)), Committed)
+
+
+async def test_late_swap_lands_while_its_base_is_current_and_shuts_out_the_next_attempt(
+    harness: CatalogHarness,
+) -> None:
+    base = await create(harness)
+    late, again = build_swap(base, attempt="1"), build_swap(base, attempt="2")
+    with harness.befall(Fault.LANDS_LATE):
+        assert isinstance(await send(harness, late), Unknown)
+    assert await location(harness) == base.metadata_location
+    await harness.land_late()
+    assert await location(harness) == late.metadata_location
+    assert isinstance(await send(harness, again), Conflict)
+    assert await location(harness) == late.metadata_location
+
+
+async def test_late_swap_cannot_land_once_the_next_attempt_has(harness: CatalogHarness) -> None:
+    base = await create(harness)
+    late, again = build_swap(base, attempt="1"), build_swap(base, attempt="2")
+    with harness.befall(Fault.LANDS_LATE):
+        assert isinstance(await send(harness, late), Unknown)
+    assert isinstance(await send(harness, again), Committed)
+    await harness.land_late()
+    assert await location(harness) == again.metadata_location
+
+
+async def test_swap_that_the_back_end_refuses_is_rejected_and_changes_nothing(
+    harness: CatalogHarness,
+) -> None:
+    base = await create(harness)
+    with harness.befall(Fault.REJECTED):
+        answer = await send(harness, build_swap(base))
+    assert answer == Rejected("refused by the test")
+    assert await location(harness) == base.metadata_location
+    assert isinstance(await send(harness, build_swap(base)), Committed)
+
+
+async def test_swap_on_an_unavailable_back_end_raises_and_nothing_was_applied(
+    harness: CatalogHarness,
+) -> None:
+    base = await create(harness)
+    with harness.befall(Fault.UNAVAILABLE), pytest.raises(CatalogUnavailableError):
+        await send(harness, build_swap(base))
+    await harness.land_late()
+    assert await location(harness) == base.metadata_location
+    assert isinstance(await send(harness, build_swap(base)), Committed)
+
+
+# --- Creating and dropping -----------------------------------------------------------------------
+
+
+async def test_taken_name_is_refused_and_the_refused_table_leaves_no_file(
+    harness: CatalogHarness,
+) -> None:
+    standing = await create(harness)
+    before = await locations(harness.storage)
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.flights"):
+        await create(harness)
+    assert await harness.catalog.load(FLIGHTS) == standing
+    assert await locations(harness.storage) == before
+
+
+async def test_create_may_be_repeated_with_the_same_table(harness: CatalogHarness) -> None:
+    created = await create(harness)
+    await harness.catalog.create_table(created)
+    assert await harness.catalog.load(FLIGHTS) == created
+
+
+async def test_create_repeated_after_a_later_swap_keeps_what_is_current(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    swap = build_swap(created)
+    await send(harness, swap)
+    with pytest.raises(TableAlreadyExistsError):
+        await harness.catalog.create_table(created)
+    assert await location(harness) == swap.metadata_location
+    assert created.metadata_location in await locations(harness.storage)
+
+
+async def test_of_two_concurrent_creates_of_one_name_exactly_one_returns(
+    harness: CatalogHarness,
+) -> None:
+    rival = await harness.another()
+    await harness.catalog.create_namespace(("db",))
+    tables = [build_table(warehouse=WAREHOUSE) for _ in range(2)]
+    outcomes = await asyncio.gather(
+        harness.catalog.create_table(tables[0]),
+        rival.create_table(tables[1]),
+        return_exceptions=True,
+    )
+    (refused,) = [error for error in outcomes if error is not None]
+    assert isinstance(refused, TableAlreadyExistsError)
+    winner = tables[outcomes.index(None)]
+    assert await harness.catalog.load(FLIGHTS) == winner
+
+
+async def test_table_in_a_missing_namespace_is_refused_and_leaves_no_file(
+    harness: CatalogHarness,
+) -> None:
+    await harness.catalog.create_namespace(("db2",))
+    with pytest.raises(NoSuchNamespaceError, match="db"):
+        await harness.catalog.create_table(build_table(warehouse=WAREHOUSE))
+    assert await locations(harness.storage) == []
+
+
+async def test_dropped_table_is_gone_but_its_files_stay(harness: CatalogHarness) -> None:
+    created = await create(harness)
+    await harness.catalog.drop_table(FLIGHTS)
+    with pytest.raises(NoSuchTableError):
+        await harness.catalog.load(FLIGHTS)
+    assert await locations(harness.storage) == [created.metadata_location]
+    with pytest.raises(NoSuchTableError):
+        await harness.catalog.drop_table(FLIGHTS)
+
+
+# --- Names ---------------------------------------------------------------------------------------
+
+
+async def test_tables_of_a_namespace_are_listed_sorted_and_without_those_below_it(
+    harness: CatalogHarness,
+) -> None:
+    for name in ("db.trains", "db.flights", "db.Buses", "db.deep.ships", "db2.cars"):
+        await create(harness, name)
+    listed = await harness.catalog.list_tables(("db",))
+    assert [table.name for table in listed] == ["Buses", "flights", "trains"]
+    assert await harness.catalog.list_tables(("db", "deep")) == [
+        TableIdentifier(("db", "deep"), "ships")
+    ]
+
+
+async def test_empty_namespace_lists_no_tables_and_an_absent_one_is_an_error(
+    harness: CatalogHarness,
+) -> None:
+    await harness.catalog.create_namespace(("d_b",))
+    assert await harness.catalog.list_tables(("d_b",)) == []
+    for absent in (("dxb",), ("D_B",), ("d_",), ("d_b", "c")):
+        with pytest.raises(NoSuchNamespaceError):
+            await harness.catalog.list_tables(absent)
+
+
+async def test_namespaces_are_listed_sorted_with_the_parents_that_they_imply(
+    harness: CatalogHarness,
+) -> None:
+    await create(harness, "z.deep.er.flights")
+    await harness.catalog.create_namespace(("a",))
+    assert await harness.catalog.list_namespaces() == [
+        ("a",),
+        ("z",),
+        ("z", "deep"),
+        ("z", "deep", "er"),
+    ]
+
+
+async def test_namespace_created_twice_stays_as_it_was(harness: CatalogHarness) -> None:
+    created = await create(harness)
+    await harness.catalog.create_namespace(("db",))
+    assert await harness.catalog.list_tables(("db",)) == [created.identifier]
+    assert await harness.catalog.list_namespaces() == [("db",)]
+
+
+@pytest.mark.parametrize("namespace", [(), ("",), ("a", ""), ("a.b",)])
+async def test_namespace_that_a_dotted_name_cannot_carry_is_unsupported(
+    harness: CatalogHarness, namespace: tuple[str, ...]
+) -> None:
+    with pytest.raises(UnsupportedError, match="levels"):
+        await harness.catalog.create_namespace(namespace)
+    with pytest.raises(UnsupportedError, match="levels"):
+        await harness.catalog.list_tables(namespace)
+
+
+# --- Probe and close -----------------------------------------------------------------------------
+
+
+async def test_probe_passes_and_leaves_nothing_behind(harness: CatalogHarness) -> None:
+    await harness.catalog.probe()
+    await harness.catalog.probe()
+    assert await harness.catalog.list_namespaces() == []
+    assert await locations(harness.storage) == []
+
+
+async def test_close_may_be_repeated(harness: CatalogHarness) -> None:
+    await harness.catalog.close()
+    await harness.catalog.close()

@@ -1,0 +1,111 @@
+"""A catalog before a real adapter, which misbehaves when told to and counts calls.
+
+Each planned fault befalls one swap. Everything else passes through, so the inner catalog stays the
+judge of every condition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from enum import Enum, auto
+
+from committer.errors import CatalogUnavailableError
+from committer.ports import (
+    Catalog,
+    Conflict,
+    LoadedTable,
+    NewObject,
+    Rejected,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
+from committer.request import TableIdentifier
+
+
+class Fault(Enum):
+    """What befalls one swap."""
+
+    LOST_REPLY = auto()  # applied if the base is current; the answer is lost
+    REQUEST_LOST = auto()  # never applied; the answer is lost too
+    LANDS_LATE = auto()  # the answer is lost; applied at `land_late`, if the base is current then
+    REJECTED = auto()  # refused for what it says
+    CONFLICT = auto()  # refused for its timing
+    UNAVAILABLE = auto()  # raises; surely nothing applied
+
+
+class FaultyCatalog:
+    """The `Catalog` port around `inner`. `calls` counts by method name."""
+
+    def __init__(self, inner: Catalog) -> None:
+        self.inner = inner
+        self.calls: Counter[str] = Counter()
+        self._planned: deque[Fault] = deque()
+        self._in_flight: deque[Swap] = deque()
+
+    def plan(self, *faults: Fault) -> None:
+        """Let the next swaps meet these faults, in order."""
+        self._planned.extend(faults)
+
+    async def land_late(self) -> list[SwapAnswer]:
+        """Deliver every swap that was held back, oldest first; tell what became of each."""
+        answers = []
+        while self._in_flight:
+            answers.append(await self.inner.swap(self._in_flight.popleft()))
+        return answers
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        self.calls["swap"] += 1
+        match self._planned.popleft() if self._planned else None:
+            case None:
+                return await self.inner.swap(swap)
+            case Fault.LOST_REPLY:
+                await self.inner.swap(swap)
+            case Fault.REQUEST_LOST:
+                pass
+            case Fault.LANDS_LATE:
+                self._in_flight.append(swap)
+            case Fault.REJECTED:
+                return Rejected("refused by the test")
+            case Fault.CONFLICT:
+                return Conflict()
+            case Fault.UNAVAILABLE:
+                raise CatalogUnavailableError("the test keeps the catalog away")
+        return Unknown("the test lost the answer")
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        self.calls["load"] += 1
+        return await self.inner.load(identifier)
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        self.calls["current_location"] += 1
+        return await self.inner.current_location(identifier)
+
+    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        return self.inner.objects_before(swap)
+
+    async def create_table(self, table: LoadedTable) -> None:
+        self.calls["create_table"] += 1
+        await self.inner.create_table(table)
+
+    async def drop_table(self, identifier: TableIdentifier) -> None:
+        self.calls["drop_table"] += 1
+        await self.inner.drop_table(identifier)
+
+    async def list_tables(self, namespace: tuple[str, ...]) -> list[TableIdentifier]:
+        self.calls["list_tables"] += 1
+        return await self.inner.list_tables(namespace)
+
+    async def create_namespace(self, namespace: tuple[str, ...]) -> None:
+        self.calls["create_namespace"] += 1
+        await self.inner.create_namespace(namespace)
+
+    async def list_namespaces(self) -> list[tuple[str, ...]]:
+        self.calls["list_namespaces"] += 1
+        return await self.inner.list_namespaces()
+
+    async def probe(self) -> None:
+        await self.inner.probe()
+
+    async def close(self) -> None:
+        await self.inner.close()
