@@ -63,9 +63,12 @@ class EpochRanges:
             merged[:2] = [(merged[0][0], merged[1][1])]
         return EpochRanges(tuple(merged))
 
-    def without_gaps(self) -> EpochRanges:
-        """Close every gap below the highest epoch, from 0 on."""
-        return EpochRanges(((0, self.ranges[-1][1]),)) if self.ranges else self
+    def without_gaps(self, below: int) -> EpochRanges:
+        """Close every gap below a landed epoch, from 0 on."""
+        closed = [pair for pair in self.ranges if pair[0] <= below]
+        if not closed:
+            return self
+        return EpochRanges(((0, closed[-1][1]), *self.ranges[len(closed) :]))
 
     @property
     def has_gaps(self) -> bool:
@@ -128,8 +131,8 @@ class ProducerEntry:
             latest=(landed, *self.latest)[:LATEST_MAX],
         )
 
-    def without_gaps(self) -> ProducerEntry:
-        return replace(self, epochs=self.epochs.without_gaps())
+    def without_gaps(self, below: int) -> ProducerEntry:
+        return replace(self, epochs=self.epochs.without_gaps(below))
 
 
 def short_fingerprint(value: str) -> str:

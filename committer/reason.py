@@ -25,6 +25,7 @@ class Reason(StrEnum):
     FORMAT_VERSION_MISMATCH = "format_version_mismatch"
     MANIFEST_MALFORMED = "manifest_malformed"
     MANIFEST_TRUNCATED = "manifest_truncated"
+    MANIFEST_MISSING = "manifest_missing"
     MANIFEST_CONTENT_MISMATCH = "manifest_content_mismatch"
     ENTRY_NOT_ADDED = "entry_not_added"
     ENTRY_SNAPSHOT_ID_SET = "entry_snapshot_id_set"
@@ -79,6 +80,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.FORMAT_VERSION_MISMATCH: "Publish the files again in the table's format version.",
     Reason.MANIFEST_MALFORMED: _CLIENT,
     Reason.MANIFEST_TRUNCATED: _RESEND,
+    Reason.MANIFEST_MISSING: _RESEND,
     Reason.MANIFEST_CONTENT_MISMATCH: _CLIENT,
     Reason.ENTRY_NOT_ADDED: _CLIENT,
     Reason.ENTRY_SNAPSHOT_ID_SET: _CLIENT,

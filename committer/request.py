@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Literal, Self
 from urllib.parse import quote, unquote
@@ -212,7 +213,7 @@ class CommitRequest(_Model):
     def identifier(self) -> TableIdentifier:
         return TableIdentifier(self.table.namespace, self.table.name)
 
-    @property
+    @cached_property
     def inbox_key(self) -> str:
         return inbox_key(self.table_uuid, self.producer.id, self.epoch, self.attempt)
 

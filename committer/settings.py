@@ -184,7 +184,7 @@ def load_settings(**overrides: object) -> Settings:
 
 
 def _refuse_unknown_groups() -> None:
-    """A misspelt group would be ignored silently. (Kubernetes' own FRAZIL_SERVICE_… have no `__`.)"""
+    """A misspelt group would be ignored silently. (What Kubernetes injects has no `__`.)"""
     for variable in os.environ:
         group, separator, _ = variable.removeprefix("FRAZIL_").partition("__")
         if separator and variable.startswith("FRAZIL_") and group.lower() not in _GROUPS:

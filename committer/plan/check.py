@@ -44,7 +44,7 @@ class CheckedRequest:
 
 @dataclass(frozen=True, slots=True)
 class NeedsManifests:
-    """The request names manifests in storage: read these locations and check again with the bytes."""
+    """The request names manifests in storage: read these and check again with the bytes."""
 
     locations: tuple[str, ...]
 
@@ -91,7 +91,7 @@ class Checker:
         Errors: `InvalidRequestError`. Cost: one walk over the entries, statistics are skipped.
         """
         request = sealed.request
-        self._check_target(request)
+        self.check_target(request)
         _check_operation(request)
         named = tuple(ref.path for ref in request.manifests if ref.path is not None)
         for path in named:
@@ -103,7 +103,8 @@ class Checker:
         self._check_paths(request, manifests)
         return CheckedRequest(sealed, self.basis, manifests)
 
-    def _check_target(self, request: CommitRequest) -> None:
+    def check_target(self, request: CommitRequest) -> None:
+        """Is it for this table at all? Asked before the ledger, which is this table's."""
         basis = self.basis
         if request.catalog != basis.catalog:
             raise _refused(

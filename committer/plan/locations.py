@@ -1,4 +1,4 @@
-"""Which locations a request may name: below the table's places, spelled as the table spells them."""
+"""Which locations a request may name: below the table's places, in the table's spelling."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from committer.errors import AlreadyExistsError, InvalidRequestError, PublishError
+from committer.errors import AlreadyExistsError, InvalidRequestError, NotFoundError, PublishError
 from committer.ports import NewObject, Storage, create_or_equal
 from committer.reason import Reason
 from committer.request import SealedRequest, producer_prefix
@@ -81,6 +81,14 @@ class Inbox(_Keyed):
                 f" one attempt with different content, to table `{request.identifier}`: two writes"
                 " of one micro-batch need two sink names (give each write its own `sink` option)"
             ) from None
+
+    async def contains(self, key: str) -> bool:
+        """Whether the request is (still) outstanding."""
+        try:
+            await self._storage.head(self.location(key))
+        except NotFoundError:
+            return False
+        return True
 
     async def get(self, key: str) -> bytes:
         """Read a request's bytes. Absent: `NotFoundError`."""

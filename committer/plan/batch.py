@@ -1,0 +1,100 @@
+"""The intent of a commit: what must land, kept apart from the attempts to land it.
+
+A batch never changes. Its snapshot id and the names of its manifests stay over all attempts; a
+changed set of requests is a new batch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from hashlib import blake2b
+from uuid import UUID
+
+from committer.iceberg.locations import manifest_location, metadata_folder
+from committer.iceberg.manifest import EncodedManifest, ManifestContext
+from committer.iceberg.manifest_splice import join_manifests
+from committer.iceberg.table_metadata import TableMetadata
+from committer.plan.check import CheckedRequest
+from committer.plan.handed_manifest import CheckedManifest
+from committer.ports import NewObject
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Requests of one branch that share one snapshot."""
+
+    requests: tuple[CheckedRequest, ...]
+    snapshot_id: int
+    commit_uuid: UUID
+
+    @property
+    def branch(self) -> str:
+        return self.requests[0].request.branch
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedManifest:
+    """A manifest of the batch, ready to be written; the same for every attempt."""
+
+    location: str
+    spec_id: int
+    encoded: EncodedManifest
+
+    @property
+    def written(self) -> NewObject:
+        return NewObject(self.location, self.encoded.content)
+
+
+def snapshot_id_from(random: UUID, metadata: TableMetadata) -> int | None:
+    """A positive 63-bit snapshot id from a random uuid; None if the table has it already."""
+    folded = (random.int >> 64) ^ (random.int & (2**64 - 1))
+    snapshot_id = folded & (2**63 - 1)
+    taken = snapshot_id == 0 or metadata.snapshot_by_id(snapshot_id) is not None
+    return None if taken else snapshot_id
+
+
+def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedManifest, ...]:
+    """Join what the requests handed over: one manifest for each partition spec.
+
+    Depends on the batch, and of the table on its format version, current schema and specs only.
+    """
+    by_spec: dict[int, list[CheckedManifest]] = defaultdict(list)
+    for checked in batch.requests:
+        for manifest in checked.manifests:
+            by_spec[manifest.spec_id].append(manifest)
+    folder = metadata_folder(metadata.location, metadata.properties)
+    return tuple(
+        PreparedManifest(
+            manifest_location(folder, batch.commit_uuid, number),
+            spec_id,
+            _join(batch, metadata, spec_id, manifests, number),
+        )
+        for number, (spec_id, manifests) in enumerate(sorted(by_spec.items()))
+    )
+
+
+def _join(
+    batch: Batch,
+    metadata: TableMetadata,
+    spec_id: int,
+    manifests: list[CheckedManifest],
+    number: int,
+) -> EncodedManifest:
+    context = ManifestContext(
+        format_version=metadata.format_version,
+        schema=metadata.current_schema,
+        spec=metadata.spec_by_id(spec_id),
+        content=manifests[0].content,
+    )
+    return join_manifests(
+        [manifest.walked for manifest in manifests],
+        context,
+        sync=sync_marker(batch.commit_uuid, number),
+        snapshot_id=batch.snapshot_id,
+    )
+
+
+def sync_marker(commit_uuid: UUID, number: int) -> bytes:
+    """16 bytes that no data block contains by accident; derived, so that a plan stays pure."""
+    return blake2b(commit_uuid.bytes, digest_size=16, salt=number.to_bytes(8, "big")).digest()

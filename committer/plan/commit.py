@@ -1,0 +1,369 @@
+"""From a batch and the table's state to everything that one attempt writes.
+
+Each attempt is planned anew from the state that its swap is conditional on. The planner asks for
+bytes as a value (`NeedsManifestList`) and is called again with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+import orjson
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.locations import (
+    manifest_list_location,
+    metadata_file_location,
+    metadata_folder,
+    metadata_version,
+)
+from committer.iceberg.manifest_list import ManifestFile, encode_manifest_file, encode_manifest_list
+from committer.iceberg.metadata_update import (
+    AddSnapshot,
+    RemoveProperties,
+    SetProperties,
+    SetSnapshotRef,
+    Update,
+    apply_updates,
+)
+from committer.iceberg.requirement import AssertRefSnapshotId, AssertTableUUID, Requirement
+from committer.iceberg.snapshot import Snapshot, SnapshotRef
+from committer.iceberg.summary import append_summary
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import (
+    Landed,
+    ProducerEntry,
+    print_entry,
+    property_key,
+    short_fingerprint,
+)
+from committer.plan.batch import Batch, PreparedManifest, sync_marker
+from committer.plan.ledger import Ledger
+from committer.plan.state import ListedManifest, TableState
+from committer.ports import NewObject, Swap
+
+_GZIP = "gzip"
+_EVIDENCE_KEY = "frazil.requests"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to land a batch: its number from 1, the uuid of its metadata file, and the time."""
+
+    number: int
+    metadata_uuid: UUID
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerChores:
+    """Upkeep of the ledger that travels with the next commit, by property key.
+
+    `close_gaps`: the landed epoch below which nothing of the producer is outstanding any more.
+    `drop`: entries of one-shot producers whose request has left the inbox.
+    """
+
+    close_gaps: Mapping[str, int] = field(default_factory=dict)
+    drop: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsManifestList:
+    """The head's manifest list is not in the state: read it, add it, plan again."""
+
+    snapshot_id: int
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPlan:
+    """What an attempt writes in one parallel round, the swap behind it, and the state after it."""
+
+    swap: Swap
+    objects: tuple[NewObject, ...]
+    snapshot: Snapshot
+    landed: Mapping[str, Landed]
+    chores: LedgerChores
+    state: TableState
+
+
+def plan_commit(
+    state: TableState,
+    batch: Batch,
+    prepared: tuple[PreparedManifest, ...],
+    attempt: Attempt,
+    chores: LedgerChores,
+) -> CommitPlan | NeedsManifestList:
+    """Plan one attempt. `prepared` are the batch's manifests; `landed` is keyed by inbox key."""
+    metadata = state.metadata
+    parent = parent_snapshot(metadata, batch.branch)
+    carried = _carried_manifests(state, parent)
+    if isinstance(carried, NeedsManifestList):
+        return carried
+    sequence_number = 0 if metadata.format_version == 1 else metadata.last_sequence_number + 1
+    listed, next_row_id = _list_manifests(metadata, batch, prepared, carried, sequence_number)
+    snapshot = _snapshot(metadata, parent, batch, prepared, attempt, len(carried))
+    snapshot = replace(snapshot, added_rows=_added_rows(metadata, next_row_id))
+    landed = {
+        checked.request.inbox_key: Landed(
+            checked.request.epoch,
+            checked.request.fingerprint.kind,
+            short_fingerprint(checked.request.fingerprint.value),
+            checked.request.attempt,
+            snapshot.snapshot_id,
+            snapshot.sequence_number,
+        )
+        for checked in batch.requests
+    }
+    entries, dropped = _ledger_changes(state.ledger, batch, landed, chores)
+    updates = _updates(metadata, batch.branch, snapshot, entries, dropped)
+    swap = _swap(state, parent, batch.branch, updates, attempt)
+    manifest_list = NewObject(
+        snapshot.manifest_list or "", _manifest_list(metadata, batch, snapshot, parent, listed)
+    )
+    after = TableState(
+        replace(state.table, metadata=swap.metadata, metadata_location=swap.metadata_location),
+        state.ledger.without(dropped).with_landed(entries),
+        _heads(state, parent, snapshot, listed),
+    )
+    objects = (*(manifest.written for manifest in prepared), manifest_list)
+    return CommitPlan(swap, objects, snapshot, landed, chores, after)
+
+
+def parent_snapshot(metadata: TableMetadata, branch: str) -> Snapshot | None:
+    """The branch's head; a branch that does not exist yet starts at main's head."""
+    return metadata.branch_head(branch) or metadata.branch_head("main")
+
+
+def _carried_manifests(
+    state: TableState, parent: Snapshot | None
+) -> tuple[ListedManifest, ...] | NeedsManifestList:
+    if parent is None:
+        return ()
+    known = state.heads.get(parent.snapshot_id)
+    if known is not None:
+        return known
+    if parent.manifest_list is None:
+        raise InvalidMetadataError(
+            f"snapshot {parent.snapshot_id} of table `{state.table.identifier}` lists its manifests"
+            " inline (an old format v1 form): expected a manifest list; rewrite the table's"
+            " manifests with an engine that reads it"
+        )
+    return NeedsManifestList(parent.snapshot_id, parent.manifest_list)
+
+
+def _list_manifests(
+    metadata: TableMetadata,
+    batch: Batch,
+    prepared: tuple[PreparedManifest, ...],
+    carried: tuple[ListedManifest, ...],
+    sequence_number: int,
+) -> tuple[tuple[ListedManifest, ...], int]:
+    """The rows of the new list, new manifests first, and v3's next row id behind them."""
+    next_row_id = metadata.next_row_id or 0
+    listed: list[ListedManifest] = []
+    for manifest in prepared:
+        row = _row(manifest, batch, sequence_number)
+        listed.append(ListedManifest(b"", row))
+    listed.extend(carried)
+    for position, entry in enumerate(listed):
+        row = entry.row
+        if metadata.format_version >= 3 and row.content == 0 and row.first_row_id is None:
+            row = replace(row, first_row_id=next_row_id)
+            next_row_id += (row.existing_rows_count or 0) + (row.added_rows_count or 0)
+        if row is not entry.row or not entry.encoded:
+            encoded = encode_manifest_file(row, metadata.format_version)
+            listed[position] = ListedManifest(encoded, row)
+    return tuple(listed), next_row_id
+
+
+def _row(manifest: PreparedManifest, batch: Batch, sequence_number: int) -> ManifestFile:
+    encoded = manifest.encoded
+    return ManifestFile(
+        manifest_path=manifest.location,
+        manifest_length=len(encoded.content),
+        partition_spec_id=manifest.spec_id,
+        content=0,
+        sequence_number=sequence_number,
+        min_sequence_number=sequence_number,
+        added_snapshot_id=batch.snapshot_id,
+        added_files_count=encoded.added_files_count,
+        existing_files_count=0,
+        deleted_files_count=0,
+        added_rows_count=encoded.added_rows_count,
+        existing_rows_count=0,
+        deleted_rows_count=0,
+        partitions=encoded.partitions,
+    )
+
+
+def _snapshot(
+    metadata: TableMetadata,
+    parent: Snapshot | None,
+    batch: Batch,
+    prepared: tuple[PreparedManifest, ...],
+    attempt: Attempt,
+    carried_count: int,
+) -> Snapshot:
+    folder = metadata_folder(metadata.location, metadata.properties)
+    version_1 = metadata.format_version == 1
+    return Snapshot(
+        snapshot_id=batch.snapshot_id,
+        parent_snapshot_id=parent.snapshot_id if parent else None,
+        sequence_number=0 if version_1 else metadata.last_sequence_number + 1,
+        # Readers refuse logs that run backwards; a clock that jumped back must not write one.
+        timestamp_ms=max(attempt.now_ms, metadata.last_updated_ms),
+        manifest_list=manifest_list_location(
+            folder, batch.snapshot_id, attempt.number, batch.commit_uuid
+        ),
+        summary=_summary(metadata, batch, prepared, carried_count),
+        schema_id=metadata.current_schema_id,
+        first_row_id=(metadata.next_row_id or 0) if metadata.format_version >= 3 else None,
+    )
+
+
+def _added_rows(metadata: TableMetadata, next_row_id: int) -> int | None:
+    if metadata.format_version < 3:
+        return None
+    return next_row_id - (metadata.next_row_id or 0)
+
+
+def _summary(
+    metadata: TableMetadata,
+    batch: Batch,
+    prepared: tuple[PreparedManifest, ...],
+    carried_count: int,
+) -> dict[str, str]:
+    head = metadata.branch_head(batch.branch)
+    walked = [manifest.walked for checked in batch.requests for manifest in checked.manifests]
+    partitions = {
+        (manifest.spec_id, partition)
+        for checked in batch.requests
+        for manifest in checked.manifests
+        for partition in manifest.walked.partitions_seen
+    }
+    return append_summary(
+        head.summary if head else None,
+        added_data_files=sum(manifest.added_files_count for manifest in walked),
+        added_records=sum(manifest.added_rows_count for manifest in walked),
+        added_files_size=sum(manifest.added_size_bytes for manifest in walked),
+        changed_partition_count=len(partitions),
+        manifests_created=len(prepared),
+        manifests_kept=carried_count,
+        extra={"frazil.requests-count": str(len(batch.requests))},
+    )
+
+
+def _ledger_changes(
+    ledger: Ledger, batch: Batch, landed: Mapping[str, Landed], chores: LedgerChores
+) -> tuple[dict[str, ProducerEntry], frozenset[str]]:
+    """Entries to write and entries to drop. A producer of this batch is never dropped by it."""
+    entries: dict[str, ProducerEntry] = {}
+    for checked in batch.requests:
+        request = checked.request
+        key = property_key(request.producer.id, request.branch)
+        entry = entries.get(key) or ledger.entry_of(request)
+        entries[key] = entry.with_landed(landed[request.inbox_key])
+    for key, below in chores.close_gaps.items():
+        known = entries.get(key) or ledger.entries.get(key)
+        if known is not None:
+            entries[key] = known.without_gaps(below)
+    dropped = frozenset(key for key in chores.drop if key in ledger.entries) - entries.keys()
+    return entries, dropped
+
+
+def _updates(
+    metadata: TableMetadata,
+    branch: str,
+    snapshot: Snapshot,
+    entries: Mapping[str, ProducerEntry],
+    dropped: frozenset[str],
+) -> tuple[Update, ...]:
+    ref = metadata.refs.get(branch)
+    head = (
+        replace(ref, snapshot_id=snapshot.snapshot_id)
+        if ref
+        else SnapshotRef(snapshot_id=snapshot.snapshot_id, type="branch")
+    )
+    updates: list[Update] = [
+        AddSnapshot(snapshot),
+        SetSnapshotRef(branch, head),
+        SetProperties({key: print_entry(entry) for key, entry in entries.items()}),
+    ]
+    if dropped:
+        updates.append(RemoveProperties(tuple(sorted(dropped))))
+    return tuple(updates)
+
+
+def _swap(
+    state: TableState,
+    parent: Snapshot | None,
+    branch: str,
+    updates: tuple[Update, ...],
+    attempt: Attempt,
+) -> Swap:
+    metadata, base_location = state.metadata, state.table.metadata_location
+    asserted = parent.snapshot_id if parent and branch in metadata.refs else None
+    requirements: tuple[Requirement, ...] = (
+        AssertTableUUID(metadata.table_uuid),
+        AssertRefSnapshotId(branch, asserted),
+    )
+    return Swap(
+        base=state.table,
+        requirements=requirements,
+        updates=updates,
+        metadata=apply_updates(
+            metadata, updates, base_location=base_location, now_ms=attempt.now_ms
+        ),
+        metadata_location=metadata_file_location(
+            metadata_folder(metadata.location, metadata.properties),
+            metadata_version(base_location) + 1,
+            attempt.metadata_uuid,
+            gzip=metadata.properties.get("write.metadata.compression-codec", "none") == _GZIP,
+        ),
+    )
+
+
+def _manifest_list(
+    metadata: TableMetadata,
+    batch: Batch,
+    snapshot: Snapshot,
+    parent: Snapshot | None,
+    listed: tuple[ListedManifest, ...],
+) -> bytes:
+    evidence = [
+        [
+            checked.request.producer.id,
+            checked.request.epoch,
+            str(checked.request.attempt),
+            checked.request.fingerprint.kind,
+            checked.request.fingerprint.value,
+        ]
+        for checked in batch.requests
+    ]
+    return encode_manifest_list(
+        [manifest.encoded for manifest in listed],
+        format_version=metadata.format_version,
+        snapshot_id=snapshot.snapshot_id,
+        parent_snapshot_id=parent.snapshot_id if parent else None,
+        sequence_number=snapshot.sequence_number,
+        first_row_id=snapshot.first_row_id,
+        sync=sync_marker(batch.commit_uuid, 2**32),
+        extra_metadata={_EVIDENCE_KEY: orjson.dumps(evidence).decode()},
+    )
+
+
+def _heads(
+    state: TableState,
+    parent: Snapshot | None,
+    snapshot: Snapshot,
+    listed: tuple[ListedManifest, ...],
+) -> dict[int, tuple[ListedManifest, ...]]:
+    """Keep the new head's manifests; the old head's unless another ref still names it."""
+    heads = dict(state.heads)
+    if parent is not None:
+        heads.pop(parent.snapshot_id, None)
+    heads[snapshot.snapshot_id] = listed
+    return heads

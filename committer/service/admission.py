@@ -1,0 +1,213 @@
+"""Which waiting requests may land on this state of the table, and what becomes of the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from committer.errors import InvalidRequestError, InvariantError, NotFoundError
+from committer.ledger_entry import Landed
+from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
+from committer.plan.ledger import Duplicate, Forgotten, LedgerAnswer, NotLanded, Refused
+from committer.plan.state import TableState
+from committer.ports import Storage
+from committer.reason import Reason
+from committer.request import SealedRequest
+from committer.service.log import log
+from committer.service.pending import Pending
+from committer.service.steps import off_loop_if_large
+from committer.storage.inbox import Inbox, QuarantineRecord
+
+LOOKUPS_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantining:
+    """A request that cannot land, with its reason."""
+
+    pending: Pending
+    reason: Reason
+    message: str
+
+    def record(self, now_ms: int) -> QuarantineRecord:
+        return QuarantineRecord(
+            key=self.pending.key,
+            reason=self.reason.value,
+            message=self.message,
+            quarantined_at_ms=now_ms,
+            table=str(self.pending.sealed.request.identifier),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyLanded:
+    """A request whose epoch has landed."""
+
+    pending: Pending
+    landed: Landed
+    warning: str | None
+
+
+@dataclass(slots=True)
+class Admitted:
+    """The answer for each request looked at. `gone`: it has left the inbox, so it ended before."""
+
+    candidates: list[CheckedRequest] = field(default_factory=list)
+    duplicates: list[AlreadyLanded] = field(default_factory=list)
+    gone: list[Pending] = field(default_factory=list)
+    refused: list[Quarantining] = field(default_factory=list)
+
+
+class Admission:
+    """Asks the ledger and checks requests; remembers what was checked against which basis."""
+
+    def __init__(self, catalog_name: str, storage: Storage, inbox: Inbox) -> None:
+        self._catalog_name = catalog_name
+        self._storage = storage
+        self._inbox = inbox
+        self._checker: Checker | None = None
+
+    @property
+    def basis(self) -> CheckBasis:
+        """What the last checks depended on."""
+        if self._checker is None:
+            raise InvariantError("nothing was admitted yet")
+        return self._checker.basis
+
+    async def admit(
+        self, waiting: Sequence[Pending], state: TableState, generation: int
+    ) -> Admitted:
+        """Look at the requests in order. `generation` counts the loads of the state."""
+        checker = self._checker_of(state)
+        admitted = Admitted()
+        landing: list[Pending] = []
+        unproven: list[tuple[Pending, NotLanded | Forgotten]] = []
+        for pending in waiting:
+            answer = _answer(pending, state, checker)
+            match answer:
+                case Duplicate(landed, warning):
+                    admitted.duplicates.append(AlreadyLanded(pending, landed, warning))
+                case Refused(reason, message):
+                    admitted.refused.append(Quarantining(pending, reason, message))
+                case NotLanded(known) if known or pending.present_in == generation:
+                    landing.append(pending)
+                case NotLanded() | Forgotten():
+                    unproven.append((pending, answer))
+        landing.extend(await self._look_up(unproven, generation, admitted))
+        await self._check(landing, checker, admitted)
+        return admitted
+
+    def _checker_of(self, state: TableState) -> Checker:
+        basis = CheckBasis.of(self._catalog_name, state.metadata)
+        if self._checker is None or self._checker.basis != basis:
+            self._checker = Checker(basis, state.metadata.current_schema)
+        return self._checker
+
+    async def _look_up(
+        self,
+        unproven: Sequence[tuple[Pending, NotLanded | Forgotten]],
+        generation: int,
+        admitted: Admitted,
+    ) -> list[Pending]:
+        """Ask the inbox where the ledger cannot answer; return those that may land.
+
+        Only an inbox object seen after the base was loaded proves that the request has not landed
+        and been forgotten: entries of one-shot producers are dropped once their object is gone.
+        """
+        present = await self._are_present([pending.key for pending, _ in unproven])
+        landing = []
+        for (pending, answer), is_present in zip(unproven, present, strict=True):
+            if not is_present:
+                admitted.gone.append(pending)
+            elif isinstance(answer, NotLanded):
+                pending.present_in = generation
+                landing.append(pending)
+            else:
+                admitted.refused.append(_unproven(pending))
+        return landing
+
+    async def _are_present(self, keys: Sequence[str]) -> list[bool]:
+        limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+
+        async def is_present(key: str) -> bool:
+            async with limit:
+                return await self._inbox.contains(key)
+
+        return await asyncio.gather(*(is_present(key) for key in keys))
+
+    async def _check(
+        self, landing: Sequence[Pending], checker: Checker, admitted: Admitted
+    ) -> None:
+        unchecked = [
+            one for one in landing if one.checked is None or one.checked.basis is not checker.basis
+        ]
+        size_bytes = sum(len(one.sealed.content) for one in unchecked)
+        results = await off_loop_if_large(size_bytes, _check_all, checker, unchecked)
+        refused: set[str] = set()
+        for pending, result in zip(unchecked, results, strict=True):
+            if isinstance(result, NeedsManifests):
+                result = await self._check_with_named(pending, checker, result)
+            if isinstance(result, CheckedRequest):
+                pending.checked = result
+            else:
+                refused.add(pending.key)
+                reason, message = result
+                admitted.refused.append(Quarantining(pending, reason, message))
+        admitted.candidates.extend(
+            one.checked for one in landing if one.key not in refused and one.checked is not None
+        )
+
+    async def _check_with_named(
+        self, pending: Pending, checker: Checker, needs: NeedsManifests
+    ) -> CheckedRequest | _Refusal:
+        read: dict[str, bytes] = {}
+        for location in needs.locations:
+            try:
+                read[location] = await self._storage.get(location)
+            except NotFoundError:
+                return Reason.MANIFEST_MISSING, f"the manifest `{location}` does not exist"
+        result = _check_one(checker, pending.sealed, read)
+        if isinstance(result, NeedsManifests):
+            raise InvariantError(f"asked twice for the manifests of `{pending.key}`")
+        return result
+
+
+_Refusal = tuple[Reason, str]
+
+
+def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnswer:
+    request = pending.sealed.request
+    try:
+        checker.check_target(request)
+    except InvalidRequestError as error:
+        return Refused(Reason(error.reason), str(error))
+    return state.ledger.ask(request)
+
+
+def _unproven(pending: Pending) -> Quarantining:
+    request = pending.sealed.request
+    return Quarantining(
+        pending,
+        Reason.EPOCH_LANDED_UNPROVEN,
+        f"epoch {request.epoch} of producer `{request.producer.id}` landed so long ago that what it"
+        " stood for is forgotten",
+    )
+
+
+def _check_all(
+    checker: Checker, waiting: Sequence[Pending]
+) -> list[CheckedRequest | NeedsManifests | _Refusal]:
+    return [_check_one(checker, pending.sealed, None) for pending in waiting]
+
+
+def _check_one(
+    checker: Checker, sealed: SealedRequest, read: dict[str, bytes] | None
+) -> CheckedRequest | NeedsManifests | _Refusal:
+    try:
+        return checker.check(sealed, read)
+    except InvalidRequestError as error:
+        return Reason(error.reason), str(error)
+    except Exception as error:  # noqa: BLE001  # one request must not stop the others
+        log.exception("check.crashed", key=sealed.request.inbox_key)
+        return Reason.PLAN_FAILED, f"the check itself failed: {error!r}"

@@ -1,0 +1,79 @@
+"""Reads the queue: new doorbells, and those that another consumer left behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+from committer.errors import AccessError, QueueUnavailableError
+from committer.plan.backoff import backoff_s
+from committer.ports import Queue, World
+from committer.service.health import Health
+from committer.service.intake import Intake
+from committer.service.log import log
+
+READ_COUNT_MAX = 512
+READ_WAIT_S = 2.0
+FULL_PAUSE_S = 0.05
+
+
+class Consumer:
+    """Feeds the intake until cancelled. While the queue is away, `is_away` says so."""
+
+    def __init__(
+        self, *, queue: Queue, intake: Intake, world: World, health: Health, reclaim_idle_s: float
+    ) -> None:
+        self._queue = queue
+        self._intake = intake
+        self._world = world
+        self._health = health
+        self._reclaim_idle_s = reclaim_idle_s
+        self._reclaimed_at_s = float("-inf")
+        self._failures = 0
+        self._is_proven = False
+        self.is_away = asyncio.Event()
+
+    async def run(self) -> None:
+        """Read for ever; wait with back-off while the server is away."""
+        while True:
+            try:
+                await self._read_once()
+                self._returned()
+            except (QueueUnavailableError, AccessError) as error:
+                await self._went_away(error)
+
+    async def _read_once(self) -> None:
+        if self._intake.is_full:
+            await self._world.sleep(FULL_PAUSE_S)
+            return
+        if not self._is_proven:
+            # Asked again after each outage: another server may have come back in its place.
+            await self._queue.probe()
+            self._is_proven = True
+        await self._reclaim_sometimes()
+        deliveries = await self._queue.read(count_max=READ_COUNT_MAX, wait_s=READ_WAIT_S)
+        await self._intake.take_deliveries(deliveries)
+
+    async def _reclaim_sometimes(self) -> None:
+        now_s = self._world.monotonic_s()
+        if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:
+            return
+        reclaimed = await self._queue.reclaim(idle_s=self._reclaim_idle_s)
+        self._reclaimed_at_s = now_s
+        if reclaimed:
+            log.info("queue.reclaimed", requests=len(reclaimed))
+            await self._intake.take_deliveries(reclaimed)
+
+    def _returned(self) -> None:
+        self._failures = 0
+        self._is_proven = False
+        self.is_away.clear()
+        if self._health.well("queue"):
+            log.info("queue.returned")
+
+    async def _went_away(self, error: Exception) -> None:
+        self._failures += 1
+        self._is_proven = False
+        self.is_away.set()
+        if self._health.trouble("queue", str(error)):
+            log.warning("queue.unavailable", error=str(error), now="working from the inbox alone")
+        await self._world.sleep(backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2))

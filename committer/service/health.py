@@ -1,0 +1,49 @@
+"""What the process says of itself: is its loop alive, and may it be relied upon?
+
+Liveness never depends on a server outside: an outage must not become a restart storm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from committer.ports import World
+
+HEARTBEAT_S = 1.0
+HEARTBEAT_LATE_S = 30.0
+
+
+@dataclass(slots=True)
+class Health:
+    """Troubles by component, and the event loop's last heartbeat."""
+
+    world: World
+    troubles: dict[str, str] = field(default_factory=dict)
+    started: bool = False
+    last_beat_s: float | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.started and not self.troubles
+
+    @property
+    def is_alive(self) -> bool:
+        if self.last_beat_s is None:
+            return True
+        return self.world.monotonic_s() - self.last_beat_s < HEARTBEAT_LATE_S
+
+    def trouble(self, component: str, why: str) -> bool:
+        """Note a trouble. True if it is news, so that it is logged once and not on every retry."""
+        is_news = component not in self.troubles
+        self.troubles[component] = why
+        return is_news
+
+    def well(self, component: str) -> bool:
+        """Note that a component works. True if it did not before."""
+        return self.troubles.pop(component, None) is not None
+
+    async def beat(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            self.last_beat_s = self.world.monotonic_s()
+            await self.world.sleep(HEARTBEAT_S)

@@ -1,0 +1,199 @@
+"""The way in: doorbells and inbox objects become pending requests of their table's committer.
+
+What cannot even be read goes to quarantine from here; everything else is judged by the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
+from committer.errors import FrazilError, InvalidRequestError, NotFoundError
+from committer.ports import Delivery, Doorbell
+from committer.reason import Reason
+from committer.request import (
+    Receipt,
+    ReceiptState,
+    SealedRequest,
+    TableIdentifier,
+    digest,
+    parse_inbox_key,
+    read_request,
+)
+from committer.service.log import log
+from committer.service.pending import Ended, Pending
+from committer.service.steps import off_loop_if_large
+from committer.service.table_committer import Shop, TableCommitter
+from committer.storage.inbox import QuarantineRecord
+
+READS_AT_ONCE = 32
+# Beyond this the consumer stops reading until committers have caught up.
+PENDING_REQUESTS_MAX = 50_000
+PENDING_BYTES_MAX = 512 * 1024 * 1024
+
+
+class Intake:
+    """Reads requests and hands them to one `TableCommitter` a table, made on demand."""
+
+    def __init__(self, shop: Shop, tasks: asyncio.TaskGroup) -> None:
+        self._shop = shop
+        self._tasks = tasks
+        self._tables: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._reads = asyncio.Semaphore(READS_AT_ONCE)
+        self._stopping = False
+
+    @property
+    def tables(self) -> Sequence[TableCommitter]:
+        return tuple(self._tables.values())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more has gathered than memory should hold."""
+        tables = self._tables.values()
+        return (
+            sum(table.pending_count for table in tables) >= PENDING_REQUESTS_MAX
+            or sum(table.pending_bytes for table in tables) >= PENDING_BYTES_MAX
+        )
+
+    def is_pending(self, key: str) -> bool:
+        return any(table.is_pending(key) for table in self._tables.values())
+
+    async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        """Take doorbells. One that fails for a passing reason stays unacknowledged."""
+        await asyncio.gather(*(self._take_delivery(delivery) for delivery in deliveries))
+
+    async def take_key(self, key: str) -> None:
+        """Take a request that nobody announced, by its inbox key."""
+        await self._take(key, None, Waiters())
+
+    async def _take_delivery(self, delivery: Delivery) -> None:
+        bell = delivery.doorbell
+        waiters = Waiters((delivery.token,), frozenset(filter(None, (bell.reply_to,))))
+        try:
+            parse_inbox_key(bell.inbox_key)
+        except ValueError:
+            log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
+            self._shop.settle([Ended(None, waiters.tokens)])
+            return
+        await self._take(bell.inbox_key, _inline_content(bell), waiters)
+
+    async def _take(self, key: str, content: bytes | None, waiters: Waiters) -> None:
+        try:
+            if content is None:
+                async with self._reads:
+                    content = await self._shop.inbox.get(key)
+        except NotFoundError:
+            # The request ended before (committed, quarantined or discarded): an old doorbell.
+            self._shop.settle([Ended(None, waiters.tokens)])
+            return
+        except FrazilError as error:
+            if self._shop.health.trouble("inbox", str(error)):
+                log.warning("inbox.unavailable", error=str(error))
+            return
+        try:
+            sealed = await off_loop_if_large(len(content), read_request, content, key=key)
+        except InvalidRequestError as error:
+            await self._quarantine_unreadable(key, content, waiters, error)
+            return
+        self._submit(key, sealed, waiters)
+
+    def _submit(self, key: str, sealed: SealedRequest, waiters: Waiters) -> None:
+        if self._stopping:
+            return
+        request = sealed.request
+        table = self._table(request.identifier, request.table_uuid)
+        table.submit(
+            Pending(
+                key,
+                sealed,
+                self._shop.world.now_ms(),
+                tokens=list(waiters.tokens),
+                reply_to=set(waiters.reply_to),
+            )
+        )
+
+    def _table(self, identifier: TableIdentifier, table_uuid: UUID) -> TableCommitter:
+        known = self._tables.get((identifier, table_uuid))
+        if known is not None:
+            return known
+        table = TableCommitter(identifier, table_uuid, self._shop)
+        self._tables[identifier, table_uuid] = table
+        task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return table
+
+    async def _run(self, table: TableCommitter) -> None:
+        """A table's task; gone when idle, and made again when a request comes in between."""
+        await table.run()
+        while table.pending_count and not self._stopping:
+            await table.run()
+        if not self._stopping:
+            del self._tables[table.identifier, table.table_uuid]
+
+    async def _quarantine_unreadable(
+        self, key: str, content: bytes, waiters: Waiters, error: InvalidRequestError
+    ) -> None:
+        record = QuarantineRecord(
+            key=key,
+            reason=error.reason,
+            message=str(error),
+            quarantined_at_ms=self._shop.world.now_ms(),
+        )
+        try:
+            await self._shop.quarantine.put(record, content)
+        except FrazilError as failure:
+            log.warning("quarantine.unavailable", key=key, error=str(failure))
+            return
+        log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
+        receipt = _receipt(key, error)
+        self._shop.settle([Ended(key, waiters.tokens, waiters.reply_to, receipt)])
+
+    async def stop(self) -> None:
+        """Let every table finish the attempt in hand."""
+        self._stopping = True
+        for table in self._tables.values():
+            table.stop()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def abandon(self) -> None:
+        """Cancel what is still running; a swap that was sent is awaited all the same."""
+        for task in self._running:
+            task.cancel()
+
+
+class Waiters:
+    """Who waits for a request's end: queue tokens to acknowledge, addresses to answer."""
+
+    __slots__ = ("reply_to", "tokens")
+
+    def __init__(
+        self, tokens: tuple[str, ...] = (), reply_to: frozenset[str] = frozenset()
+    ) -> None:
+        self.tokens = tokens
+        self.reply_to = reply_to
+
+
+def _inline_content(bell: Doorbell) -> bytes | None:
+    """The request as the doorbell carries it, if it arrived whole."""
+    if bell.content is not None and digest(bell.content) == bell.digest:
+        return bell.content
+    return None
+
+
+def _receipt(key: str, error: InvalidRequestError) -> Receipt | None:
+    try:
+        parts = parse_inbox_key(key)
+    except ValueError:
+        return None
+    return Receipt(
+        parts.producer,
+        parts.epoch,
+        str(parts.attempt),
+        ReceiptState.QUARANTINED,
+        reason=Reason(error.reason).value,
+        message=str(error),
+    )

@@ -1,0 +1,35 @@
+"""Structured logs: stable dotted event names with fields, one canonical line per commit.
+
+Fields never hold column bounds, keys or signatures.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+log: FilteringBoundLogger = structlog.get_logger("frazil")
+
+
+def configure_logs(log_format: Literal["console", "json"], level: str) -> None:
+    """Write events to stderr, for people or for machines."""
+    rendered: list[Processor] = (
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if log_format == "json"
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *rendered,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )

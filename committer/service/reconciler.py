@@ -1,0 +1,137 @@
+"""Lists the inbox for what nobody announced, and finds the ledger's upkeep on the way.
+
+The inbox holds what is outstanding only, so a listing costs what is outstanding. Without a queue
+this is how requests are found at all: slower, nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from committer.errors import FrazilError
+from committer.ledger_entry import ProducerEntry, parse_property_key
+from committer.plan.commit import LedgerChores
+from committer.plan.ledger import Ledger
+from committer.ports import World
+from committer.request import producer_prefix
+from committer.service.health import Health
+from committer.service.intake import Intake
+from committer.service.log import log
+from committer.service.table_committer import TableCommitter
+from committer.storage.inbox import Inbox, Quarantine
+
+ALONE_INTERVAL_S = 1.0
+# Gaps of empty micro-batches cost some bytes each; closing them costs two listings.
+GAPS_MAX = 8
+
+
+class Reconciler:
+    """Takes outstanding requests older than an age; without a queue, all of them, often."""
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        quarantine: Quarantine,
+        intake: Intake,
+        world: World,
+        health: Health,
+        queue_is_away: asyncio.Event | None,
+        interval_s: float,
+        age_s: float,
+    ) -> None:
+        self._inbox = inbox
+        self._quarantine = quarantine
+        self._intake = intake
+        self._world = world
+        self._health = health
+        self._queue_is_away = queue_is_away
+        self._interval_s = interval_s
+        self._age_s = age_s
+
+    @property
+    def _alone(self) -> bool:
+        return self._queue_is_away is None or self._queue_is_away.is_set()
+
+    async def run(self) -> None:
+        """Reconcile for ever; the first pass takes all ages, since a start may follow a crash."""
+        age_s = 0.0
+        while True:
+            await self._pass(0.0 if self._alone else age_s)
+            age_s = self._age_s
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Until the next pass: soon without a queue, and soon after the queue went away."""
+        if self._alone:
+            await self._world.sleep(min(ALONE_INTERVAL_S, self._interval_s))
+            return
+        waited = asyncio.ensure_future(self._world.sleep(self._interval_s))
+        away = asyncio.ensure_future(_set(self._queue_is_away))
+        try:
+            await asyncio.wait((waited, away), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waited.cancel()
+            away.cancel()
+
+    async def _pass(self, age_s: float) -> None:
+        try:
+            ledgers = [(one, one.state.ledger) for one in self._intake.tables if one.state]
+            outstanding = await self.reconcile(age_s)
+            for table, ledger in ledgers:
+                await self._find_chores(table, ledger, outstanding)
+            if self._health.well("inbox"):
+                log.info("inbox.returned")
+        except FrazilError as error:
+            if self._health.trouble("inbox", f"{type(error).__name__}: {error}"):
+                log.warning("inbox.unavailable", error=str(error))
+
+    async def reconcile(self, age_s: float) -> set[str]:
+        """Take what is older than `age_s` and not pending; return the folders of all producers."""
+        before_ms = self._world.now_ms() - int(age_s * 1000)
+        outstanding: set[str] = set()
+        found = 0
+        async for waiting in self._inbox.list():
+            outstanding.add("/".join(waiting.key.split("/", 2)[:2]))
+            if waiting.modified_ms <= before_ms and not self._intake.is_pending(waiting.key):
+                if self._intake.is_full:
+                    continue
+                found += 1
+                await self._intake.take_key(waiting.key)
+        if found and not self._alone:
+            log.info("inbox.unannounced", requests=found)
+        return outstanding
+
+    async def _find_chores(
+        self, table: TableCommitter, ledger: Ledger, outstanding: set[str]
+    ) -> None:
+        """Entries whose one-shot request is gone, and sequential producers with many gaps.
+
+        The ledger is older than the listing, so what landed in between is not judged by it.
+        """
+        drop, close_gaps = set(), {}
+        for key, entry in ledger.entries.items():
+            parsed = parse_property_key(key)
+            if parsed is None:
+                continue
+            if producer_prefix(table.table_uuid, parsed[0]) in outstanding:
+                continue
+            if entry.one_shot:
+                drop.add(key)
+            elif _has_many_gaps(entry) and not await self._has_quarantined(table, parsed[0]):
+                close_gaps[key] = entry.epochs.ranges[-1][0]
+        table.add_chores(LedgerChores(close_gaps, frozenset(drop)))
+
+    async def _has_quarantined(self, table: TableCommitter, producer: str) -> bool:
+        async for _ in self._quarantine.list(table.table_uuid, producer):
+            return True
+        return False
+
+
+def _has_many_gaps(entry: ProducerEntry) -> bool:
+    return entry.sequential and len(entry.epochs.ranges) > GAPS_MAX
+
+
+async def _set(event: asyncio.Event | None) -> None:
+    if event is not None:
+        await event.wait()

@@ -1,0 +1,108 @@
+"""What follows a verdict, off the critical path: receipts, acknowledgements, inbox clean-up.
+
+Losing any of it costs work, never truth: a doorbell that was not acknowledged comes again, an inbox
+object that was not deleted is found by the reconciler, and the ledger answers both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from committer.errors import FrazilError, QueueUnavailableError
+from committer.plan.backoff import backoff_s
+from committer.ports import Queue, World
+from committer.service.health import Health
+from committer.service.log import log
+from committer.service.pending import Ended
+from committer.storage.inbox import Inbox
+
+# What waits is held in memory; beyond this the oldest is left to redelivery and reconciler.
+WAITING_MAX = 100_000
+
+
+class Settler:
+    """Collects ended requests of all tables and settles them in groups."""
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        queue: Queue | None,
+        world: World,
+        health: Health,
+    ) -> None:
+        self._inbox = inbox
+        self._queue = queue
+        self._world = world
+        self._health = health
+        self._to_answer: list[Ended] = []
+        self._to_delete: list[str] = []
+        self._wake = asyncio.Event()
+
+    def settle(self, ended: Sequence[Ended]) -> None:
+        """Take over requests that have their verdict (and, quarantined, their durable record)."""
+        self._to_answer.extend(ended)
+        self._to_delete.extend(one.key for one in ended if one.key is not None)
+        dropped = max(len(self._to_answer), len(self._to_delete)) - WAITING_MAX
+        if dropped > 0:
+            log.warning("settler.overflowed", dropped=dropped)
+            del self._to_answer[:-WAITING_MAX], self._to_delete[:-WAITING_MAX]
+        if ended:
+            self._wake.set()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._to_answer and not self._to_delete
+
+    async def run(self) -> None:
+        """Settle until cancelled."""
+        failures = 0
+        while True:
+            if self.is_idle:
+                self._wake.clear()
+                await self._wake.wait()
+            if await self.flush():
+                failures = 0
+            else:
+                failures += 1
+                await self._world.sleep(backoff_s(failures + 3, self._world.jitter()))
+
+    async def flush(self) -> bool:
+        """Settle everything that waits now. False if some of it failed and waits again."""
+        answered, deleted = await asyncio.gather(self._answer(), self._delete())
+        return answered and deleted
+
+    async def _answer(self) -> bool:
+        ended, self._to_answer = self._to_answer, []
+        if self._queue is None or not ended:
+            return True
+        replies = [
+            (reply_to, one.receipt) for one in ended if one.receipt for reply_to in one.reply_to
+        ]
+        tokens = [token for one in ended for token in one.tokens]
+        try:
+            if replies:
+                await self._queue.reply(replies)
+            if tokens:
+                await self._queue.acknowledge(tokens)
+        except QueueUnavailableError as error:
+            self._to_answer = ended + self._to_answer
+            if self._health.trouble("queue", str(error)):
+                log.warning("queue.unavailable", error=str(error))
+            return False
+        return True
+
+    async def _delete(self) -> bool:
+        keys, self._to_delete = self._to_delete, []
+        if not keys:
+            return True
+        try:
+            await self._inbox.delete(keys)
+        except FrazilError as error:
+            self._to_delete = keys + self._to_delete
+            if self._health.trouble("inbox", str(error)):
+                log.warning("inbox.unavailable", error=str(error))
+            return False
+        self._health.well("inbox")
+        return True

@@ -1,0 +1,52 @@
+"""Small steps of the loop that need asyncio: finishing what was sent, writing, leaving the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import ParamSpec, TypeVar
+
+from committer.errors import AlreadyExistsError, InvariantError
+from committer.ports import NewObject, Storage, create_or_equal
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Below this a hop to a thread costs more than the work; above it the loop would miss its heartbeat.
+OFF_LOOP_BYTES = 256 * 1024
+
+
+async def finish(sent: Coroutine[object, object, T]) -> T:
+    """Await to the end even if the caller is cancelled meanwhile; then be cancelled.
+
+    A swap that was sent may be applied: nobody may look away before its answer is known.
+    """
+    inner = asyncio.ensure_future(sent)
+    try:
+        return await asyncio.shield(inner)
+    except asyncio.CancelledError:
+        await asyncio.wait((inner,))
+        raise
+
+
+async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:
+    """Create objects under names of ours in one round; copies of an earlier try are found equal.
+
+    Errors: `InvariantError` where one of our names holds other content.
+    """
+    try:
+        await storage.create(objects)
+    except AlreadyExistsError:
+        try:
+            await asyncio.gather(*(create_or_equal(storage, created) for created in objects))
+        except AlreadyExistsError as error:
+            raise InvariantError(f"a name of ours is taken by something else: {error}") from error
+
+
+async def off_loop_if_large(
+    size_bytes: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run pure work, in a thread if there is much of it."""
+    if size_bytes < OFF_LOOP_BYTES:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)

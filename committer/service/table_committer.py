@@ -1,0 +1,473 @@
+"""One task for one table: gathers its requests, and lands them with one swap after another.
+
+A round is one attempt, whatever became of the one before: load the base → ask the ledger (has it
+landed?) and check the requests → plan → write in parallel → swap → match the four answers.
+`Conflict`, `Rejected` and `Unknown` take the same road: forget the base, and the next round finds
+out. An attempt whose answer is lost is conditional on its base, exactly like the next one:
+whichever lands, the other cannot. No verdict rests on anything but freshly read metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+from uuid import UUID
+
+from committer.errors import (
+    FrazilError,
+    NoSuchTableError,
+    TransientError,
+)
+from committer.plan.backoff import backoff_s
+from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
+from committer.plan.batching import BatchPolicy, next_batch, wait_ms
+from committer.plan.check import CheckBasis, CheckedRequest
+from committer.plan.commit import (
+    Attempt,
+    CommitPlan,
+    LedgerChores,
+    NeedsManifestList,
+    plan_commit,
+)
+from committer.plan.state import TableState
+from committer.ports import (
+    Catalog,
+    Committed,
+    Conflict,
+    Rejected,
+    Storage,
+    SwapAnswer,
+    Unknown,
+    World,
+)
+from committer.reason import Reason
+from committer.request import Receipt, ReceiptState, TableIdentifier
+from committer.service.admission import Admission, Admitted, Quarantining
+from committer.service.health import Health
+from committer.service.log import log
+from committer.service.pending import Ended, Pending
+from committer.service.steps import create_all, finish, off_loop_if_large
+from committer.storage.inbox import Inbox, Quarantine
+
+# Where an environment is at fault, asking more often helps nobody.
+FAULT_PAUSE_S = 15.0
+IDLE_S_MAX = 600.0
+INTERVAL_PROPERTY = "frazil.commit.min-interval-ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What all table committers of a process share."""
+
+    catalog_name: str
+    catalog: Catalog
+    storage: Storage
+    inbox: Inbox
+    quarantine: Quarantine
+    world: World
+    health: Health
+    policy: BatchPolicy
+    settle: Callable[[Sequence[Ended]], None]
+
+
+@dataclass(slots=True)
+class _Intent:
+    """A batch on its way, kept over attempts, with what was written of it already."""
+
+    batch: Batch
+    basis: CheckBasis
+    prepared: tuple[PreparedManifest, ...]
+    attempts: int = 0
+    written: set[str] = field(default_factory=set)
+
+
+class TableCommitter:
+    """Commits the requests of one table (name and uuid), one attempt at a time."""
+
+    def __init__(self, identifier: TableIdentifier, table_uuid: UUID, shop: Shop) -> None:
+        self.identifier = identifier
+        self.table_uuid = table_uuid
+        self._shop = shop
+        self._pending: dict[str, Pending] = {}
+        self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox)
+        self._state: TableState | None = None
+        self._generation = 0
+        self._intent: _Intent | None = None
+        self._doubted: set[str] = set()
+        self._close_gaps: dict[str, int] = {}
+        self._drop: set[str] = set()
+        self._batch_max: int | None = None
+        self._last_start_ms: int | None = None
+        self._failures = 0
+        self._work = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    # --- What others see ---
+
+    def submit(self, pending: Pending) -> None:
+        """Add a request, or another copy of one that waits."""
+        known = self._pending.get(pending.key)
+        if known is None:
+            self._pending[pending.key] = pending
+        else:
+            known.join(pending)
+        self._work.set()
+
+    def stop(self) -> None:
+        """Finish the attempt in hand and end; what waits stays un-acknowledged."""
+        self._stopping.set()
+        self._work.set()
+
+    def is_pending(self, key: str) -> bool:
+        return key in self._pending
+
+    @property
+    def pending_count(self) -> int:
+        return len(self._pending)
+
+    @property
+    def pending_bytes(self) -> int:
+        return sum(len(pending.sealed.content) for pending in self._pending.values())
+
+    @property
+    def state(self) -> TableState | None:
+        """The table as last loaded or committed; None before the first round."""
+        return self._state
+
+    def add_chores(self, chores: LedgerChores) -> None:
+        """Ledger upkeep that the next commit takes along."""
+        self._close_gaps.update(chores.close_gaps)
+        self._drop.update(chores.drop)
+
+    # --- The loop ---
+
+    async def run(self) -> None:
+        """Work until stopped, or until nothing has come for long."""
+        while await self._wait_for_work():
+            try:
+                await self._wait_for_interval()
+                await self._round()
+                self._recovered()
+            except TransientError as error:
+                await self._pause("unavailable", error, backoff_s(self._failures, 1.0))
+            except FrazilError as error:
+                await self._pause("at_fault", error, FAULT_PAUSE_S)
+            except Exception as error:  # noqa: BLE001  # our bug: keep the evidence, go on later
+                log.exception("table.crashed", table=str(self.identifier))
+                self._intent = None
+                await self._pause("crashed", error, FAULT_PAUSE_S)
+
+    async def _wait_for_work(self) -> bool:
+        while not self._pending and not self._stopping.is_set():
+            self._work.clear()
+            try:
+                async with asyncio.timeout(IDLE_S_MAX):
+                    await self._work.wait()
+            except TimeoutError:
+                return False
+        return not self._stopping.is_set()
+
+    async def _wait_for_interval(self) -> None:
+        """A retry goes at once: its interval has been waited for."""
+        if self._intent is None:
+            policy = self._policy()
+            delay_ms = wait_ms(
+                policy, last_start_ms=self._last_start_ms, now_ms=self._shop.world.now_ms()
+            )
+            await self._sleep(delay_ms / 1000)
+
+    async def _sleep(self, delay_s: float) -> None:
+        """Wait, but not longer than until the stop."""
+        if delay_s <= 0:
+            return
+        try:
+            async with asyncio.timeout(delay_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+    async def _pause(self, event: str, error: Exception, delay_s: float) -> None:
+        self._state = None
+        self._failures += 1
+        if self._shop.health.trouble(self._component, f"{type(error).__name__}: {error}"):
+            log.warning(f"table.{event}", table=str(self.identifier), error=str(error))
+        jittered = delay_s * (0.5 + self._shop.world.jitter() / 2)
+        await self._sleep(jittered)
+
+    def _recovered(self) -> None:
+        self._failures = 0
+        if self._shop.health.well(self._component):
+            log.info("table.recovered", table=str(self.identifier))
+
+    @property
+    def _component(self) -> str:
+        return f"table {self.identifier}"
+
+    def _policy(self) -> BatchPolicy:
+        """The service's policy, with the table's own interval and the limit while bisecting."""
+        policy = self._shop.policy
+        own = self._state.metadata.properties.get(INTERVAL_PROPERTY, "") if self._state else ""
+        return BatchPolicy(
+            min_interval_ms=int(own) if own.isdecimal() else policy.min_interval_ms,
+            files_max=policy.files_max,
+            bytes_max=policy.bytes_max,
+            requests_max=min(self._batch_max or policy.requests_max, policy.requests_max),
+        )
+
+    # --- One round ---
+
+    async def _round(self) -> None:
+        loaded = self._state is None
+        try:
+            state = self._state or await self._load()
+            admitted = await self._admit(state)
+            if admitted.refused and not loaded:
+                # A cached table may lag behind: only fresh metadata may refuse a request.
+                state = await self._load()
+                admitted = await self._admit(state)
+        except NoSuchTableError:
+            await self._quarantine_all_unknown()
+            return
+        await self._conclude(admitted)
+        intent = await self._next_intent(admitted.candidates, state)
+        if intent is not None:
+            await self._attempt(intent, state)
+
+    async def _load(self) -> TableState:
+        table = await self._shop.catalog.load(self.identifier)
+        previous = self._state
+        self._state = TableState.of(table, previous)
+        self._generation += 1
+        self._doubted &= {table.metadata_location}
+        return self._state
+
+    async def _admit(self, state: TableState) -> Admitted:
+        first = list(self._pending.values())[: self._shop.policy.requests_max]
+        return await self._admission.admit(first, state, self._generation)
+
+    async def _next_intent(
+        self, candidates: Sequence[CheckedRequest], state: TableState
+    ) -> _Intent | None:
+        """The batch on its way if all of it still may land, else a new one."""
+        intent = self._intent
+        basis = self._admission.basis
+        if intent is not None and basis == intent.basis:
+            still = {candidate.request.inbox_key for candidate in candidates}
+            if all(one.request.inbox_key in still for one in intent.batch.requests):
+                return intent
+        self._intent = None
+        requests = _one_branch(next_batch(candidates, self._policy()))
+        if not requests:
+            return None
+        batch = Batch(requests, self._new_snapshot_id(state), self._shop.world.uuid())
+        try:
+            prepared = await off_loop_if_large(
+                sum(one.size_bytes for one in requests), prepare_manifests, batch, state.metadata
+            )
+        except FrazilError:
+            raise
+        except Exception as error:  # noqa: BLE001  # isolates the request that our own bug trips over
+            await self._isolate(requests, Reason.PLAN_FAILED, repr(error), state)
+            return None
+        self._intent = _Intent(batch, basis, prepared)
+        return self._intent
+
+    def _new_snapshot_id(self, state: TableState) -> int:
+        while True:
+            snapshot_id = snapshot_id_from(self._shop.world.uuid(), state.metadata)
+            if snapshot_id is not None:
+                return snapshot_id
+
+    async def _attempt(self, intent: _Intent, state: TableState) -> None:
+        world = self._shop.world
+        intent.attempts += 1
+        if intent.attempts == 1:
+            self._last_start_ms = world.now_ms()
+        attempt = Attempt(intent.attempts, world.uuid(), world.now_ms())
+        plan = await self._plan(intent, state, attempt)
+        await self._write(intent, plan)
+        answer = await finish(self._shop.catalog.swap(plan.swap))
+        await self._match(answer, intent, plan)
+
+    async def _plan(self, intent: _Intent, state: TableState, attempt: Attempt) -> CommitPlan:
+        chores = LedgerChores(dict(self._close_gaps), frozenset(self._drop))
+        while True:
+            plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores)
+            if not isinstance(plan, NeedsManifestList):
+                return plan
+            content = await self._shop.storage.get(plan.location)
+            state = state.with_head(plan.snapshot_id, content)
+
+    async def _write(self, intent: _Intent, plan: CommitPlan) -> None:
+        """One parallel round: manifests that are not there yet, the list, and the metadata file."""
+        objects = (*plan.objects, *self._shop.catalog.objects_before(plan.swap))
+        fresh = tuple(created for created in objects if created.location not in intent.written)
+        await create_all(self._shop.storage, fresh)
+        intent.written.update(created.location for created in fresh)
+
+    async def _match(self, answer: SwapAnswer, intent: _Intent, plan: CommitPlan) -> None:
+        match answer:
+            case Committed(table):
+                same = table.metadata is plan.swap.metadata
+                self._state = plan.state if same else TableState.of(table, plan.state)
+                await self._landed(intent, plan)
+            case Conflict():
+                log.info("commit.conflicted", **self._about(intent, plan))
+                await self._again(intent)
+            case Unknown(cause):
+                self._doubted.add(plan.swap.base.metadata_location)
+                log.warning("commit.unknown", cause=cause, **self._about(intent, plan))
+                await self._again(intent)
+            case Rejected(reason):
+                log.warning("commit.rejected", reason=reason, **self._about(intent, plan))
+                state = await self._load()
+                await self._isolate(intent.batch.requests, Reason.COMMIT_REJECTED, reason, state)
+            case _:
+                assert_never(answer)
+
+    async def _again(self, intent: _Intent) -> None:
+        """Forget the base; wait a little, more with every attempt."""
+        self._state = None
+        await self._sleep(backoff_s(intent.attempts - 1, self._shop.world.jitter()))
+
+    async def _isolate(
+        self, requests: Sequence[CheckedRequest], reason: Reason, message: str, state: TableState
+    ) -> None:
+        """Halve the batches until the request at fault stands alone, then quarantine it.
+
+        While an attempt that contains it may still land there is no verdict: it is tried again.
+        """
+        self._intent = None
+        if len(requests) > 1:
+            self._batch_max = max(1, len(requests) // 2)
+        elif state.table.metadata_location not in self._doubted:
+            pending = self._pending[requests[0].request.inbox_key]
+            await self._quarantine([Quarantining(pending, reason, message)])
+            self._batch_max = None
+        self._state = None
+        await self._sleep(backoff_s(self._failures, self._shop.world.jitter()))
+
+    async def _landed(self, intent: _Intent, plan: CommitPlan) -> None:
+        self._intent = None
+        self._batch_max = None
+        self._doubted.clear()
+        self._drop &= plan.state.ledger.entries.keys()
+        for key, below in plan.chores.close_gaps.items():
+            if self._close_gaps.get(key) == below:
+                del self._close_gaps[key]
+        ended = []
+        for checked in intent.batch.requests:
+            key = checked.request.inbox_key
+            landed = plan.landed[key]
+            receipt = Receipt(
+                checked.request.producer.id,
+                checked.request.epoch,
+                str(checked.request.attempt),
+                ReceiptState.COMMITTED,
+                snapshot_id=landed.snapshot_id,
+                sequence_number=landed.sequence_number,
+            )
+            ended.append(Ended.of(self._pending.pop(key), receipt))
+        self._shop.settle(ended)
+        self._log_landed(intent, plan)
+
+    def _log_landed(self, intent: _Intent, plan: CommitPlan) -> None:
+        now_ms = self._shop.world.now_ms()
+        published_ms = min(one.request.published_at_ms for one in intent.batch.requests)
+        summary = plan.snapshot.summary
+        log.info(
+            "commit.landed",
+            **self._about(intent, plan),
+            sequence_number=plan.snapshot.sequence_number,
+            files=int(summary.get("added-data-files", 0)),
+            rows=int(summary.get("added-records", 0)),
+            bytes=int(summary.get("added-files-size", 0)),
+            duration_s=round((now_ms - (self._last_start_ms or now_ms)) / 1000, 3),
+            wait_s=round(max(0, (self._last_start_ms or now_ms) - published_ms) / 1000, 3),
+            conflicts=intent.attempts - 1,
+        )
+
+    def _about(self, intent: _Intent, plan: CommitPlan) -> dict[str, object]:
+        return {
+            "table": str(self.identifier),
+            "snapshot_id": plan.snapshot.snapshot_id,
+            "attempt": intent.attempts,
+            "requests": len(intent.batch.requests),
+        }
+
+    # --- Verdicts without a commit ---
+
+    async def _conclude(self, admitted: Admitted) -> None:
+        """End what the ledger answered, what nobody wants any more, and what cannot land."""
+        ended = [Ended.of(self._pending.pop(gone.key), None) for gone in admitted.gone]
+        for duplicate in admitted.duplicates:
+            request = duplicate.pending.sealed.request
+            landed = duplicate.landed
+            log.info(
+                "request.duplicate",
+                table=str(self.identifier),
+                producer=request.producer.id,
+                epoch=request.epoch,
+                warning=duplicate.warning,
+            )
+            receipt = Receipt(
+                request.producer.id,
+                request.epoch,
+                str(request.attempt),
+                ReceiptState.COMMITTED,
+                snapshot_id=landed.snapshot_id,
+                sequence_number=landed.sequence_number,
+                duplicate=landed.attempt != request.attempt,
+            )
+            ended.append(Ended.of(self._pending.pop(duplicate.pending.key), receipt))
+        self._shop.settle(ended)
+        await self._quarantine(admitted.refused)
+
+    async def _quarantine(self, refused: Sequence[Quarantining]) -> None:
+        for one in refused:
+            ended = await quarantine_request(self._shop, one)
+            self._pending.pop(one.pending.key, None)
+            self._shop.settle([ended])
+
+    async def _quarantine_all_unknown(self) -> None:
+        message = f"the catalog `{self._shop.catalog_name}` has no table `{self.identifier}`"
+        await self._quarantine(
+            [
+                Quarantining(pending, Reason.TABLE_UNKNOWN, message)
+                for pending in list(self._pending.values())
+            ]
+        )
+
+
+async def quarantine_request(shop: Shop, one: Quarantining) -> Ended:
+    """Write the durable record, then end the request."""
+    record = one.record(shop.world.now_ms())
+    await shop.quarantine.put(record, one.pending.sealed.content)
+    request = one.pending.sealed.request
+    log.warning(
+        "request.quarantined",
+        table=str(request.identifier),
+        producer=request.producer.id,
+        epoch=request.epoch,
+        reason=one.reason.value,
+        message=one.message,
+    )
+    receipt = Receipt(
+        request.producer.id,
+        request.epoch,
+        str(request.attempt),
+        ReceiptState.QUARANTINED,
+        reason=one.reason.value,
+        message=one.message,
+    )
+    return Ended.of(one.pending, receipt)
+
+
+def _one_branch(requests: Sequence[CheckedRequest]) -> tuple[CheckedRequest, ...]:
+    """The requests of the first one's branch: a batch makes one snapshot."""
+    if not requests:
+        return ()
+    branch = requests[0].request.branch
+    return tuple(one for one in requests if one.request.branch == branch)
