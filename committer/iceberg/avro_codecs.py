@@ -1,0 +1,127 @@
+"""Compression codecs of Avro blocks, with a limit on what a block may inflate to.
+
+Nothing here knows containers or schemas. Source: the Avro specification, "Required Codecs" and
+"Optional Codecs"; format.md 8.2.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg import snappy
+
+# One block never needs to inflate further than this; writers close blocks at about 64 kB.
+BLOCK_BYTES_MAX = 32 * 1024 * 1024
+
+# Measured on entries with metrics of 20 columns: level 1 makes 446 k entries/s, level 6 108 k,
+# level 9 12 k and not one byte smaller than 6. Manifests are written in the commit path and read
+# for months, so 6 for blocks that stay.
+DEFLATE_LEVEL = 6
+_ZSTANDARD_LEVEL = 1
+_ZSTANDARD_WINDOW_BYTES_MAX = 2 * BLOCK_BYTES_MAX
+
+
+class _ZstdReader(Protocol):
+    def read(self, size: int) -> bytes: ...
+
+
+class _ZstdDecompressor(Protocol):
+    def stream_reader(self, source: bytes, *, read_across_frames: bool) -> _ZstdReader: ...
+
+
+class _ZstdCompressor(Protocol):
+    def compress(self, data: bytes) -> bytes: ...
+
+
+class _Zstandard(Protocol):
+    """The few names of the optional library that are used here."""
+
+    ZstdError: type[Exception]
+
+    def ZstdCompressor(self, *, level: int) -> _ZstdCompressor: ...  # noqa: N802
+    def ZstdDecompressor(self, *, max_window_size: int) -> _ZstdDecompressor: ...  # noqa: N802
+
+
+def compress(codec: str, raw: bytes, *, level: int = DEFLATE_LEVEL) -> bytes:
+    """Compress one block. `level` is that of deflate. Errors: `UnsupportedError`."""
+    if codec == "null":
+        return raw
+    if codec == "deflate":
+        deflate = zlib.compressobj(level, zlib.DEFLATED, -15)
+        return deflate.compress(raw) + deflate.flush()
+    if codec == "zstandard":
+        return _zstandard().ZstdCompressor(level=_ZSTANDARD_LEVEL).compress(raw)
+    if codec == "snappy":
+        return snappy.compress(raw) + zlib.crc32(raw).to_bytes(4, "big")
+    raise UnsupportedError(f"Avro codec `{codec}`")
+
+
+def decompress(codec: str, content: bytes | memoryview, limit: int = BLOCK_BYTES_MAX) -> bytes:
+    """Inflate one block to at most `limit` bytes.
+
+    Errors: `InvalidMetadataError` for damage or more than `limit` bytes; `UnsupportedError`.
+    """
+    inflate = _INFLATE.get(codec)
+    if inflate is None:
+        raise UnsupportedError(f"Avro codec `{codec}`")
+    raw = inflate(content, limit)
+    if len(raw) > limit:
+        raise InvalidMetadataError(f"Avro: a block inflates to more than {limit} bytes")
+    return raw
+
+
+def _null(content: bytes | memoryview, _limit: int) -> bytes:
+    return bytes(content)
+
+
+def _deflate(content: bytes | memoryview, limit: int) -> bytes:
+    inflate = zlib.decompressobj(-15)
+    try:
+        raw = inflate.decompress(content, limit + 1)
+    except zlib.error as error:
+        raise InvalidMetadataError(f"Avro: a deflate block is damaged ({error})") from None
+    if len(raw) <= limit and (not inflate.eof or inflate.unused_data):
+        raise InvalidMetadataError("Avro: a deflate block does not end where it should")
+    return raw
+
+
+def _snappy(content: bytes | memoryview, limit: int) -> bytes:
+    raw = snappy.decompress(bytes(content[:-4]), limit)
+    if zlib.crc32(raw).to_bytes(4, "big") != bytes(content[-4:]):
+        raise InvalidMetadataError("Avro: a snappy block has a wrong checksum")
+    return raw
+
+
+def _zstd(content: bytes | memoryview, limit: int) -> bytes:
+    library = _zstandard()
+    decompressor = library.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES_MAX)
+    reader = decompressor.stream_reader(bytes(content), read_across_frames=True)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        while size <= limit and (part := reader.read(limit + 1 - size)):
+            parts.append(part)
+            size += len(part)
+    except library.ZstdError as error:
+        raise InvalidMetadataError(f"Avro: a zstandard block is damaged ({error})") from None
+    return b"".join(parts)
+
+
+def _zstandard() -> _Zstandard:
+    # Optional: only tables whose writers chose this codec need the library.
+    try:
+        return cast("_Zstandard", importlib.import_module("zstandard"))
+    except ImportError:
+        raise UnsupportedError("Avro codec `zstandard`: install the library `zstandard`") from None
+
+
+_INFLATE: dict[str, Callable[[bytes | memoryview, int], bytes]] = {
+    "null": _null,
+    "deflate": _deflate,
+    "snappy": _snappy,
+    "zstandard": _zstd,
+}
