@@ -1,0 +1,235 @@
+"""Table schemas: fields with ids, looked up by id or dotted name.
+
+Source: the specification, "Schemas and Data Types"; format.md section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from itertools import count
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    parse_fields,
+    print_field,
+)
+
+FIELD_ID_MAX = 2**31 - 1 - 200
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table under one schema id.
+
+    Nested fields have dotted names; a list's element is `.element`, a map's parts `.key`, `.value`.
+    """
+
+    fields: tuple[NestedField, ...]
+    schema_id: int = 0
+    identifier_field_ids: tuple[int, ...] = ()
+    _index: _Index | None = attribute(default=None, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[NestedField, ...]:
+        """The top-level fields."""
+        return self.fields
+
+    @property
+    def as_struct(self) -> StructType:
+        return StructType(self.fields)
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """The ids at every level."""
+        return frozenset(self._indexed.by_id)
+
+    @property
+    def highest_field_id(self) -> int:
+        """The highest id at any level, 0 without fields."""
+        return max(self._indexed.by_id, default=0)
+
+    def field(self, field_id: int) -> NestedField | None:
+        """The field of an id at any level. Elements, keys and values are fields too."""
+        return self._indexed.by_id.get(field_id)
+
+    def find(self, name: str, *, case_sensitive: bool = True) -> NestedField | None:
+        """The field of a dotted name."""
+        index = self._indexed
+        field_id = (
+            index.by_name.get(name) if case_sensitive else index.by_lower_name.get(name.lower())
+        )
+        return None if field_id is None else index.by_id[field_id]
+
+    def column_name(self, field_id: int) -> str | None:
+        """The full dotted name of an id."""
+        return self._indexed.names.get(field_id)
+
+    def walk(self) -> Iterator[tuple[str, NestedField]]:
+        """Every field at every level with its dotted name, parents first."""
+        index = self._indexed
+        for field_id, name in index.names.items():
+            yield name, index.by_id[field_id]
+
+    @property
+    def _indexed(self) -> _Index:
+        if self._index is None:
+            object.__setattr__(self, "_index", _Index.of(self.fields))
+        assert self._index is not None  # noqa: S101  # set above; tells the type checker
+        return self._index
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    by_id: Mapping[int, NestedField]
+    names: Mapping[int, str]
+    by_name: Mapping[str, int]
+    by_lower_name: Mapping[str, int]
+
+    @classmethod
+    def of(cls, fields: tuple[NestedField, ...]) -> _Index:
+        by_id: dict[int, NestedField] = {}
+        names: dict[int, str] = {}
+        for name, found in _walk(fields, ""):
+            if found.field_id in by_id:
+                raise InvalidMetadataError(
+                    f"schema: field id {found.field_id} is given to both"
+                    f" `{names[found.field_id]}` and `{name}`"
+                )
+            by_id[found.field_id] = found
+            names[found.field_id] = name
+        by_name = {name: field_id for field_id, name in names.items()}
+        lower = {name.lower(): field_id for field_id, name in names.items()}
+        return cls(by_id, names, by_name, lower)
+
+
+def _walk(fields: tuple[NestedField, ...], prefix: str) -> Iterator[tuple[str, NestedField]]:
+    for found in fields:
+        name = prefix + found.name
+        yield name, found
+        yield from _walk(nested_fields(found.field_type), name + ".")
+
+
+def nested_fields(kind: IcebergType) -> tuple[NestedField, ...]:
+    """The fields directly inside a type: of a struct, or the parts of a list or map."""
+    match kind:
+        case StructType(fields):
+            return fields
+        case ListType():
+            return (
+                NestedField(kind.element_id, "element", kind.element_type, kind.element_required),
+            )
+        case MapType():
+            return (
+                NestedField(kind.key_id, "key", kind.key_type, True),
+                NestedField(kind.value_id, "value", kind.value_type, kind.value_required),
+            )
+        case _:
+            return ()
+
+
+# --- JSON form -----------------------------------------------------------------------------------
+
+
+def parse_schema(json_value: object, *, where: str = "schema") -> Schema:
+    """Read a schema from its JSON form. Errors: `InvalidMetadataError` naming the place."""
+    if not isinstance(json_value, Mapping) or json_value.get("type") != "struct":
+        raise InvalidMetadataError(f"{where}: expected an object of type `struct`")
+    schema_id = json_value.get("schema-id", 0)
+    identifiers = json_value.get("identifier-field-ids") or []
+    if not isinstance(schema_id, int) or not isinstance(identifiers, list):
+        raise InvalidMetadataError(
+            f"{where}: expected an integer `schema-id` and a list `identifier-field-ids`"
+        )
+    schema = Schema(
+        parse_fields(json_value.get("fields"), where=where), schema_id, tuple(identifiers)
+    )
+    _check_identifiers(schema, where)
+    return schema
+
+
+def print_schema(schema: Schema) -> dict[str, object]:
+    """The JSON form, keys in the reference's order."""
+    printed: dict[str, object] = {"type": "struct", "schema-id": schema.schema_id}
+    if schema.identifier_field_ids:
+        printed["identifier-field-ids"] = list(schema.identifier_field_ids)
+    printed["fields"] = [print_field(found) for found in schema.fields]
+    return printed
+
+
+def _check_identifiers(schema: Schema, where: str) -> None:
+    for field_id in schema.identifier_field_ids:
+        found = schema.field(field_id)
+        if found is None:
+            raise InvalidMetadataError(f"{where}: identifier field {field_id} does not exist")
+        if (
+            not found.required
+            or not found.field_type.is_primitive
+            or isinstance(found.field_type, FloatType | DoubleType)
+        ):
+            raise InvalidMetadataError(
+                f"{where}: identifier field `{schema.column_name(field_id)}`: expected a required"
+                " primitive other than float and double"
+            )
+
+
+# --- New tables ----------------------------------------------------------------------------------
+
+
+def assign_fresh_ids(schema: Schema) -> Schema:
+    """Number all fields anew from 1, as the reference does for a new table.
+
+    The fields of a level are numbered before what is nested in them.
+    """
+    numbers = count(1)
+    renamed: dict[int, int] = {}
+    fields = _fresh_fields(schema.fields, numbers, renamed)
+    identifiers = tuple(sorted(renamed[field_id] for field_id in schema.identifier_field_ids))
+    return Schema(fields, 0, identifiers)
+
+
+def _fresh_fields(
+    fields: tuple[NestedField, ...], numbers: Iterator[int], renamed: dict[int, int]
+) -> tuple[NestedField, ...]:
+    fresh_ids = [next(numbers) for _ in fields]
+    renamed.update(
+        (found.field_id, fresh_id) for found, fresh_id in zip(fields, fresh_ids, strict=True)
+    )
+    return tuple(
+        NestedField(
+            fresh_id,
+            found.name,
+            _fresh_type(found.field_type, numbers, renamed),
+            found.required,
+            found.doc,
+            found.initial_default,
+            found.write_default,
+        )
+        for found, fresh_id in zip(fields, fresh_ids, strict=True)
+    )
+
+
+def _fresh_type(kind: IcebergType, numbers: Iterator[int], renamed: dict[int, int]) -> IcebergType:
+    match kind:
+        case StructType(fields):
+            return StructType(_fresh_fields(fields, numbers, renamed))
+        case ListType():
+            element_id = renamed[kind.element_id] = next(numbers)
+            element = _fresh_type(kind.element_type, numbers, renamed)
+            return ListType(element_id, element, kind.element_required)
+        case MapType():
+            key_id = renamed[kind.key_id] = next(numbers)
+            value_id = renamed[kind.value_id] = next(numbers)
+            key = _fresh_type(kind.key_type, numbers, renamed)
+            value = _fresh_type(kind.value_type, numbers, renamed)
+            return MapType(key_id, key, value_id, value, kind.value_required)
+        case _:
+            return kind
