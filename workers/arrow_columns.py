@@ -1,0 +1,147 @@
+"""Arrow columns brought to the exact types of a data file: filled, promoted, checked for nulls.
+
+What goes where was decided by `arrow_schema.match_columns`. A column that fits is never copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from committer.errors import PublishError
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the file, or one field inside of it.
+
+    `position` is the place among the source's fields, None if the source lacks it; then `constant`
+    is an array of one value, or None for a struct whose members are constants. `inner` holds a
+    struct's members, a list's element, or a map's key and value; nothing for other types.
+    """
+
+    target: pa.Field
+    path: str
+    position: int | None
+    constant: pa.Array | None
+    inner: tuple[Column, ...]
+
+
+def conform_batch(
+    batch: pa.RecordBatch, columns: Sequence[Column], schema: pa.Schema
+) -> pa.RecordBatch:
+    arrays = []
+    for column in columns:
+        source = None if column.position is None else batch.column(column.position)
+        arrays.append(_member(source, column, batch.num_rows, None))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _member(source: pa.Array | None, column: Column, rows: int, owner: pa.Array | None) -> pa.Array:
+    """The array for a column or a struct member. `owner` is the struct, whose nulls excuse ours."""
+    if source is None:
+        return _filled(column, rows)
+    array = _conform(source, column)
+    if not column.target.nullable and array.null_count and _has_real_null(array, owner):
+        raise PublishError(f"column {column.path} is required, but the rows hold nulls in it")
+    return array
+
+
+def _has_real_null(array: pa.Array, owner: pa.Array | None) -> bool:
+    if owner is None or not owner.null_count:
+        return True
+    return bool(pc.any(pc.and_(pc.is_null(array), pc.is_valid(owner))).as_py())
+
+
+def _filled(column: Column, rows: int) -> pa.Array:
+    if column.constant is not None:
+        return column.constant.take(pa.array(np.zeros(rows, np.int32)))
+    members = [_filled(inner, rows) for inner in column.inner]
+    return pa.StructArray.from_arrays(members, fields=[inner.target for inner in column.inner])
+
+
+def _conform(array: pa.Array, column: Column) -> pa.Array:
+    kind = column.target.type
+    if column.inner and pa.types.is_struct(kind):
+        return _struct(array, column)
+    if column.inner:
+        return _list_or_map(array, column)
+    if array.type.equals(kind):
+        return array
+    try:
+        return _cast(array, kind)
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise PublishError(f"column {column.path} holds a value that is no {kind}") from error
+
+
+def _struct(array: pa.StructArray, column: Column) -> pa.Array:
+    # Flattened members are null wherever the struct is, at any depth.
+    sources = array.flatten()
+    members = [
+        _member(None if at is None else sources[at], inner, len(array), array)
+        for inner in column.inner
+        for at in [inner.position]
+    ]
+    fields = [inner.target for inner in column.inner]
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.StructArray.from_arrays(members, fields=fields, mask=mask)
+
+
+def _list_or_map(array: pa.Array, column: Column) -> pa.Array:
+    """Same offsets and nulls, other children. The children stay whole when the array is a slice."""
+    if pa.types.is_large_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    array = _without_hidden_rows(array)
+    if pa.types.is_map(array.type):
+        child = _entries(array.values, column)
+    else:
+        child = _member(array.values, column.inner[0], len(array.values), None)
+    return _with_child(array, column.target.type, child)
+
+
+def _with_child(array: pa.Array, kind: pa.DataType, child: pa.Array) -> pa.Array:
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [child])
+
+
+def _entries(entries: pa.StructArray, column: Column) -> pa.Array:
+    key, value = column.inner
+    arrays = [
+        _member(entries.field(0), key, len(entries), None),
+        _member(entries.field(1), value, len(entries), None),
+    ]
+    return pa.StructArray.from_arrays(arrays, fields=[key.target, value.target])
+
+
+def _without_hidden_rows(array: pa.Array) -> pa.Array:
+    """The array itself, unless its children hold more than its rows show.
+
+    A null list may own elements, and a slice shares the children of the whole; neither may fail a
+    check, and neither is worth carrying along. Taking every row makes a tight copy.
+    """
+    as_list = _with_child(array, pa.list_(array.values.type), array.values)
+    shown = pc.sum(pc.list_value_length(as_list)).as_py() or 0
+    if shown == len(array.values):
+        return array
+    return array.take(pa.array(np.arange(len(array), dtype=np.int64)))
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if kind == pa.uuid():
+        return pa.ExtensionArray.from_storage(kind, _uuid_bytes(array))
+    return array.cast(kind)
+
+
+def _uuid_bytes(array: pa.Array) -> pa.Array:
+    if pa.types.is_fixed_size_binary(array.type):
+        return array
+    texts = array.to_pylist()
+    values = [None if text is None else UUID(text).bytes for text in texts]
+    return pa.array(values, pa.binary(16))
