@@ -1,0 +1,195 @@
+"""The queue inside one process, for tests, simulations and trials: behaves as the Redis one does.
+
+`MemoryServer` is what a Redis server would be; each `MemoryQueue` on it is one client with a
+consumer name. Idle times and expiry come from the `World`, waiting uses the event loop's clock, so
+both may be virtual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from committer.errors import QueueUnavailableError
+from committer.ports import (
+    SHARDS,
+    Delivery,
+    Doorbell,
+    QueueDepth,
+    World,
+    shard_of,
+)
+from committer.queue.codec import RECEIPTS_MAX, RECEIPTS_S_MAX, encode_doorbell, inline
+from committer.request import Receipt
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A doorbell in the hands of a consumer since `since_s`."""
+
+    consumer: str
+    since_s: float
+    deliveries: int
+
+
+@dataclass(slots=True)
+class _Shard:
+    """Doorbells by number; those from `next_number` on were never handed out."""
+
+    doorbells: dict[int, Doorbell] = field(default_factory=dict)
+    pending: dict[int, _Pending] = field(default_factory=dict)
+    fresh: deque[int] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class _Mailbox:
+    receipts: deque[Receipt] = field(default_factory=lambda: deque(maxlen=RECEIPTS_MAX))
+    expires_s: float = 0.0
+
+
+class MemoryServer:
+    """What the clients share. `available = False` makes every call fail, as an outage does."""
+
+    def __init__(self, *, world: World) -> None:
+        self.world = world
+        self.available = True
+        self.numbers = 0
+        self.shards: list[_Shard] = []
+        self.mailboxes: dict[str, _Mailbox] = {}
+        self._arrived = asyncio.Event()
+        self.flush()
+
+    def flush(self) -> None:
+        """Lose everything, as FLUSHALL does."""
+        self.shards = [_Shard() for _ in range(SHARDS)]
+        self.mailboxes = {}
+
+    def wake(self) -> None:
+        """Let every waiter look again."""
+        self._arrived.set()
+        self._arrived = asyncio.Event()
+
+    async def wait(self, take: Callable[[], list[_Item]], wait_s: float) -> list[_Item]:
+        """Call `take` at once and after each arrival, until it has something or time is up."""
+        try:
+            async with asyncio.timeout(wait_s):
+                while not (taken := take()):
+                    await self._arrived.wait()
+                return taken
+        except TimeoutError:
+            return []
+
+
+class MemoryQueue:
+    """One client of a `MemoryServer`. Clients of one consumer name are one consumer."""
+
+    def __init__(self, server: MemoryServer, *, consumer: str) -> None:
+        self._server = server
+        self._consumer = consumer
+        self._held: set[str] = set()
+
+    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+        with self._reached() as server:
+            for doorbell in doorbells:
+                encode_doorbell(doorbell)  # refuses what the wire would refuse
+                server.numbers += 1
+                shard = server.shards[shard_of(doorbell.table_uuid)]
+                shard.doorbells[server.numbers] = replace(doorbell, content=inline(doorbell))
+                shard.fresh.append(server.numbers)
+            server.wake()
+
+    async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
+        return await self._server.wait(lambda: self._take(count_max), wait_s)
+
+    async def reclaim(self, *, idle_s: float) -> Sequence[Delivery]:
+        with self._reached() as server:
+            now_s = server.world.monotonic_s()
+            claimed: list[Delivery] = []
+            for number, shard in enumerate(server.shards):
+                idle = [key for key, p in shard.pending.items() if now_s - p.since_s >= idle_s]
+                for key in idle:
+                    if _token(number, key) in self._held:
+                        shard.pending[key].since_s = now_s
+                    else:
+                        claimed.append(self._hand_out(number, key))
+            return claimed
+
+    async def acknowledge(self, tokens: Sequence[str]) -> None:
+        wanted = set(tokens)
+        self._held -= wanted
+        with self._reached() as server:
+            for number, shard in enumerate(server.shards):
+                for key in [key for key in shard.pending if _token(number, key) in wanted]:
+                    del shard.pending[key], shard.doorbells[key]
+
+    async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
+        with self._reached() as server:
+            for reply_to, receipt in receipts:
+                mailbox = server.mailboxes.setdefault(reply_to, _Mailbox())
+                mailbox.receipts.append(receipt)
+                mailbox.expires_s = server.world.monotonic_s() + RECEIPTS_S_MAX
+            server.wake()
+
+    async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
+        return await self._server.wait(lambda: self._collect(reply_to), wait_s)
+
+    async def depth(self) -> QueueDepth:
+        with self._reached() as server:
+            return QueueDepth(
+                waiting=sum(len(shard.doorbells) for shard in server.shards),
+                pending=sum(len(shard.pending) for shard in server.shards),
+            )
+
+    async def probe(self) -> None:
+        with self._reached():
+            return  # memory evicts nothing
+
+    async def close(self) -> None:
+        """Nothing to release; what this consumer holds stays pending."""
+
+    @contextmanager
+    def _reached(self) -> Iterator[MemoryServer]:
+        if not self._server.available:
+            raise QueueUnavailableError("the queue in memory is switched off")
+        yield self._server
+
+    def _take(self, count_max: int) -> list[Delivery]:
+        """What this consumer was handed and never saw; else what is new."""
+        with self._reached() as server:
+            taken: list[Delivery] = []
+            for number, shard in enumerate(server.shards):
+                unseen = [key for key in shard.pending if self._is_unseen(number, key)]
+                taken += (self._hand_out(number, key) for key in unseen[:count_max])
+            for number, shard in enumerate(server.shards if not taken else ()):
+                count = min(count_max, len(shard.fresh))
+                taken += (self._hand_out(number, shard.fresh.popleft()) for _ in range(count))
+            return taken
+
+    def _is_unseen(self, number: int, key: int) -> bool:
+        pending = self._server.shards[number].pending[key]
+        return pending.consumer == self._consumer and _token(number, key) not in self._held
+
+    def _hand_out(self, number: int, key: int) -> Delivery:
+        shard, token = self._server.shards[number], _token(number, key)
+        deliveries = shard.pending[key].deliveries + 1 if key in shard.pending else 1
+        now_s = self._server.world.monotonic_s()
+        shard.pending[key] = _Pending(self._consumer, now_s, deliveries)
+        self._held.add(token)
+        return Delivery(token, shard.doorbells[key], deliveries)
+
+    def _collect(self, reply_to: str) -> list[Receipt]:
+        with self._reached() as server:
+            mailbox = server.mailboxes.pop(reply_to, None)
+            if mailbox is None or mailbox.expires_s <= server.world.monotonic_s():
+                return []
+            return list(mailbox.receipts)
+
+
+def _token(shard: int, number: int) -> str:
+    return f"{shard:02d}:{number}"

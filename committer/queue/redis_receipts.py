@@ -1,0 +1,62 @@
+"""Receipts on their way back: one short-lived stream per reply address.
+
+    {frazil:NN}:receipts:<reply-to>    NN spreads the addresses over the shards
+
+At most about `RECEIPTS_MAX` receipts, gone `RECEIPTS_S_MAX` after the last. They are a faster copy
+of what the ledger says, so losing one costs its reader a look at the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from zlib import crc32
+
+from committer.ports import SHARDS
+from committer.queue.codec import RECEIPTS_MAX, RECEIPTS_S_MAX, decode_receipt, encode_receipt
+from committer.queue.redis_connection import RedisConnection, raise_first
+from committer.request import Receipt
+
+
+class RedisReceipts:
+    """Sends receipts, and takes those of the addresses that this client waits at."""
+
+    def __init__(self, connection: RedisConnection) -> None:
+        self._connection = connection
+        self._taken: dict[str, list[bytes]] = {}
+
+    async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
+        raise_first(await self._connection.commands(_appends(receipts)))
+
+    async def wait(self, reply_to: str, *, wait_s: float) -> list[Receipt]:
+        """Deletes what it returned at its next call: until then a cancelled call loses nothing."""
+        key = _key(reply_to)
+        if taken := self._taken.get(reply_to):
+            await self._connection.command("XDEL", key, *taken)
+            del self._taken[reply_to]
+        block = ("BLOCK", max(1, round(wait_s * 1_000))) if wait_s > 0 else ()
+        answer = await self._connection.block(wait_s, "XREAD", *block, "STREAMS", key, "0")
+        entries: list[Any] = answer[0][1] if answer else []
+        if entries:
+            self._taken[reply_to] = [entry[0] for entry in entries]
+        return list(_decoded(entries))
+
+
+def _appends(receipts: Sequence[tuple[str, Receipt]]) -> Iterator[tuple[Any, ...]]:
+    for reply_to, receipt in receipts:
+        words = (word for pair in encode_receipt(receipt).items() for word in pair)
+        yield ("XADD", _key(reply_to), "MAXLEN", "~", RECEIPTS_MAX, "*", *words)
+    for reply_to in dict.fromkeys(reply_to for reply_to, _ in receipts):
+        yield ("EXPIRE", _key(reply_to), RECEIPTS_S_MAX)
+
+
+def _decoded(entries: Sequence[Any]) -> Iterator[Receipt]:
+    for _, pairs in entries:
+        try:
+            yield decode_receipt(dict(zip(pairs[::2], pairs[1::2], strict=True)))
+        except ValueError:
+            continue  # of a version that we do not know: the ledger tells
+
+
+def _key(reply_to: str) -> str:
+    return f"{{frazil:{crc32(reply_to.encode()) % SHARDS:02d}}}:receipts:{reply_to}"

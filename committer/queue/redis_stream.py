@@ -1,0 +1,295 @@
+"""The queue on Redis Streams (Redis ≥ 7, Valkey ≥ 8).
+
+    {frazil:NN}                        stream of shard NN, 00 … 63; consumer group `frazil`
+    {frazil:NN}:receipts:<reply-to>    see `redis_receipts`
+
+All keys of a shard share its hash tag. Fields of the entries: `codec`. What this rests on:
+
+* The server may hand a doorbell over and the answer may get lost: it is then pending for us though
+  we never saw it, and no read of new entries returns it. So we remember what the caller holds, and
+  after every call that did not end well (and at the start) look for pending entries beyond that.
+* A missing stream or group is made at id 0, never at `$`, which would skip what is there.
+* Entries are never trimmed, and deleted when acknowledged, in one atomic step. An entry that
+  vanished while it was pending is the trace of somebody else's deletion: counted in `lost`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from redis.exceptions import ResponseError
+
+from committer.errors import QueueUnavailableError
+from committer.ports import SHARDS, Delivery, Doorbell, QueueDepth, shard_of
+from committer.queue.codec import decode_doorbell, encode_doorbell
+from committer.queue.redis_connection import RedisConnection, is_group_gone, raise_first
+from committer.queue.redis_receipts import RedisReceipts
+from committer.request import Receipt
+
+GROUP = "frazil"
+_KEYS = tuple(f"{{frazil:{shard:02d}}}" for shard in range(SHARDS))
+_SHARD_OF_KEY = {key.encode(): shard for shard, key in enumerate(_KEYS)}
+_DOORBELLS_A_PIPELINE = 128
+_CLAIMED_MAX = 1_024
+_SCANNED_MAX = 100
+_ATTEMPTS_MAX = 3
+
+_TOKEN = re.compile(r"([0-5][0-9]|6[0-3]):([0-9]{1,20}-[0-9]{1,20})")
+
+_Ids = dict[int, list[bytes]]
+_Answer = TypeVar("_Answer")
+
+
+class RedisQueue:
+    """`url`: `redis://`, `rediss://` or `unix://`, with options of redis-py as its query.
+
+    `consumer` names this process among the consumers; a name that stays the same over restarts
+    gets its doorbells back at once. `answer_s_max`: how long the server may take, beyond waiting
+    that was asked for. One task reads at a time. `lost` counts doorbells that were deleted in the
+    server while pending, `malformed` entries that are none; both are dropped.
+    """
+
+    def __init__(self, url: str, *, consumer: str, answer_s_max: float = 5.0) -> None:
+        self._connection = RedisConnection(url, answer_s_max=answer_s_max)
+        self._receipts = RedisReceipts(self._connection)
+        self._consumer = consumer
+        self._reading = asyncio.Lock()
+        self._held: defaultdict[int, set[bytes]] = defaultdict(set)
+        self._has_groups = False
+        self._saw_all = False
+        self.lost = 0
+        self.malformed = 0
+
+    # --- Ringing ---------------------------------------------------------------------------------
+
+    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+        entries = [_append(doorbell) for doorbell in doorbells]
+        with self._connection.explained():
+            for start in range(0, len(entries), _DOORBELLS_A_PIPELINE):
+                chunk = entries[start : start + _DOORBELLS_A_PIPELINE]
+                raise_first(await self._connection.commands(chunk))
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
+        async with self._reading:
+            saw_all, self._saw_all = self._saw_all, False  # until this call has ended well
+            with self._connection.explained():
+                if not saw_all:
+                    deliveries = await self._with_groups(lambda: self._read_unseen(count_max))
+                    if deliveries:
+                        return self._hold(deliveries)
+                deliveries = await self._read_new(count_max, wait_s)
+            self._saw_all = True
+            return self._hold(deliveries)
+
+    async def _read_unseen(self, count_max: int) -> list[Delivery]:
+        """What is pending for us, but was never returned to the caller."""
+        questions = [
+            ("XPENDING", key, GROUP, "-", "+", count_max + len(self._held[shard]), self._consumer)
+            for shard, key in enumerate(_KEYS)
+        ]
+        answers = await self._connection.commands(questions)
+        raise_first(answers)
+        unseen: _Ids = {}
+        for shard, rows in enumerate(answers):
+            unseen[shard] = [row[0] for row in rows if row[0] not in self._held[shard]][:count_max]
+        return await self._claim(unseen)
+
+    async def _read_new(self, count_max: int, wait_s: float) -> list[Delivery]:
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + wait_s
+
+        async def read() -> Any:
+            left_s = max(0.0, end_s - loop.time())
+            block = ("BLOCK", max(1, round(left_s * 1_000))) if left_s else ()
+            words = ("GROUP", GROUP, self._consumer, "COUNT", count_max, *block)
+            ids = (">",) * SHARDS
+            return await self._connection.block(
+                left_s, "XREADGROUP", *words, "STREAMS", *_KEYS, *ids
+            )
+
+        deliveries: list[Delivery] = []
+        for key, entries in await self._with_groups(read) or ():
+            shard = _SHARD_OF_KEY[key]
+            deliveries += await self._deliver(shard, {entry[0]: (entry[1], 1) for entry in entries})
+        return deliveries
+
+    async def reclaim(self, *, idle_s: float) -> Sequence[Delivery]:
+        """Also says of all that we hold that we still hold it, so nobody takes it from us.
+
+        Takes some thousand doorbells a call; call again for more.
+        """
+        async with self._reading:
+            saw_all, self._saw_all = self._saw_all, False
+            with self._connection.explained():
+                deliveries = await self._with_groups(lambda: self._reclaim(round(idle_s * 1_000)))
+            self._saw_all = saw_all
+            return self._hold(deliveries)
+
+    async def _reclaim(self, idle_ms: int) -> list[Delivery]:
+        """JUSTID, so that confirming what we hold neither counts as a delivery nor copies it."""
+        cursors: dict[int, bytes] = dict.fromkeys(range(SHARDS), b"0-0")
+        claimed: _Ids = defaultdict(list)
+        options = ("COUNT", _SCANNED_MAX, "JUSTID")
+        while cursors and sum(map(len, claimed.values())) < _CLAIMED_MAX:
+            answers = await self._connection.commands(
+                ("XAUTOCLAIM", _KEYS[shard], GROUP, self._consumer, idle_ms, cursor, *options)
+                for shard, cursor in cursors.items()
+            )
+            raise_first(answers)
+            for shard, (cursor, ids, deleted) in zip(list(cursors), answers, strict=True):
+                self.lost += len(deleted)
+                claimed[shard] += (id_ for id_ in ids if id_ not in self._held[shard])
+                cursors[shard] = cursor
+            cursors = {shard: cursor for shard, cursor in cursors.items() if cursor != b"0-0"}
+        return await self._claim(claimed)
+
+    async def _claim(self, ids: _Ids) -> list[Delivery]:
+        """Fetch pending entries by id, and how often each was delivered; count what is gone."""
+        wanted = {shard: each for shard, each in ids.items() if each}
+        answers = await self._connection.commands(
+            ("XCLAIM", _KEYS[shard], GROUP, self._consumer, 0, *each)
+            for shard, each in wanted.items()
+        )
+        raise_first(answers)
+        deliveries: list[Delivery] = []
+        for (shard, each), rows in zip(wanted.items(), answers, strict=True):
+            found = [row for row in rows if row and row[1] is not None]
+            self.lost += len(each) - len(found)
+            counts = await self._delivery_counts(shard, [row[0] for row in found])
+            entries = {id_: (pairs, counts.get(id_, 1)) for id_, pairs in found}
+            deliveries += await self._deliver(shard, entries)
+        return deliveries
+
+    async def _delivery_counts(self, shard: int, ids: Sequence[bytes]) -> dict[bytes, int]:
+        answers = await self._connection.commands(
+            ("XPENDING", _KEYS[shard], GROUP, id_, id_, 1) for id_ in ids
+        )
+        raise_first(answers)
+        return {row[0]: row[3] for rows in answers for row in rows}
+
+    async def _deliver(
+        self, shard: int, entries: Mapping[bytes, tuple[Sequence[bytes], int]]
+    ) -> list[Delivery]:
+        deliveries, rubbish = [], []
+        for id_, (pairs, count) in entries.items():
+            try:
+                doorbell = decode_doorbell(dict(zip(pairs[::2], pairs[1::2], strict=True)))
+            except ValueError:
+                rubbish.append(id_)
+            else:
+                deliveries.append(Delivery(_token(shard, id_), doorbell, count))
+        if rubbish:
+            self.malformed += len(rubbish)
+            await self._forget({shard: rubbish})
+        return deliveries
+
+    def _hold(self, deliveries: list[Delivery]) -> list[Delivery]:
+        """Nothing is awaited between this and the caller: what it does not get, we do not hold."""
+        for delivery in deliveries:
+            if parsed := _parse_token(delivery.token):
+                self._held[parsed[0]].add(parsed[1])
+        return deliveries
+
+    # --- Acknowledging ---------------------------------------------------------------------------
+
+    async def acknowledge(self, tokens: Sequence[str]) -> None:
+        """After an error the doorbells are not held any more, so they are delivered again."""
+        ids: _Ids = defaultdict(list)
+        for token in tokens:
+            if parsed := _parse_token(token):
+                ids[parsed[0]].append(parsed[1])
+        for shard, each in ids.items():
+            self._held[shard].difference_update(each)
+        with self._connection.explained():
+            await self._forget(ids)
+
+    async def _forget(self, ids: Mapping[int, Sequence[bytes]]) -> None:
+        """XACK alone would leave the entry in the stream for ever, XDEL alone in the group."""
+        commands: list[tuple[Any, ...]] = []
+        for shard, each in ids.items():
+            commands += [("XACK", _KEYS[shard], GROUP, *each), ("XDEL", _KEYS[shard], *each)]
+        if commands:
+            await self._connection.atomically(commands)
+
+    # --- Receipts, state -------------------------------------------------------------------------
+
+    async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
+        with self._connection.explained():
+            await self._receipts.reply(receipts)
+
+    async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
+        with self._connection.explained():
+            return await self._receipts.wait(reply_to, wait_s=wait_s)
+
+    async def depth(self) -> QueueDepth:
+        with self._connection.explained():
+            lengths = await self._connection.commands(("XLEN", key) for key in _KEYS)
+            raise_first(lengths)
+            summaries = await self._connection.commands(("XPENDING", key, GROUP) for key in _KEYS)
+            raise_first(each for each in summaries if not _is_missing(each))
+        return QueueDepth(
+            waiting=sum(lengths),
+            pending=sum(each[0] for each in summaries if not _is_missing(each)),
+        )
+
+    async def probe(self) -> None:
+        with self._connection.explained():
+            await self._connection.probe()
+
+    async def close(self) -> None:
+        with self._connection.explained():
+            await self._connection.close()
+
+    # --- Groups ----------------------------------------------------------------------------------
+
+    async def _with_groups(self, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Make the call; where a stream or group is missing, make that and call again."""
+        for _ in range(_ATTEMPTS_MAX):
+            if not self._has_groups:
+                await self._make_groups()
+            try:
+                return await call()
+            except ResponseError as error:
+                if not is_group_gone(error):
+                    raise
+                self._has_groups = False
+        raise QueueUnavailableError(
+            f"the queue server {self._connection.server} loses its streams again and again"
+        )
+
+    async def _make_groups(self) -> None:
+        answers = await self._connection.commands(
+            ("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM") for key in _KEYS
+        )
+        raise_first(each for each in answers if not str(each).startswith("BUSYGROUP"))
+        for shard, answer in enumerate(answers):
+            if not isinstance(answer, Exception):
+                self._held[shard].clear()  # a new group: what we held is not its
+        self._has_groups = True
+
+
+def _append(doorbell: Doorbell) -> tuple[Any, ...]:
+    pairs = encode_doorbell(doorbell).items()
+    words: Iterable[bytes] = (word for pair in pairs for word in pair)
+    return ("XADD", _KEYS[shard_of(doorbell.table_uuid)], "*", *words)
+
+
+def _token(shard: int, id_: bytes) -> str:
+    return f"{shard:02d}:{id_.decode()}"
+
+
+def _parse_token(token: str) -> tuple[int, bytes] | None:
+    """None for what `_token` never makes."""
+    if match := _TOKEN.fullmatch(token):
+        return int(match[1]), match[2].encode()
+    return None
+
+
+def _is_missing(answer: Any) -> bool:
+    return isinstance(answer, ResponseError) and is_group_gone(answer)

@@ -1,0 +1,151 @@
+"""A TCP proxy that spoils chosen answers of a real server: Redis, HTTP, anything with requests.
+
+    async with FaultProxy(upstream) as proxy:
+        spoiled = proxy.spoil(b"XADD", Fault.CUT_ANSWER)
+        ... talk to the server at proxy.host, proxy.port ...
+        await spoiled.wait()
+
+A fault strikes the first chunk of bytes from a client that contains `match`; requests that share
+the chunk (a pipeline) share its fate. Chunks are what the client sends at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_CHUNK_BYTES_MAX = 1 << 20
+
+
+class Fault(Enum):
+    """What happens to the request that matches, and to its answer."""
+
+    CUT_REQUEST = auto()  # the server never sees it; the connection breaks
+    CUT_ANSWER = auto()  # the server does it; the connection breaks instead of the answer
+    HOLD_ANSWER = auto()  # the server does it; the answer waits for `release`, or for ever
+
+
+@dataclass(slots=True)
+class Spoiled:
+    """One planned fault. It has struck when the server has answered, or will never be asked."""
+
+    match: bytes
+    fault: Fault
+    times: int
+    struck: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self) -> None:
+        await self.struck.wait()
+
+    def release(self) -> None:
+        """Let held answers go."""
+        self.released.set()
+
+
+class FaultProxy:
+    """Listens on a free port of this machine. `upstream`: a unix socket, or host and port."""
+
+    def __init__(self, upstream: Path | tuple[str, int]) -> None:
+        self._upstream = upstream
+        self._plans: list[Spoiled] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.host = "127.0.0.1"
+        self.port = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, self.host, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._server:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def spoil(self, match: bytes, fault: Fault, *, times: int = 1) -> Spoiled:
+        """Plan a fault for the next `times` chunks that contain `match`."""
+        planned = Spoiled(match, fault, times)
+        self._plans.append(planned)
+        return planned
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            up_reader, up_writer = await self._connect()
+            link = _Link(self, writer, up_writer)
+            pumps = [
+                asyncio.create_task(link.pump_requests(reader)),
+                asyncio.create_task(link.pump_answers(up_reader)),
+            ]
+            try:
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+                up_writer.close()
+        writer.close()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self._upstream, Path):
+            return await asyncio.open_unix_connection(str(self._upstream))
+        return await asyncio.open_connection(*self._upstream)
+
+    def strike(self, chunk: bytes) -> Spoiled | None:
+        """The first plan that matches, which this uses up once."""
+        for planned in self._plans:
+            if planned.times and planned.match in chunk:
+                planned.times -= 1
+                return planned
+        return None
+
+
+class _Link:
+    """One client's connection. Each pump ends when the connection is to break."""
+
+    def __init__(
+        self, proxy: FaultProxy, client: asyncio.StreamWriter, server: asyncio.StreamWriter
+    ) -> None:
+        self._proxy = proxy
+        self._client = client
+        self._server = server
+        self._plan: Spoiled | None = None
+
+    async def pump_requests(self, reader: asyncio.StreamReader) -> None:
+        while chunk := await reader.read(_CHUNK_BYTES_MAX):
+            planned = self._proxy.strike(chunk)
+            if planned and planned.fault is Fault.CUT_REQUEST:
+                planned.struck.set()
+                return
+            self._plan = planned or self._plan
+            self._server.write(chunk)
+            await self._server.drain()
+
+    async def pump_answers(self, reader: asyncio.StreamReader) -> None:
+        while chunk := await reader.read(_CHUNK_BYTES_MAX):
+            if planned := self._plan:
+                self._plan = None
+                planned.struck.set()
+                if planned.fault is Fault.CUT_ANSWER:
+                    return
+                await planned.released.wait()
+            self._client.write(chunk)
+            await self._client.drain()
