@@ -160,7 +160,7 @@ class GeometryType(IcebergType):
     crs: str = DEFAULT_CRS
 
     def __str__(self) -> str:
-        return "geometry" if self.crs == DEFAULT_CRS else f"geometry({self.crs})"
+        return f"geometry({self.crs})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +171,7 @@ class GeographyType(IcebergType):
     algorithm: str = EDGE_ALGORITHMS[0]
 
     def __str__(self) -> str:
-        if self.algorithm != EDGE_ALGORITHMS[0]:
-            return f"geography({self.crs}, {self.algorithm})"
-        return "geography" if self.crs == DEFAULT_CRS else f"geography({self.crs})"
+        return f"geography({self.crs}, {self.algorithm})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,99 @@
+"""Where the files of a table lie and what they are called. Strings in, strings out.
+
+Source: format.md section 5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from uuid import UUID
+
+import mmh3
+
+_VERSION = re.compile(r"(\d+)-")
+_HASH_BITS = 20
+
+
+def _folder(location: str, properties: Mapping[str, str], key: str, name: str) -> str:
+    return (properties.get(key) or f"{location.rstrip('/')}/{name}").rstrip("/")
+
+
+def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
+    """`write.metadata.path`, else `<location>/metadata`."""
+    return _folder(location, properties, "write.metadata.path", "metadata")
+
+
+def data_folder(location: str, properties: Mapping[str, str]) -> str:
+    """`write.data.path`, else `<location>/data`."""
+    return _folder(location, properties, "write.data.path", "data")
+
+
+def manifest_location(folder: str, commit_uuid: UUID, number: int) -> str:
+    """The name of a commit's manifest, numbered from 0."""
+    return f"{folder}/{commit_uuid}-m{number}.avro"
+
+
+def manifest_list_location(folder: str, snapshot_id: int, attempt: int, commit_uuid: UUID) -> str:
+    """The name of a snapshot's manifest list; attempts count from 1."""
+    return f"{folder}/snap-{snapshot_id}-{attempt}-{commit_uuid}.avro"
+
+
+def metadata_file_location(folder: str, version: int, uuid: UUID, *, gzip: bool = False) -> str:
+    """The name of a metadata file; the first version of a table is 0."""
+    return f"{folder}/{version:05d}-{uuid}{'.gz' if gzip else ''}.metadata.json"
+
+
+def metadata_version(location: str) -> int:
+    """The version in a metadata file's name, -1 if it has none."""
+    match = _VERSION.match(location[location.rfind("/") + 1 :])
+    return int(match[1]) if match else -1
+
+
+def data_file_location(
+    location: str, properties: Mapping[str, str], partition_path: str, file_name: str
+) -> str:
+    """Where a data file goes, in the layout that the table's properties ask for."""
+    folder = data_folder(location, properties)
+    if properties.get("write.object-storage.enabled", "false").lower() == "true":
+        partitioned = properties.get("write.object-storage.partitioned-paths", "true")
+        return object_storage_location(
+            folder,
+            location,
+            partition_path,
+            file_name,
+            partitioned_paths=partitioned.lower() == "true",
+        )
+    return "/".join(filter(None, (folder, partition_path, file_name)))
+
+
+def object_storage_location(
+    folder: str,
+    table_location: str,
+    partition_path: str,
+    file_name: str,
+    *,
+    partitioned_paths: bool = True,
+) -> str:
+    """The layout that spreads files over prefixes by the hash of their name.
+
+    Data outside the table's location gets the names of the table's last two folders behind the
+    hash, so that tables that share the data folder stay apart.
+    """
+    context = "" if folder.startswith(table_location.rstrip("/")) else _context(table_location)
+    if not partitioned_paths:
+        hashed = f"{_hash_folders(file_name)}-{file_name}"
+        return "/".join(filter(None, (folder, context, hashed)))
+    name = f"{partition_path}/{file_name}" if partition_path else file_name
+    return "/".join(filter(None, (folder, _hash_folders(name), context, name)))
+
+
+def _context(table_location: str) -> str:
+    """`<parent folder>/<table folder>` of a table's location."""
+    return "/".join(table_location.rstrip("/").split("/")[-2:])
+
+
+def _hash_folders(name: str) -> str:
+    """The low 20 bits of the name's hash in binary, as folders of 4, 4, 4 and 8 digits."""
+    bits = f"{mmh3.hash(name.encode(), signed=False) | 1 << 31:032b}"[-_HASH_BITS:]
+    return f"{bits[:4]}/{bits[4:8]}/{bits[8:12]}/{bits[12:]}"
