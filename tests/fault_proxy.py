@@ -88,21 +88,23 @@ class FaultProxy:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
+        try:
             up_reader, up_writer = await self._connect()
-            link = _Link(self, writer, up_writer)
-            pumps = [
-                asyncio.create_task(link.pump_requests(reader)),
-                asyncio.create_task(link.pump_answers(up_reader)),
-            ]
-            try:
-                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for pump in pumps:
-                    pump.cancel()
-                await asyncio.gather(*pumps, return_exceptions=True)
-                up_writer.close()
-        writer.close()
+        except OSError:
+            await _close(writer)
+            return
+        link = _Link(self, writer, up_writer)
+        pumps = [
+            asyncio.create_task(link.pump_requests(reader)),
+            asyncio.create_task(link.pump_answers(up_reader)),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            await asyncio.gather(_close(up_writer), _close(writer))
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if isinstance(self._upstream, Path):
@@ -116,6 +118,12 @@ class FaultProxy:
                 planned.times -= 1
                 return planned
         return None
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 class _Link:

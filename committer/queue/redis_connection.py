@@ -27,7 +27,7 @@ from committer.errors import AccessError, QueueUnavailableError, SettingsError
 _COMMAND_CONNECTIONS_MAX = 8
 _WAITING_CONNECTIONS_MAX = 1_024
 _RAW = ("XREADGROUP", "XREAD", "XPENDING", "XAUTOCLAIM", "XCLAIM")
-_DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "invalid username-password", "Authentication required")
+_DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "username-password", "uthentica")
 _VERSION_MIN = (7, 0)
 
 
@@ -67,13 +67,10 @@ class RedisConnection:
 
     async def commands(self, commands: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Send all at once; an answer that is an error is returned, not raised."""
-        pipeline = _filled(self._commands.pipeline(transaction=False), commands)
+        pipeline = self._commands.pipeline(transaction=False)
+        for words in commands:
+            pipeline.execute_command(*words)
         answers: list[Any] = await pipeline.execute(raise_on_error=False)
-        return answers
-
-    async def atomically(self, commands: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """All of them at one moment and in one round trip (MULTI, EXEC)."""
-        answers: list[Any] = await _filled(self._commands.pipeline(), commands).execute()
         return answers
 
     async def block(self, wait_s: float, *words: Any) -> Any:
@@ -142,12 +139,6 @@ def _client(pool: ConnectionPool) -> Any:
 
 def _raw(answer: Any, **_: Any) -> Any:
     return answer
-
-
-def _filled(pipeline: Any, commands: Iterable[tuple[Any, ...]]) -> Any:
-    for words in commands:
-        pipeline.execute_command(*words)
-    return pipeline
 
 
 def _parse_version(text: str) -> tuple[int, ...]:

@@ -21,9 +21,9 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from redis.exceptions import ResponseError
+from redis.exceptions import OutOfMemoryError, ResponseError
 
-from committer.errors import QueueUnavailableError
+from committer.errors import FrazilError, QueueUnavailableError
 from committer.ports import SHARDS, Delivery, Doorbell, QueueDepth, shard_of
 from committer.queue.codec import decode_doorbell, encode_doorbell
 from committer.queue.redis_connection import RedisConnection, is_group_gone, raise_first
@@ -36,7 +36,16 @@ _SHARD_OF_KEY = {key.encode(): shard for shard, key in enumerate(_KEYS)}
 _DOORBELLS_A_PIPELINE = 128
 _CLAIMED_MAX = 1_024
 _SCANNED_MAX = 100
+_FORGOTTEN_MAX = 1_000
 _ATTEMPTS_MAX = 3
+
+# One step: XACK alone would leave the entry in the stream for ever, XDEL alone its trace in the
+# group. Not a MULTI, in which a full server refuses every command, so that nobody could drain it.
+_FORGET = """
+redis.call("XACK", KEYS[1], unpack(ARGV))
+redis.call("XDEL", KEYS[1], unpack(ARGV, 2))
+"""
+
 
 _TOKEN = re.compile(r"([0-5][0-9]|6[0-3]):([0-9]{1,20}-[0-9]{1,20})")
 
@@ -60,7 +69,8 @@ class RedisQueue:
         self._reading = asyncio.Lock()
         self._held: defaultdict[int, set[bytes]] = defaultdict(set)
         self._has_groups = False
-        self._saw_all = False
+        self._doubts = 1  # calls that may have left something unseen; the start is one
+        self._settled = 0  # the last doubt that a read has cleared up
         self.lost = 0
         self.malformed = 0
 
@@ -77,15 +87,21 @@ class RedisQueue:
 
     async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
         async with self._reading:
-            saw_all, self._saw_all = self._saw_all, False  # until this call has ended well
+            settled, doubt = self._doubt()
             with self._connection.explained():
-                if not saw_all:
+                if not settled:
                     deliveries = await self._with_groups(lambda: self._read_unseen(count_max))
                     if deliveries:
                         return self._hold(deliveries)
                 deliveries = await self._read_new(count_max, wait_s)
-            self._saw_all = True
+            self._settled = doubt
             return self._hold(deliveries)
+
+    def _doubt(self) -> tuple[bool, int]:
+        """Whether all was settled so far, and the doubt that this call is until it ends well."""
+        settled = self._settled == self._doubts
+        self._doubts += 1
+        return settled, self._doubts
 
     async def _read_unseen(self, count_max: int) -> list[Delivery]:
         """What is pending for us, but was never returned to the caller."""
@@ -125,10 +141,10 @@ class RedisQueue:
         Takes some thousand doorbells a call; call again for more.
         """
         async with self._reading:
-            saw_all, self._saw_all = self._saw_all, False
+            settled, doubt = self._doubt()
             with self._connection.explained():
                 deliveries = await self._with_groups(lambda: self._reclaim(round(idle_s * 1_000)))
-            self._saw_all = saw_all
+            self._settled = doubt if settled else self._settled
             return self._hold(deliveries)
 
     async def _reclaim(self, idle_ms: int) -> list[Delivery]:
@@ -206,16 +222,20 @@ class RedisQueue:
                 ids[parsed[0]].append(parsed[1])
         for shard, each in ids.items():
             self._held[shard].difference_update(each)
-        with self._connection.explained():
-            await self._forget(ids)
+        try:
+            with self._connection.explained():
+                await self._forget(ids)
+        except FrazilError:
+            self._doubts += 1
+            raise
 
     async def _forget(self, ids: Mapping[int, Sequence[bytes]]) -> None:
-        """XACK alone would leave the entry in the stream for ever, XDEL alone in the group."""
-        commands: list[tuple[Any, ...]] = []
-        for shard, each in ids.items():
-            commands += [("XACK", _KEYS[shard], GROUP, *each), ("XDEL", _KEYS[shard], *each)]
-        if commands:
-            await self._connection.atomically(commands)
+        answers = await self._connection.commands(
+            ("EVAL", _FORGET, 1, _KEYS[shard], GROUP, *each[start : start + _FORGOTTEN_MAX])
+            for shard, each in ids.items()
+            for start in range(0, len(each), _FORGOTTEN_MAX)
+        )
+        raise_first(answers)
 
     # --- Receipts, state -------------------------------------------------------------------------
 
@@ -260,14 +280,15 @@ class RedisQueue:
                     raise
                 self._has_groups = False
         raise QueueUnavailableError(
-            f"the queue server {self._connection.server} loses its streams again and again"
+            f"the queue server {self._connection.server} has lost its streams, and has no memory"
+            " for new ones or loses them again and again"
         )
 
     async def _make_groups(self) -> None:
         answers = await self._connection.commands(
             ("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM") for key in _KEYS
         )
-        raise_first(each for each in answers if not str(each).startswith("BUSYGROUP"))
+        raise_first(each for each in answers if not _may_have_group(each))
         for shard, answer in enumerate(answers):
             if not isinstance(answer, Exception):
                 self._held[shard].clear()  # a new group: what we held is not its
@@ -289,6 +310,11 @@ def _parse_token(token: str) -> tuple[int, bytes] | None:
     if match := _TOKEN.fullmatch(token):
         return int(match[1]), match[2].encode()
     return None
+
+
+def _may_have_group(answer: Any) -> bool:
+    """A full server refuses to make a group even where there is one, which can still be read."""
+    return isinstance(answer, OutOfMemoryError) or str(answer).startswith("BUSYGROUP")
 
 
 def _is_missing(answer: Any) -> bool:

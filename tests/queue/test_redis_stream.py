@@ -1,0 +1,383 @@
+"""What is true of the Redis queue beyond the port: lost answers, refusals, keys, rubbish."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from committer.errors import AccessError, QueueUnavailableError, SettingsError
+from committer.ports import QueueDepth
+from committer.queue.codec import RECEIPTS_S_MAX
+from committer.queue.redis_stream import RedisQueue
+from committer.request import Receipt, ReceiptState
+from tests.fault_proxy import Fault, FaultProxy
+from tests.queue_servers import (
+    REDIS_KINDS,
+    RedisHarness,
+    RunningServer,
+    doorbell,
+    numbers,
+    running_server,
+)
+
+LONG_S = 30.0  # never waited for: something wakes the call, or it fails
+RECEIPT = Receipt("p", 1, "a", ReceiptState.DURABLE)
+
+
+@pytest.fixture(params=REDIS_KINDS, scope="module")
+def running(request: pytest.FixtureRequest) -> Iterator[RunningServer]:
+    with running_server(request.param) as server:
+        yield server
+
+
+@pytest.fixture
+async def harness(running: RunningServer) -> AsyncIterator[RedisHarness]:
+    harness = RedisHarness(running)
+    await harness.start()
+    await harness.flush()
+    yield harness
+    await harness.close()
+
+
+@pytest.fixture
+async def proxy(harness: RedisHarness) -> AsyncIterator[FaultProxy]:
+    async with FaultProxy(harness.socket) as proxy:
+        yield proxy
+
+
+def through(proxy: FaultProxy, harness: RedisHarness, *, answer_s_max: float = 5.0) -> RedisQueue:
+    return harness.queue(url=f"redis://{proxy.host}:{proxy.port}", answer_s_max=answer_s_max)
+
+
+async def take(queue: RedisQueue) -> list[int]:
+    return seen(await queue.read(count_max=100, wait_s=0))
+
+
+def seen(deliveries: object) -> list[int]:
+    assert isinstance(deliveries, list)
+    return numbers([delivery.doorbell for delivery in deliveries])
+
+
+# --- Lost answers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT_ANSWER, Fault.CUT_REQUEST])
+async def test_an_announcement_whose_answer_was_lost_is_not_resent_by_itself_and_may_be_repeated(
+    harness: RedisHarness, proxy: FaultProxy, fault: Fault
+) -> None:
+    queue = through(proxy, harness)
+    await queue.announce([doorbell(0)])
+    proxy.spoil(b"XADD", fault)
+    with pytest.raises(QueueUnavailableError):
+        await queue.announce([doorbell(1)])
+    arrived = [1] if fault is Fault.CUT_ANSWER else []
+    assert (await queue.depth()).waiting == 1 + len(arrived)
+    await queue.announce([doorbell(1)])
+    assert await take(queue) == sorted([0, *arrived, 1])
+
+
+@pytest.mark.parametrize("command", [b"XREADGROUP", b"XPENDING", b"XCLAIM", b"XGROUP"])
+async def test_doorbells_whose_delivery_was_lost_come_with_the_next_read(
+    harness: RedisHarness, proxy: FaultProxy, command: bytes
+) -> None:
+    await harness.queue().announce([doorbell(number) for number in range(3)])
+    if command == b"XCLAIM":
+        await take(harness.queue())  # somebody of our name held them and died
+    queue = through(proxy, harness)
+    proxy.spoil(command, Fault.CUT_ANSWER)
+    with pytest.raises(QueueUnavailableError):
+        await take(queue)
+    await harness.queue().announce([doorbell(3)])
+    assert sorted(await take(queue) + await take(queue)) == [0, 1, 2, 3]
+    assert await take(queue) == []
+
+
+async def test_a_cancelled_read_whose_answer_is_on_its_way_loses_nothing(
+    harness: RedisHarness, proxy: FaultProxy
+) -> None:
+    queue = through(proxy, harness)
+    assert await take(queue) == []
+    await harness.queue().announce([doorbell(1)])
+    held = proxy.spoil(b"XREADGROUP", Fault.HOLD_ANSWER)
+    reading = asyncio.create_task(queue.read(count_max=1, wait_s=LONG_S))
+    await held.wait()
+    reading.cancel()
+    with suppress(asyncio.CancelledError):
+        await reading
+    held.release()
+    assert await take(queue) == [1]
+    assert await take(queue) == []
+
+
+@pytest.mark.parametrize("command", [b"XAUTOCLAIM", b"XCLAIM"])
+async def test_doorbells_whose_take_over_was_lost_come_with_the_next_read(
+    harness: RedisHarness, proxy: FaultProxy, command: bytes
+) -> None:
+    dead = harness.queue("dead")
+    await dead.announce([doorbell(1)])
+    await take(dead)
+    queue = through(proxy, harness)
+    assert await take(queue) == []
+    proxy.spoil(command, Fault.CUT_ANSWER)
+    with pytest.raises(QueueUnavailableError):
+        await queue.reclaim(idle_s=0)
+    assert await take(queue) == [1]
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT_ANSWER, Fault.CUT_REQUEST])
+async def test_doorbells_whose_acknowledgement_failed_are_delivered_again_or_gone(
+    harness: RedisHarness, proxy: FaultProxy, fault: Fault
+) -> None:
+    queue = through(proxy, harness)
+    await queue.announce([doorbell(1)])
+    (delivery,) = await queue.read(count_max=1, wait_s=0)
+    assert await take(queue) == []
+    proxy.spoil(b"EVAL", fault)
+    with pytest.raises(QueueUnavailableError):
+        await queue.acknowledge([delivery.token])
+    assert await take(queue) == ([1] if fault is Fault.CUT_REQUEST else [])
+    await queue.acknowledge([delivery.token])
+    assert await queue.depth() == QueueDepth(waiting=0, pending=0)
+
+
+async def test_a_failing_acknowledgement_during_a_blocked_read_is_not_forgotten(
+    harness: RedisHarness, proxy: FaultProxy
+) -> None:
+    queue = through(proxy, harness)
+    await queue.announce([doorbell(1)])
+    (delivery,) = await queue.read(count_max=1, wait_s=0)
+    assert await take(queue) == []
+    reading = asyncio.create_task(queue.read(count_max=1, wait_s=LONG_S))
+    await harness.until_waiting(reading)
+    proxy.spoil(b"EVAL", Fault.CUT_REQUEST)
+    with pytest.raises(QueueUnavailableError):
+        await queue.acknowledge([delivery.token])
+    await harness.queue().announce([doorbell(2)])
+    assert seen(await reading) == [2]
+    assert await take(queue) == [1]
+
+
+async def test_a_server_that_never_answers_is_an_outage_in_bounded_time(
+    harness: RedisHarness, proxy: FaultProxy
+) -> None:
+    queue = through(proxy, harness, answer_s_max=0.05)
+    await queue.depth()
+    calls: dict[bytes, Callable[[], Awaitable[Any]]] = {
+        b"XADD": lambda: queue.announce([doorbell(1)]),
+        b"XREADGROUP": lambda: queue.read(count_max=1, wait_s=0.01),
+        b"XREAD": lambda: queue.wait_for_receipts("driver", wait_s=0.01),
+    }
+    for command, call in calls.items():
+        proxy.spoil(command, Fault.HOLD_ANSWER)
+        with pytest.raises(QueueUnavailableError):
+            await call()
+
+
+async def test_answers_of_a_cancelled_call_never_reach_another(
+    harness: RedisHarness, proxy: FaultProxy
+) -> None:
+    queue = through(proxy, harness)
+    held = proxy.spoil(b"XADD", Fault.HOLD_ANSWER)
+    announcing = asyncio.create_task(queue.announce([doorbell(1)]))
+    await held.wait()
+    announcing.cancel()
+    with suppress(asyncio.CancelledError):
+        await announcing
+    held.release()
+    for _ in range(3):
+        assert await queue.depth() == QueueDepth(waiting=1, pending=0)
+
+
+# --- Refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl", "allkeys-random"])
+async def test_a_server_that_may_evict_is_refused_with_the_line_to_set(
+    harness: RedisHarness, policy: str
+) -> None:
+    await harness.redis.config_set("maxmemory-policy", policy)
+    try:
+        with pytest.raises(SettingsError, match=f"{policy}.*CONFIG SET maxmemory-policy noevict"):
+            await harness.queue().probe()
+    finally:
+        await harness.redis.config_set("maxmemory-policy", "noeviction")
+
+
+@pytest.mark.parametrize(
+    ("info", "complaint"),
+    [
+        ("redis_version:6.2.14\r\nmaxmemory_policy:noeviction", "version 6.2.14.*Redis 7.0"),
+        ("maxmemory_policy:noeviction", "version unknown"),
+        ("redis_version:7.0.0\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:1", "cluster"),
+        ("redis_version:7.0.0", "maxmemory-policy `None`"),
+    ],
+)
+async def test_an_unfit_server_is_refused(info: str, complaint: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while words := int((await reader.readuntil(b"\r\n"))[1:]):
+                request = [await reader.readuntil(b"\r\n") for _ in range(2 * words)]
+                known = request[1].upper() == b"INFO\r\n"
+                writer.write(f"${len(info)}\r\n{info}\r\n".encode() if known else b"+OK\r\n")
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
+
+    closed = asyncio.Event()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    queue = RedisQueue(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", consumer="one")
+    try:
+        with pytest.raises(SettingsError, match=complaint):
+            await queue.probe()
+    finally:
+        await queue.close()
+        await closed.wait()
+        server.close()
+
+
+async def test_missing_and_wrong_passwords_are_access_errors_without_the_password(
+    harness: RedisHarness,
+) -> None:
+    await harness.redis.config_set("requirepass", "right-secret")
+    try:
+        for secret in ("", ":wrong-secret@"):
+            queue = harness.queue(url=f"unix://{secret}{harness.socket}")
+            for call in (queue.probe(), queue.announce([doorbell(1)])):
+                with pytest.raises(AccessError) as caught:
+                    await call
+                assert "secret" not in str(caught.value)
+        await harness.queue(url=f"unix://:right-secret@{harness.socket}").probe()
+    finally:
+        await harness.redis.config_set("requirepass", "")
+
+
+async def test_a_user_who_may_not_read_gets_an_access_error(harness: RedisHarness) -> None:
+    await harness.redis.execute_command("ACL", "SETUSER", "p", "on", ">x", "~*", "+xadd", "+client")
+    queue = harness.queue(url=f"unix://p:x@{harness.socket}")
+    await queue.announce([doorbell(1)])
+    with pytest.raises(AccessError, match="permission"):
+        await take(queue)
+    await harness.redis.execute_command("ACL", "DELUSER", "p")
+
+
+async def test_a_full_server_is_an_outage_for_writers_while_readers_drain_it(
+    harness: RedisHarness,
+) -> None:
+    await harness.queue().read(count_max=1, wait_s=0)
+    queue = harness.queue("just started")
+    await queue.announce([doorbell(1)])
+    await harness.redis.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(QueueUnavailableError, match="memory"):
+            await queue.announce([doorbell(2)])
+        (delivery,) = await queue.read(count_max=1, wait_s=0)
+        await queue.acknowledge([delivery.token])
+    finally:
+        await harness.redis.config_set("maxmemory", 0)
+    assert await queue.depth() == QueueDepth(waiting=0, pending=0)
+
+
+async def test_a_key_that_is_no_stream_is_named(harness: RedisHarness) -> None:
+    await harness.redis.set("{frazil:01}", "a string")
+    with pytest.raises(SettingsError, match="a key of ours"):
+        await harness.queue().announce([doorbell(1)])
+    with pytest.raises(SettingsError, match="a key of ours"):
+        await take(harness.queue())
+
+
+@pytest.mark.parametrize("url", ["http://host", "redis://host:port", "nothing", "redis://[", ""])
+def test_a_broken_url_is_a_wrong_setting(url: str) -> None:
+    with pytest.raises(SettingsError, match="URL of the queue"):
+        RedisQueue(url, consumer="one")
+
+
+async def test_an_unreachable_server_is_an_outage_and_its_password_stays_secret() -> None:
+    for url in ("redis://u:secret@127.0.0.1:1/3?password=secret", "rediss://:secret@127.0.0.1:1"):
+        queue = RedisQueue(url, consumer="one")
+        with pytest.raises(QueueUnavailableError, match=r"127.0.0.1:1") as caught:
+            await queue.probe()
+        assert "secret" not in str(caught.value)
+        await queue.close()
+
+
+# --- Keys and entries ----------------------------------------------------------------------------
+
+
+async def test_keys_and_fields_are_the_documented_ones(harness: RedisHarness) -> None:
+    queue = harness.queue()
+    await queue.announce([doorbell(7, content=None, reply_to=None)])
+    await queue.reply([("driver", RECEIPT)])
+    keys = sorted(await harness.redis.keys())
+    assert keys[0] == b"{frazil:07}"
+    assert keys[1].startswith(b"{frazil:")
+    assert keys[1].endswith(b"}:receipts:driver")
+    assert 0 < await harness.redis.ttl(keys[1]) <= RECEIPTS_S_MAX
+    ((_, fields),) = await harness.redis.xrange("{frazil:07}")
+    assert sorted(fields) == [b"digest", b"inbox-key", b"table-uuid"]
+    await take(queue)
+    streams = [key for key in await harness.redis.keys() if b"receipts" not in key]
+    assert sorted(streams) == [f"{{frazil:{shard:02d}}}".encode() for shard in range(64)]
+    assert (await harness.redis.xinfo_groups("{frazil:00}"))[0]["name"] == b"frazil"
+
+
+async def test_rubbish_in_a_stream_is_dropped_and_counted(harness: RedisHarness) -> None:
+    queue = harness.queue()
+    await harness.redis.xadd("{frazil:01}", {"a": "b"})
+    await queue.announce([doorbell(1)])
+    await harness.redis.xadd("{frazil:01}", {"table-uuid": b"\xff", "inbox-key": "", "digest": ""})
+    assert await take(queue) == [1]
+    assert queue.malformed == 2
+    assert await queue.depth() == QueueDepth(waiting=1, pending=1)
+
+
+async def test_a_pending_doorbell_that_was_deleted_is_counted_as_lost(
+    harness: RedisHarness,
+) -> None:
+    dead = harness.queue("dead")
+    await dead.announce([doorbell(1, shard=1), doorbell(2, shard=1), doorbell(3)])
+    await take(dead)
+    await harness.redis.xtrim("{frazil:01}", maxlen=1, approximate=False)
+    other = harness.queue("other")
+    assert seen(await other.reclaim(idle_s=0)) == [2, 3]
+    assert other.lost == 1
+    await harness.redis.delete("{frazil:03}")
+    await harness.redis.xtrim("{frazil:01}", maxlen=0, approximate=False)
+    again = harness.queue("other")
+    assert await take(again) == []
+    assert again.lost == 1
+    assert await again.depth() == QueueDepth(waiting=0, pending=0)
+
+
+async def test_one_missing_stream_does_not_stop_the_others(harness: RedisHarness) -> None:
+    queue = harness.queue()
+    assert await take(queue) == []
+    await queue.announce([doorbell(1), doorbell(2)])
+    await harness.redis.delete("{frazil:09}")
+    assert await take(queue) == [1, 2]
+    await harness.redis.xgroup_destroy("{frazil:01}", "frazil")
+    assert await take(queue) == [1], "a new group starts at the beginning"
+
+
+async def test_blocked_reads_do_not_delay_commands(harness: RedisHarness) -> None:
+    queue = harness.queue()
+    blocked = [
+        asyncio.create_task(queue.wait_for_receipts(f"driver-{number}", wait_s=LONG_S))
+        for number in range(40)
+    ]
+    await harness.until_waiting(*blocked)
+    await queue.announce([doorbell(1)])
+    assert await take(queue) == [1]
+    await queue.reply([(f"driver-{number}", RECEIPT) for number in range(40)])
+    assert await asyncio.gather(*blocked) == [[RECEIPT]] * 40
+
+
+async def test_two_reads_at_once_share_the_doorbells(harness: RedisHarness) -> None:
+    queue = harness.queue()
+    await queue.announce([doorbell(number) for number in range(20)])
+    both = await asyncio.gather(*(queue.read(count_max=9, wait_s=0) for _ in range(2)))
+    assert numbers([each.doorbell for part in both for each in part]) == list(range(20))
