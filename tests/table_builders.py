@@ -61,7 +61,9 @@ def build_table(
     return LoadedTable(identifier, metadata, first)
 
 
-def build_swap(base: LoadedTable, *, gzip: bool = False, **properties: str) -> Swap:
+def build_swap(
+    base: LoadedTable, *, properties: Mapping[str, str] | None = None, gzip: bool = False
+) -> Swap:
     """A swap that sets properties."""
     updates = (SetProperties(properties or {"touched": "yes"}),)
     metadata = apply_updates(

@@ -7,6 +7,7 @@ made, lack it and are used as they are. Standard SQL only; nothing is executed h
 from __future__ import annotations
 
 from sqlalchemy import (
+    BindParameter,
     Column,
     ColumnElement,
     MetaData,
@@ -64,6 +65,10 @@ def create_layout() -> tuple[CreateTable, CreateTable]:
     )
 
 
+def _parameter(name: str) -> BindParameter[str]:
+    return bindparam(name, type_=String())
+
+
 class Statements:
     """The statements of one catalog name, built once so that each is compiled once.
 
@@ -79,8 +84,8 @@ class Statements:
         if has_type:
             kind = tables.c.iceberg_type
             is_table = or_(kind == TYPE_TABLE, kind.is_(None))
-        namespace, name = bindparam("namespace_text"), bindparam("name_text")
-        base, location = bindparam("base"), bindparam("location")
+        namespace, name = _parameter("namespace_text"), _parameter("name_text")
+        base, location = _parameter("base"), _parameter("location")
         row = and_(
             of_catalog,
             tables.c.table_namespace == namespace,

@@ -21,7 +21,7 @@ async def _race(uri: str, identifier: TableIdentifier, name: str, wins: int) -> 
     catalog = await SqlCatalog.open(uri=uri, name="frazil", storage=storage)
     won = 0
     while won < wins:
-        swap = build_swap(await catalog.load(identifier), **{f"{name}-{won}": "won"})
+        swap = build_swap(await catalog.load(identifier), properties={f"{name}-{won}": "won"})
         await storage.create(catalog.objects_before(swap))
         match await catalog.swap(swap):
             case Committed():

@@ -134,7 +134,7 @@ async def test_objects_before_a_swap_are_the_metadata_file_that_it_names(
 async def test_swap_of_a_current_base_is_committed_and_returns_what_is_current(
     harness: CatalogHarness,
 ) -> None:
-    swap = build_swap(await create(harness), colour="blue")
+    swap = build_swap(await create(harness), properties={"colour": "blue"})
     answer = await send(harness, swap)
     expected = LoadedTable(FLIGHTS, swap.metadata, swap.metadata_location)
     assert answer == Committed(expected)
@@ -145,7 +145,10 @@ async def test_swap_of_a_stale_base_is_a_conflict_and_changes_nothing(
     harness: CatalogHarness,
 ) -> None:
     base = await create(harness)
-    first, second = build_swap(base, by="first"), build_swap(base, by="second")
+    first, second = (
+        build_swap(base, properties={"by": "first"}),
+        build_swap(base, properties={"by": "second"}),
+    )
     assert isinstance(await send(harness, first), Committed)
     assert isinstance(await send(harness, second), Conflict)
     assert await location(harness) == first.metadata_location
@@ -157,7 +160,10 @@ async def test_of_two_concurrent_swaps_of_one_base_exactly_one_is_committed(
     base = await create(harness)
     rival = await harness.another()
     for _ in range(20):
-        ours, theirs = build_swap(base, by="us"), build_swap(base, by="them")
+        ours, theirs = (
+            build_swap(base, properties={"by": "us"}),
+            build_swap(base, properties={"by": "them"}),
+        )
         answers = await asyncio.gather(send(harness, ours), send(harness, theirs, by=rival))
         (winner,) = [answer for answer in answers if isinstance(answer, Committed)]
         (_,) = [answer for answer in answers if isinstance(answer, Conflict)]
@@ -207,7 +213,10 @@ async def test_late_swap_lands_while_its_base_is_current_and_shuts_out_the_next_
     harness: CatalogHarness,
 ) -> None:
     base = await create(harness)
-    late, again = build_swap(base, attempt="1"), build_swap(base, attempt="2")
+    late, again = (
+        build_swap(base, properties={"attempt": "1"}),
+        build_swap(base, properties={"attempt": "2"}),
+    )
     with harness.befall(Fault.LANDS_LATE):
         assert isinstance(await send(harness, late), Unknown)
     assert await location(harness) == base.metadata_location
@@ -219,7 +228,10 @@ async def test_late_swap_lands_while_its_base_is_current_and_shuts_out_the_next_
 
 async def test_late_swap_cannot_land_once_the_next_attempt_has(harness: CatalogHarness) -> None:
     base = await create(harness)
-    late, again = build_swap(base, attempt="1"), build_swap(base, attempt="2")
+    late, again = (
+        build_swap(base, properties={"attempt": "1"}),
+        build_swap(base, properties={"attempt": "2"}),
+    )
     with harness.befall(Fault.LANDS_LATE):
         assert isinstance(await send(harness, late), Unknown)
     assert isinstance(await send(harness, again), Committed)
