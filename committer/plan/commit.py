@@ -30,7 +30,7 @@ from committer.iceberg.metadata_update import (
 )
 from committer.iceberg.requirement import AssertRefSnapshotId, AssertTableUUID, Requirement
 from committer.iceberg.snapshot import Snapshot, SnapshotRef
-from committer.iceberg.summary import append_summary
+from committer.iceberg.summary import Added, append_summary
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import (
     Landed,
@@ -242,13 +242,15 @@ def _summary(
         (manifest.spec_id, partition)
         for checked in batch.requests
         for manifest in checked.manifests
-        for partition in manifest.walked.partitions_seen
+        for partition in manifest.walked.partitions
     }
     return append_summary(
         head.summary if head else None,
-        added_data_files=sum(manifest.added_files_count for manifest in walked),
-        added_records=sum(manifest.added_rows_count for manifest in walked),
-        added_files_size=sum(manifest.added_size_bytes for manifest in walked),
+        Added(
+            data_files=sum(manifest.added_files_count for manifest in walked),
+            records=sum(manifest.added_rows_count for manifest in walked),
+            files_size=sum(manifest.added_size_bytes for manifest in walked),
+        ),
         changed_partition_count=len(partitions),
         manifests_created=len(prepared),
         manifests_kept=carried_count,
