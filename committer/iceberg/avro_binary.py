@@ -19,6 +19,13 @@ class TruncatedAvroError(InvalidMetadataError):
 def zigzag(value: int) -> bytes:
     """Encode an int or long. Shapes: 1 to 10 bytes for -2^63 ≤ value < 2^63."""
     number = value << 1 if value >= 0 else ((-value) << 1) - 1
+    # Sizes and counts of real files have three or four bytes: those are written out.
+    if 1 << 14 <= number < 1 << 21:
+        return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
+    if 1 << 21 <= number < 1 << 28:
+        return bytes(
+            (number & 127 | 128, number >> 7 & 127 | 128, number >> 14 & 127 | 128, number >> 21)
+        )
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)

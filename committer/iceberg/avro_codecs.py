@@ -21,6 +21,7 @@ BLOCK_BYTES_MAX = 32 * 1024 * 1024
 # level 9 12 k and not one byte smaller than 6. Manifests are written in the commit path and read
 # for months, so 6 for blocks that stay.
 DEFLATE_LEVEL = 6
+_ZLIB_CHECKSUM_BYTES = 4
 _ZSTANDARD_LEVEL = 1
 _ZSTANDARD_WINDOW_BYTES_MAX = 2 * BLOCK_BYTES_MAX
 
@@ -84,7 +85,9 @@ def _deflate(content: bytes | memoryview, limit: int) -> bytes:
         raw = inflate.decompress(content, limit + 1)
     except zlib.error as error:
         raise InvalidMetadataError(f"Avro: a deflate block is damaged ({error})") from None
-    if len(raw) <= limit and (not inflate.eof or inflate.unused_data):
+    # Some writers cut a zlib stream instead of writing raw deflate, and leave of its checksum.
+    rest = len(inflate.unused_data)
+    if len(raw) <= limit and (not inflate.eof or rest > _ZLIB_CHECKSUM_BYTES):
         raise InvalidMetadataError("Avro: a deflate block does not end where it should")
     return raw
 

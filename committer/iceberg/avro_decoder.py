@@ -132,22 +132,31 @@ def _union(branches: list[Decoder]) -> Decoder:
     return decode
 
 
-def _block_count(buf: bytes, position: int) -> tuple[int, int]:
-    """The number of items of an array block; its size in bytes, if given, is not needed."""
+def _block(buf: bytes, position: int, stop: int | None) -> tuple[int, int, int | None]:
+    """Start a block of an array: number of items, position, and where it stops if it says so.
+
+    `stop` is what the block before it said: a size that lies is an error, because a reader may
+    jump by it.
+    """
+    if stop is not None and position != stop:
+        raise InvalidMetadataError("Avro: a block of items does not have the size it says")
     count, position = read_long(buf, position)
+    stop = None
     if count < 0:
         count = -count
-        _, position = read_long(buf, position)
+        size, position = read_long(buf, position)
+        stop = position + size
     if count > len(buf) - position:
         raise TruncatedAvroError(f"Avro: {count} items announced, fewer bytes are left")
-    return count, position
+    return count, position, stop
 
 
 def _array(item: Decoder) -> Decoder:
     def decode(buf: bytes, position: int) -> tuple[object, int]:
-        values = []
+        values: list[object] = []
+        stop = None
         while True:
-            count, position = _block_count(buf, position)
+            count, position, stop = _block(buf, position, stop)
             if not count:
                 return tuple(values), position
             # Items of no bytes at all would let a block repeat itself for ever.
@@ -163,8 +172,9 @@ def _array(item: Decoder) -> Decoder:
 def _map(key: Decoder, value: Decoder) -> Decoder:
     def decode(buf: bytes, position: int) -> tuple[object, int]:
         pairs: dict[object, object] = {}
+        stop = None
         while True:
-            count, position = _block_count(buf, position)
+            count, position, stop = _block(buf, position, stop)
             if not count:
                 return pairs, position
             for _ in range(count):
@@ -175,10 +185,11 @@ def _map(key: Decoder, value: Decoder) -> Decoder:
 
 
 def _read_long_map(buf: bytes, position: int) -> tuple[object, int]:
-    """`_map(_read_int, read_long)` with the calls written out: metrics are most of a manifest."""
+    """`_map(_read_int, read_long)` with the calls written out: counts are half of a manifest."""
     pairs: dict[int, int] = {}
+    stop = None
     while True:
-        count, position = _block_count(buf, position)
+        count, position, stop = _block(buf, position, stop)
         if not count:
             return pairs, position
         try:

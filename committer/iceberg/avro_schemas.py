@@ -1,4 +1,4 @@
-"""The schemas of manifests and manifest lists, format versions 1 to 3, as data; and their Avro form.
+"""The schemas of manifests and manifest lists, format versions 1 to 3, as data and as Avro.
 
 No encoding of records. Source: the specification, "Manifests" and "Manifest Lists"; names, docs and
 order as format.md 8.3 and 8.4 give them.
@@ -321,7 +321,8 @@ def _fixed(name: str, size: int, names: set[str], extra: dict[str, object]) -> A
 
 def decimal_bytes(precision: int) -> int:
     """Bytes of the smallest two's complement integer that holds `precision` digits."""
-    return ((10**precision - 1).bit_length() + 8) // 8
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8
 
 
 _PRIMITIVES: dict[type[IcebergType], AvroSchema] = {

@@ -1,0 +1,166 @@
+"""Joins checked manifests to one without decoding their entries.
+
+An added entry with null ids is final where it is written (format.md 8.10), so a block of them can
+be moved as it stands; only the sync marker behind it belongs to the file. Checking entries is
+`manifest_walk.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from committer.errors import InvariantError
+from committer.iceberg.avro_binary import LONGS
+from committer.iceberg.avro_container import compress, decompress, encode_container
+from committer.iceberg.avro_decoder import decode_record, record_decoder
+from committer.iceberg.data_file import ManifestEntry
+from committer.iceberg.entry_decoder import entry_from_record
+from committer.iceberg.entry_encoder import entry_encoder
+from committer.iceberg.manifest import (
+    BLOCK_BYTES,
+    EncodedManifest,
+    ManifestContext,
+    manifest_header,
+)
+from committer.iceberg.manifest_walk import SMALL_BLOCK, WalkedBlock, WalkedManifest
+from committer.iceberg.partition_spec import partition_type
+from committer.iceberg.partition_summary import summarize_partitions
+
+_Block = tuple[int, bytes | memoryview]
+# status ADDED and a null snapshot id: how an entry of version 1 starts
+_V1_HEAD = b"\x02\0"
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestPart:
+    """The bytes of a manifest of additions, and what the check of it found."""
+
+    content: bytes | memoryview
+    walked: WalkedManifest
+
+
+def join_manifests(
+    parts: Sequence[ManifestPart],
+    context: ManifestContext,
+    *,
+    sync: bytes,
+    codec: str = "deflate",
+    snapshot_id: int | None = None,
+) -> EncodedManifest:
+    """Join the entries of all parts to one manifest.
+
+    Blocks of `SMALL_BLOCK` entries or more are moved as they are, where the part is laid out as we
+    write and has the same codec; smaller ones are compressed anew, together. Version 1 does not
+    inherit snapshot ids: there `snapshot_id` is written into each entry.
+    Errors: `InvariantError` for version 1 without a snapshot id.
+    """
+    if context.format_version == 1 and snapshot_id is None:
+        raise InvariantError("entries of format version 1 need their snapshot id")
+    pool = _Pool(codec)
+    blocks: list[_Block] = []
+    for part in parts:
+        if context.format_version == 1:
+            blocks += pool.add_all(_with_snapshot_id(part, context, snapshot_id))
+        elif part.walked.is_ours:
+            blocks += _moved(part, codec, pool)
+        else:
+            blocks += pool.add_all(_encoded_anew(part, context, None))
+    blocks += pool.flush()
+    return _joined(parts, context, blocks, sync=sync, codec=codec)
+
+
+def _joined(
+    parts: Sequence[ManifestPart],
+    context: ManifestContext,
+    blocks: Iterable[_Block],
+    *,
+    sync: bytes,
+    codec: str,
+) -> EncodedManifest:
+    walked = [part.walked for part in parts]
+    kind = partition_type(context.spec, context.schema)
+    partitions = {
+        repr(partition): partition for manifest in walked for partition in manifest.partitions
+    }
+    return EncodedManifest(
+        content=encode_container(manifest_header(context, codec, sync), blocks, sync),
+        added_files_count=sum(manifest.added_files_count for manifest in walked),
+        existing_files_count=0,
+        deleted_files_count=0,
+        added_rows_count=sum(manifest.added_rows_count for manifest in walked),
+        existing_rows_count=0,
+        deleted_rows_count=0,
+        partitions=summarize_partitions(kind, partitions.values()),
+        min_sequence_number=None,
+    )
+
+
+class _Pool:
+    """Collects inflated entries until they make a block of a good size."""
+
+    def __init__(self, codec: str) -> None:
+        self._codec = codec
+        self._raw: list[bytes] = []
+        self._count = 0
+        self._size = 0
+
+    def add(self, count: int, raw: bytes) -> Iterator[_Block]:
+        self._raw.append(raw)
+        self._count += count
+        self._size += len(raw)
+        if self._size >= BLOCK_BYTES:
+            yield from self.flush()
+
+    def add_all(self, entries: Iterable[bytes]) -> Iterator[_Block]:
+        for entry in entries:
+            yield from self.add(1, entry)
+
+    def flush(self) -> Iterator[_Block]:
+        if self._count:
+            yield self._count, compress(self._codec, b"".join(self._raw))
+            self._raw, self._count, self._size = [], 0, 0
+
+
+def _moved(part: ManifestPart, codec: str, pool: _Pool) -> Iterator[_Block]:
+    content, same_codec = memoryview(part.content), part.walked.header.codec == codec
+    for block in part.walked.blocks:
+        if same_codec and block.count >= SMALL_BLOCK:
+            yield block.count, content[block.start : block.stop]
+        elif block.count:
+            yield from pool.add(block.count, _raw(part, block))
+
+
+def _raw(part: ManifestPart, block: WalkedBlock) -> bytes:
+    if block.raw is not None:
+        return block.raw
+    return decompress(part.walked.header.codec, memoryview(part.content)[block.start : block.stop])
+
+
+def _with_snapshot_id(
+    part: ManifestPart, context: ManifestContext, snapshot_id: int | None
+) -> Iterator[bytes]:
+    if not part.walked.is_ours or snapshot_id is None:
+        yield from _encoded_anew(part, context, snapshot_id)
+        return
+    head = _V1_HEAD[:1] + b"\x02" + LONGS[snapshot_id]
+    for block in part.walked.blocks:
+        raw, start = _raw(part, block), 0
+        for stop in block.ends:
+            yield head + raw[start + len(_V1_HEAD) : stop]
+            start = stop
+
+
+def _encoded_anew(
+    part: ManifestPart, context: ManifestContext, snapshot_id: int | None
+) -> Iterator[bytes]:
+    """Entries of another writer schema: their bytes mean something else under our header."""
+    encode = entry_encoder(context.format_version, partition_type(context.spec, context.schema))
+    decoder = record_decoder(part.walked.header.metadata["avro.schema"])
+    field_ids = tuple(field.field_id for field in context.spec.fields)
+    for block in part.walked.blocks:
+        raw, position = _raw(part, block), 0
+        for _ in range(block.count):
+            record, position = decode_record(decoder, raw, position)
+            entry = entry_from_record(record, field_ids, context.spec.spec_id)
+            yield encode(ManifestEntry(entry.status, snapshot_id, None, None, entry.data_file))
