@@ -57,7 +57,7 @@ async def test_our_table_is_listed_loaded_and_appended_to_by_pyiceberg(tmp_path:
             seen = await ours.load(FLIGHTS)
             assert seen.metadata_location == table.metadata_location
             snapshot = seen.metadata.current_snapshot
-            assert snapshot is not None
+            assert snapshot is not None and snapshot.summary is not None
             assert snapshot.summary["total-records"] == "3"
 
             stale = build_swap(created)
