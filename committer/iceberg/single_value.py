@@ -141,7 +141,7 @@ def _encode_boolean(value: object) -> bytes:
 
 
 def _encode_string(value: object) -> bytes:
-    return value.encode()  # type: ignore[attr-defined]
+    return value.encode()  # type: ignore[attr-defined, no-any-return]
 
 
 def _encode_uuid(value: object) -> bytes:
