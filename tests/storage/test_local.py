@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -61,6 +62,10 @@ def children(folder: Path) -> list[str]:
 async def names(storage: LocalStorage, folder: Path) -> list[str]:
     found = [info.location async for info in storage.list(str(folder))]
     return [location.removeprefix(f"{folder}/") for location in found]
+
+
+def inode(path: Path) -> int:
+    return path.stat().st_ino
 
 
 @pytest.mark.parametrize(
@@ -159,7 +164,7 @@ async def test_replaces_of_several_processes_lose_no_update(tmp_path: Path) -> N
     await storage.replace(location, b"0", etag=None)
     code = (
         "location, wins = arguments[0], 0\n"
-        "while wins < 40:\n"
+        "while wins < 15:\n"
         "    etag = files.describe(location).etag\n"
         "    value = int(files.read(location, 0, None))\n"
         "    try:\n"
@@ -168,14 +173,14 @@ async def test_replaces_of_several_processes_lose_no_update(tmp_path: Path) -> N
         "    except AlreadyExistsError: pass\n"
     )
     run_processes(code, [[location]] * 3)
-    assert await storage.get(location) == b"120"
+    assert await storage.get(location) == b"45"
 
 
 def test_creates_and_pruning_deletes_of_several_processes_do_not_disturb_one_another(
     tmp_path: Path,
 ) -> None:
     code = (
-        "for number in range(150):\n"
+        "for number in range(40):\n"
         "    location = f'{arguments[0]}/a/b/{arguments[1]}-{number}'\n"
         "    file_writes.create([NewObject(location, b'')])\n"
         "    file_writes.replace(location, b'1', files.describe(location).etag)\n"
@@ -203,6 +208,36 @@ async def test_a_folder_locked_by_a_stopped_process_is_an_outage(
         with pytest.raises(StorageUnavailableError, match="lock"):
             await storage.replace(f"{tmp_path}/a", b"x", etag=etag)
     await storage.replace(f"{tmp_path}/a", b"x", etag=etag)
+
+
+async def test_a_lock_on_a_folder_that_was_made_again_meanwhile_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, folder = LocalStorage(), tmp_path / "x"
+    etag = await storage.replace(f"{folder}/a", b"", etag=None)
+    locked: list[int] = []
+    real = fcntl.flock
+
+    def flock(descriptor: int, operation: int) -> None:
+        if not locked:
+            folder.rename(tmp_path / "gone")
+            folder.mkdir()
+            (tmp_path / "gone/a").rename(folder / "a")
+        locked.append(os.fstat(descriptor).st_ino)
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    await storage.replace(f"{folder}/a", b"x", etag=etag)
+    assert locked == [inode(tmp_path / "gone"), inode(folder)]
+
+
+async def test_an_etag_changes_even_where_the_clock_went_back(tmp_path: Path) -> None:
+    storage, later_ns = LocalStorage(), 2**62
+    await storage.replace(f"{tmp_path}/a", b"1", etag=None)
+    os.utime(tmp_path / "a", ns=(later_ns, later_ns))
+    etag = (await storage.head(f"{tmp_path}/a")).etag
+    etag = await storage.replace(f"{tmp_path}/a", b"2", etag=etag)
+    assert int(etag.split("-")[1], 16) > later_ns
 
 
 # --- Folders -------------------------------------------------------------------------------------
