@@ -227,7 +227,8 @@ def test_rows_go_to_the_partition_of_their_own_values_and_keep_their_order(
 ) -> None:
     batch = rows(500).slice(3)
     expected: dict[Partition, list[int]] = {}
-    columns = dict(zip("id carrier at place ratio key".split(), batch.columns, strict=True))
+    names = ["id", "carrier", "at", "place", "ratio", "key"]
+    columns = dict(zip(names, batch.columns, strict=True))
     sources = {
         1: to_values(columns["id"], LongType()),
         2: to_values(columns["carrier"], StringType()),

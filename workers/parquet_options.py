@@ -1,0 +1,109 @@
+"""How Parquet files are written: the table's properties, read once. No I/O.
+
+Source: format.md 13; spark-writers.md decisions 13 and 15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from committer.errors import UnsupportedError
+
+MIB = 1 << 20
+
+_FORMAT = "write.format.default"
+_TARGET = "write.target-file-size-bytes"
+_ROW_GROUP = "write.parquet.row-group-size-bytes"
+_PAGE = "write.parquet.page-size-bytes"
+_DICTIONARY = "write.parquet.dict-size-bytes"
+_PAGE_VERSION = "write.parquet.page-version"
+_CODEC = "write.parquet.compression-codec"
+_LEVEL = "write.parquet.compression-level"
+
+# The property's words, and pyarrow's for them.
+_CODECS = {
+    "zstd": "zstd",
+    "gzip": "gzip",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+    "uncompressed": "none",
+    "none": "none",
+}
+_LEVELLED = ("zstd", "gzip", "brotli")
+_PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
+# Half the time of level 3, for a few percent more bytes.
+_ZSTD_LEVEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """Sizes in bytes; the row group's is of Arrow buffers, the file's is on disk."""
+
+    target_file_bytes: int
+    row_group_bytes: int
+    page_bytes: int
+    dictionary_bytes: int
+    page_version: str
+    codec: str
+    level: int | None
+
+    def writer_arguments(self) -> dict[str, object]:
+        """Keyword arguments of `pyarrow.parquet.ParquetWriter`."""
+        return {
+            "compression": self.codec,
+            "compression_level": self.level,
+            "data_page_size": self.page_bytes,
+            "dictionary_pagesize_limit": self.dictionary_bytes,
+            "data_page_version": self.page_version,
+            "store_schema": False,
+            "store_decimal_as_integer": True,
+            "write_statistics": True,
+        }
+
+
+def parquet_options(properties: Mapping[str, str]) -> ParquetOptions:
+    """Errors: `UnsupportedError` names the property that asks for what is not written here."""
+    file_format = properties.get(_FORMAT, "parquet").lower()
+    if file_format != "parquet":
+        raise UnsupportedError(f"`{_FORMAT}` is {file_format}: only parquet is written")
+    codec = _choice(properties, _CODEC, "zstd", _CODECS)
+    return ParquetOptions(
+        target_file_bytes=_size(properties, _TARGET, 512 * MIB),
+        row_group_bytes=_size(properties, _ROW_GROUP, 128 * MIB),
+        page_bytes=_size(properties, _PAGE, MIB),
+        dictionary_bytes=_size(properties, _DICTIONARY, 2 * MIB),
+        page_version=_choice(properties, _PAGE_VERSION, "v1", _PAGE_VERSIONS),
+        codec=codec,
+        level=_level(properties, codec),
+    )
+
+
+def _size(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise UnsupportedError(f"`{name}` is `{text}`: expected a positive number of bytes")
+    return int(text)
+
+
+def _choice(
+    properties: Mapping[str, str], name: str, default: str, choices: Mapping[str, str]
+) -> str:
+    text = properties.get(name, default)
+    if text.lower() not in choices:
+        raise UnsupportedError(f"`{name}` is `{text}`: expected one of {', '.join(choices)}")
+    return choices[text.lower()]
+
+
+def _level(properties: Mapping[str, str], codec: str) -> int | None:
+    text = properties.get(_LEVEL)
+    if codec not in _LEVELLED:
+        return None
+    if text is None or text == "null":
+        return _ZSTD_LEVEL if codec == "zstd" else None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise UnsupportedError(f"`{_LEVEL}` is `{text}`: expected a number") from error

@@ -1,0 +1,52 @@
+"""Rows that wait for their row group, and how many bytes they hold. No files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+# An Arrow array is more than its buffers: their padding and the objects around them.
+_ARRAY_BYTES = 256
+_PIECES_MAX = 64
+# A batch of this size is worth its overhead, and too much to copy.
+_LARGE_BYTES = 1 << 18
+
+
+def batch_bytes(batch: pa.RecordBatch | pa.Table) -> int:
+    """What a batch costs in memory, about. `nbytes` counts only the rows of a slice."""
+    return int(batch.nbytes) + _ARRAY_BYTES * int(batch.num_columns)
+
+
+@dataclass(slots=True)
+class RowBuffer:
+    """Batches of one partition. Many small ones are joined: their overhead would outgrow them."""
+
+    size_bytes: int = 0
+    num_rows: int = 0
+    _joined: list[pa.RecordBatch] = field(default_factory=list)
+    _small: list[pa.RecordBatch] = field(default_factory=list)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        size = batch_bytes(batch)
+        self.size_bytes += size
+        self.num_rows += batch.num_rows
+        self._small.append(batch)
+        if size >= _LARGE_BYTES:
+            self._joined += self._small
+            self._small = []
+        elif len(self._small) == _PIECES_MAX:
+            self._join()
+
+    def take_all(self) -> pa.Table:
+        """The rows in the order they came; the buffer is empty then."""
+        rows = pa.Table.from_batches([*self._joined, *self._small])
+        self._joined, self._small = [], []
+        self.size_bytes = self.num_rows = 0
+        return rows
+
+    def _join(self) -> None:
+        joined = pa.concat_batches(self._small)
+        self.size_bytes += batch_bytes(joined) - sum(map(batch_bytes, self._small))
+        self._joined.append(joined)
+        self._small = []
