@@ -11,7 +11,7 @@ from uuid import UUID
 
 import mmh3
 
-_VERSION = re.compile(r"(\d+)-")
+_VERSION = re.compile(r"(\d{1,9})-")
 _HASH_BITS = 20
 
 
@@ -78,14 +78,14 @@ def object_storage_location(
     """The layout that spreads files over prefixes by the hash of their name.
 
     Data outside the table's location gets the names of the table's last two folders behind the
-    hash, so that tables that share the data folder stay apart.
+    hash, so that tables that share the data folder stay apart. Without those and without partition
+    paths the hash is joined to the file's name.
     """
-    context = "" if folder.startswith(table_location.rstrip("/")) else _context(table_location)
-    if not partitioned_paths:
-        hashed = f"{_hash_folders(file_name)}-{file_name}"
-        return "/".join(filter(None, (folder, context, hashed)))
-    name = f"{partition_path}/{file_name}" if partition_path else file_name
-    return "/".join(filter(None, (folder, _hash_folders(name), context, name)))
+    name = f"{partition_path}/{file_name}" if partition_path and partitioned_paths else file_name
+    hashed = f"{folder}/{_hash_folders(name)}"
+    if not folder.startswith(table_location.rstrip("/")):
+        return f"{hashed}/{_context(table_location)}/{name}"
+    return f"{hashed}/{name}" if partitioned_paths else f"{hashed}-{name}"
 
 
 def _context(table_location: str) -> str:
