@@ -62,11 +62,17 @@ class Schema:
         return self._indexed.by_id.get(field_id)
 
     def find(self, name: str, *, case_sensitive: bool = True) -> NestedField | None:
-        """The field of a dotted name."""
+        """The field of a dotted name.
+
+        Errors: `InvalidMetadataError` for a name that fits several fields but for its case.
+        """
         index = self._indexed
-        field_id = (
-            index.by_name.get(name) if case_sensitive else index.by_lower_name.get(name.lower())
-        )
+        field_id = index.by_name.get(name)
+        if field_id is None and not case_sensitive:
+            fitting = index.by_lower_name.get(name.lower(), ())
+            if len(fitting) > 1:
+                raise InvalidMetadataError(f"schema: several columns are called `{name}`")
+            field_id = fitting[0] if fitting else None
         return None if field_id is None else index.by_id[field_id]
 
     def column_name(self, field_id: int) -> str | None:
@@ -92,13 +98,19 @@ class _Index:
     by_id: Mapping[int, NestedField]
     names: Mapping[int, str]
     by_name: Mapping[str, int]
-    by_lower_name: Mapping[str, int]
+    by_lower_name: Mapping[str, tuple[int, ...]]
 
     @classmethod
     def of(cls, fields: tuple[NestedField, ...]) -> _Index:
         by_id: dict[int, NestedField] = {}
         names: dict[int, str] = {}
+        by_name: dict[str, int] = {}
+        lower: dict[str, tuple[int, ...]] = {}
         for name, found in _walk(fields, ""):
+            if name in by_name:
+                raise InvalidMetadataError(
+                    f"schema: fields {by_name[name]} and {found.field_id} are both called `{name}`"
+                )
             if found.field_id in by_id:
                 raise InvalidMetadataError(
                     f"schema: field id {found.field_id} is given to both"
@@ -106,8 +118,8 @@ class _Index:
                 )
             by_id[found.field_id] = found
             names[found.field_id] = name
-        by_name = {name: field_id for field_id, name in names.items()}
-        lower = {name.lower(): field_id for field_id, name in names.items()}
+            by_name[name] = found.field_id
+            lower[name.lower()] = (*lower.get(name.lower(), ()), found.field_id)
         return cls(by_id, names, by_name, lower)
 
 
@@ -145,14 +157,18 @@ def parse_schema(json_value: object, *, where: str = "schema") -> Schema:
         raise InvalidMetadataError(f"{where}: expected an object of type `struct`")
     schema_id = json_value.get("schema-id", 0)
     identifiers = json_value.get("identifier-field-ids") or []
-    if not isinstance(schema_id, int) or not isinstance(identifiers, list):
+    if (
+        not isinstance(schema_id, int)
+        or not isinstance(identifiers, list)
+        or not all(isinstance(field_id, int) for field_id in identifiers)
+    ):
         raise InvalidMetadataError(
             f"{where}: expected an integer `schema-id` and a list `identifier-field-ids`"
         )
     schema = Schema(
         parse_fields(json_value.get("fields"), where=where), schema_id, tuple(identifiers)
     )
-    _check_identifiers(schema, where)
+    validate_schema(schema, where=where)
     return schema
 
 
@@ -165,20 +181,36 @@ def print_schema(schema: Schema) -> dict[str, object]:
     return printed
 
 
-def _check_identifiers(schema: Schema, where: str) -> None:
+def validate_schema(schema: Schema, *, where: str = "schema") -> None:
+    """Check ids, names and identifier fields. Errors: `InvalidMetadataError`."""
+    if schema.highest_field_id > FIELD_ID_MAX:
+        raise InvalidMetadataError(
+            f"{where}: field id {schema.highest_field_id} is reserved, expected at most"
+            f" {FIELD_ID_MAX}"
+        )
+    if not schema.identifier_field_ids:
+        return
+    allowed = set(_identifier_ids(schema.fields))
     for field_id in schema.identifier_field_ids:
-        found = schema.field(field_id)
-        if found is None:
-            raise InvalidMetadataError(f"{where}: identifier field {field_id} does not exist")
-        if (
-            not found.required
-            or not found.field_type.is_primitive
-            or isinstance(found.field_type, FloatType | DoubleType)
-        ):
+        if field_id not in allowed:
             raise InvalidMetadataError(
-                f"{where}: identifier field `{schema.column_name(field_id)}`: expected a required"
-                " primitive other than float and double"
+                f"{where}: identifier field {field_id} (`{schema.column_name(field_id)}`): expected"
+                " a required primitive other than float and double, not inside a list, a map or an"
+                " optional struct"
             )
+
+
+def _identifier_ids(fields: tuple[NestedField, ...]) -> Iterator[int]:
+    """The ids that may identify a row."""
+    for found in fields:
+        if not found.required:
+            continue
+        if isinstance(found.field_type, StructType):
+            yield from _identifier_ids(found.field_type.fields)
+        elif found.field_type.is_primitive and not isinstance(
+            found.field_type, FloatType | DoubleType
+        ):
+            yield found.field_id
 
 
 # --- New tables ----------------------------------------------------------------------------------
