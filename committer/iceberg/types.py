@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self, cast
 
 from committer.errors import InvalidMetadataError
 
@@ -29,17 +30,23 @@ class IcebergType:
         return not isinstance(self, StructType | ListType | MapType)
 
 
+_INSTANCES: dict[type[IcebergType], IcebergType] = {}
+
+
 class _Simple(IcebergType):
-    """A primitive without parameters; `text` is its JSON form."""
+    """A primitive without parameters; `text` is its JSON form.
+
+    Each has one instance, so that looking up what belongs to a type costs a comparison of pointers.
+    """
 
     __slots__ = ()
     text = ""
 
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    def __new__(cls) -> Self:
+        only = _INSTANCES.get(cls)
+        if only is None:
+            only = _INSTANCES.setdefault(cls, super().__new__(cls))
+        return cast(Self, only)
 
     def __str__(self) -> str:
         return self.text
@@ -251,8 +258,8 @@ _SIMPLE: Mapping[str, IcebergType] = {
         VariantType,
     )
 }
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)")
+_FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]")
 _GEOMETRY = re.compile(r"geometry(?:\(\s*([^,()]+?)\s*\))?", re.IGNORECASE)
 _GEOGRAPHY = re.compile(r"geography(?:\(\s*([^,()]+?)\s*(?:,\s*([A-Za-z]+)\s*)?\))?", re.IGNORECASE)
 _DEPTH_MAX = 100
