@@ -46,7 +46,10 @@ def human_value(kind: IcebergType, value: object) -> str:
 
 
 def _number(value: float) -> str:
-    """Plain from 0.001 up to 10 million, else with an exponent; always with a point."""
+    """Plain from 0.001 up to 10 million, else with an exponent; always with a point.
+
+    The fewest digits that tell the value from its neighbours, but two: 4.9E-324 rather than 5E-324.
+    """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -54,7 +57,9 @@ def _number(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         text = format(Decimal(repr(value)), "f")
         return text if "." in text else text + ".0"
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    two_digits = f"{value:.2g}"
+    shortest = two_digits if float(two_digits) == value else repr(value)
+    sign, digits, exponent = Decimal(shortest).as_tuple()
     significant = "".join(map(str, digits)).rstrip("0") or "0"
     power = len(digits) - 1 + cast(int, exponent)
     return f"{'-' if sign else ''}{significant[0]}.{significant[1:] or '0'}E{power}"

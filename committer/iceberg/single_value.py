@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Mapping
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import lru_cache
 from uuid import UUID
 
@@ -57,7 +57,9 @@ _INT = struct.Struct("<i")
 _LONG = struct.Struct("<q")
 _FLOAT = struct.Struct("<f")
 _DOUBLE = struct.Struct("<d")
-_DECIMAL_DIGITS = 60
+# More than any type allows: nothing is ever rounded, and absurd lengths stop early.
+_DECIMAL_BYTES_MAX = 32
+_EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
 
 
 # --- Decimals ------------------------------------------------------------------------------------
@@ -65,18 +67,19 @@ _DECIMAL_DIGITS = 60
 
 def unscaled(value: Decimal, scale: int) -> int:
     """The integer that a decimal is, at a scale. Errors: `ValueError` if digits would be lost."""
-    with localcontext() as context:
-        context.prec = _DECIMAL_DIGITS
-        shifted = value.scaleb(scale)
-        if shifted != shifted.to_integral_value():
-            raise ValueError(f"a decimal has more than {scale} digits behind the point")
-        return int(shifted)
+    try:
+        shifted = value.scaleb(scale, _EXACT)
+        number = int(shifted)
+    except ArithmeticError as error:
+        raise ValueError(f"not a decimal of scale {scale}") from error
+    if number != shifted:
+        raise ValueError(f"a decimal has more than {scale} digits behind the point")
+    return number
 
 
 def scaled(number: int, scale: int) -> Decimal:
     """The decimal of an unscaled integer."""
-    sign = 1 if number < 0 else 0
-    return Decimal((sign, tuple(map(int, str(abs(number)))), -scale))
+    return Decimal(number).scaleb(-scale, _EXACT)
 
 
 def minimal_bytes(number: int) -> bytes:
@@ -125,7 +128,7 @@ def decoder(kind: IcebergType) -> Decoder:
     """The function that decodes values of a type."""
     match kind:
         case DecimalType(_, scale):
-            return lambda encoded: scaled(int.from_bytes(encoded, "big", signed=True), scale)
+            return lambda encoded: _decode_decimal(encoded, scale)
         case FixedType() | BinaryType():
             return bytes
         case GeometryType() | GeographyType():
@@ -161,6 +164,12 @@ def _decode_boolean(encoded: bytes) -> object:
     if len(encoded) != 1:
         raise ValueError
     return encoded != b"\x00"
+
+
+def _decode_decimal(encoded: bytes, scale: int) -> object:
+    if not 1 <= len(encoded) <= _DECIMAL_BYTES_MAX:
+        raise ValueError
+    return scaled(int.from_bytes(encoded, "big", signed=True), scale)
 
 
 def _promoted_timestamp(day: int) -> Decoder:
@@ -256,9 +265,9 @@ def print_number(kind: IcebergType, value: float) -> object:
 
 
 def shortest_float(value: float) -> float:
-    """The double with the fewest digits that is the same 4-byte float."""
+    """The double with the fewest digits, but two, that is the same 4-byte float."""
     encoded = _FLOAT.pack(value)
-    for digits in range(1, 10):
+    for digits in range(2, 10):
         short = float(f"{value:.{digits}g}")
         try:
             if _FLOAT.pack(short) == encoded:
