@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from multiprocessing.synchronize import Barrier
 
 from committer.catalog.sql import SqlCatalog
 from committer.ports import Committed, Conflict
@@ -11,8 +12,9 @@ from committer.storage.local import LocalStorage
 from tests.table_builders import build_swap
 
 
-def race(uri: str, table: str, name: str, wins: int) -> None:
-    """Win `wins` swaps; each leaves the property `<name>-<n>` in the table."""
+def race(uri: str, table: str, name: str, wins: int, start: Barrier) -> None:
+    """Win `wins` swaps once all are ready; each leaves the property `<name>-<n>` in the table."""
+    start.wait()
     asyncio.run(_race(uri, TableIdentifier.parse(table), name, wins))
 
 

@@ -341,8 +341,9 @@ async def test_two_processes_that_swap_one_table_lose_nothing_and_leave_one_chai
     await catalog.create_table(table)
 
     spawn = multiprocessing.get_context("spawn")
+    start = spawn.Barrier(len(racers))
     processes = [
-        spawn.Process(target=race, args=(uri, "db.flights", racer, wins)) for racer in racers
+        spawn.Process(target=race, args=(uri, "db.flights", racer, wins, start)) for racer in racers
     ]
     for process in processes:
         process.start()
