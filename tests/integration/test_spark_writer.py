@@ -1,0 +1,488 @@
+"""The Spark side on a real Spark: what it leaves in the inbox, and what it refuses.
+
+No committer runs here. One Spark application serves the whole file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import SparkSession
+
+from committer.catalog.sql import SqlCatalog
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.locations import metadata_file_location, metadata_folder
+from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema import Schema
+from committer.iceberg.sort_order import UNSORTED
+from committer.iceberg.table_metadata import new_table_metadata
+from committer.iceberg.transforms import parse_transform
+from committer.iceberg.types import LongType, NestedField, StringType
+from committer.ports import LoadedTable
+from committer.queue.redis_stream import RedisQueue
+from committer.request import SealedRequest, TableIdentifier, read_request
+from committer.service.redis_server import start_redis_server
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.local import LocalStorage
+from workers.foreach_batch import frazil_sink
+from workers.java import find_java_home
+from workers.session import configure
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+SCHEMA = "id long, carrier string"
+_OURS = ("FRAZIL_", "JAVA_HOME")
+
+
+@dataclass(slots=True)
+class House:
+    """A catalog and an inbox in a folder, and the Spark session that writes to them."""
+
+    folder: Path
+    spark: Any
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def inbox_location(self) -> str:
+        return f"file://{self.folder}/requests"
+
+    def inbox(self) -> Inbox:
+        return Inbox(LocalStorage(), self.inbox_location)
+
+    def new_table(self) -> str:
+        """A table of (id, carrier), partitioned by bucket(2, carrier)."""
+        name = f"db.t{uuid4().hex[:8]}"
+        asyncio.run(self._create(TableIdentifier.parse(name)))
+        return name
+
+    async def _create(self, identifier: TableIdentifier) -> None:
+        fields = (
+            NestedField(1, "id", LongType(), required=False),
+            NestedField(2, "carrier", StringType(), required=False),
+        )
+        spec = PartitionSpec(
+            0, (PartitionField((2,), 1000, "carrier_bucket", parse_transform("bucket[2]")),)
+        )
+        location = f"file://{self.folder}/warehouse/db/{identifier.name}"
+        metadata = new_table_metadata(
+            table_uuid=uuid4(),
+            location=location,
+            schema=Schema(fields),
+            partition_spec=spec,
+            sort_order=UNSORTED,
+            properties={},
+            format_version=2,
+            now_ms=1_800_000_000_000,
+        )
+        first = metadata_file_location(metadata_folder(location, {}), 0, uuid4())
+        catalog = await self.open_catalog()
+        await catalog.create_namespace(identifier.namespace)
+        await catalog.create_table(LoadedTable(identifier, metadata, first))
+        await catalog.close()
+
+    async def open_catalog(self) -> SqlCatalog:
+        uri = f"sqlite:///{self.folder}/catalog.db"
+        return await SqlCatalog.open(uri=uri, name="frazil", storage=LocalStorage())
+
+    def requests(self, table: str) -> list[SealedRequest]:
+        """What waits in the inbox for a table, in the order of epochs; each one checked."""
+        return asyncio.run(self._requests(table, self.inbox()))
+
+    async def _requests(self, table: str, inbox: Inbox) -> list[SealedRequest]:
+        keys = [found.key async for found in inbox.list()]
+        sealed = [read_request(await inbox.get(key), key=key) for key in keys]
+        found = [each for each in sealed if str(each.request.identifier) == table]
+        return sorted(found, key=lambda each: each.request.epoch)
+
+    def data_files_on_disk(self, table: str) -> list[Path]:
+        folder = self.folder / "warehouse" / "db" / table.partition(".")[2] / "data"
+        return sorted(folder.rglob("*.parquet"))
+
+    def frame(self, ids: Sequence[int]) -> Any:
+        rows = [(number, f"C{number % 5}") for number in ids]
+        return self.spark.createDataFrame(rows, SCHEMA)
+
+    def stream(self, folder: Path) -> Any:
+        """One micro-batch per file of the folder."""
+        reader = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        return reader.json(str(folder))
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("house")
+    house = House(folder, None)
+    house.new_table()  # the catalog exists before a writer looks for it
+    before = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
+    os.environ["JAVA_HOME"] = str(find_java_home(folder / "java"))
+    builder = (
+        SparkSession.builder.master("local[2,2]")
+        .appName("frazil-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "spark-warehouse"))
+    )
+    configure(
+        builder,
+        catalog_uri=f"sqlite:///{folder}/catalog.db",
+        inbox=house.inbox_location,
+        queue_url="none",
+    )
+    house.spark = builder.getOrCreate()
+    house.spark.sparkContext.setLogLevel("OFF")
+    for name in [name for name in os.environ if name.startswith(_OURS)]:
+        del os.environ[name]
+    os.environ.update(before)
+    yield house
+    house.spark.stop()
+
+
+def write_input(folder: Path, *batches: Sequence[int]) -> Path:
+    """One JSON file per micro-batch; modification times give their order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, ids in enumerate(batches):
+        path = folder / f"{number:03d}.json"
+        lines = [json.dumps({"id": each, "carrier": f"C{each % 5}"}) for each in ids]
+        path.write_text("\n".join(lines) + "\n")
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return folder
+
+
+def run_stream(dataframe: Any, checkpoint: Path, table: str, **options: str) -> None:
+    writer = dataframe.writeStream.format("frazil").option("checkpointLocation", str(checkpoint))
+    for name, value in options.items():
+        writer = writer.option(name, value)
+    writer.trigger(availableNow=True).start(table).awaitTermination()
+
+
+def run_foreach(dataframe: Any, checkpoint: Path, function: Callable[[Any, int], None]) -> None:
+    writer = dataframe.writeStream.foreachBatch(function)
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def data_files(sealed: SealedRequest) -> list[DataFile]:
+    return [
+        entry.data_file
+        for reference in sealed.request.manifests
+        for entry in decode_manifest(bytes(sealed.manifest(reference))).entries
+    ]
+
+
+def ids_of(sealed: SealedRequest) -> list[int]:
+    """The rows that the request's files hold, read from the files themselves."""
+    ids: list[int] = []
+    for file in data_files(sealed):
+        assert str(sealed.request.attempt) in file.file_path.rpartition("/")[2]
+        table = pq.ParquetFile(file.file_path.removeprefix("file://")).read()
+        assert table.num_rows == file.record_count
+        ids += table.column("id").to_pylist()
+    assert len(ids) == sum(ref.added_rows_count for ref in sealed.request.manifests)
+    return sorted(ids)
+
+
+# --- Streaming -----------------------------------------------------------------------------------
+
+
+def test_each_micro_batch_is_one_request_of_the_querys_id(house: House, tmp_path: Path) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(10), range(10, 30), range(30, 35))
+    run_stream(house.stream(source), tmp_path / "checkpoint", table)
+    requests = house.requests(table)
+    assert [each.request.epoch for each in requests] == [0, 1, 2]
+    assert [ids_of(each) for each in requests] == [
+        [*range(10)],
+        [*range(10, 30)],
+        [*range(30, 35)],
+    ]
+    query_id = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
+    for sealed in requests:
+        request = sealed.request
+        assert (request.producer.id, request.producer.sequential) == (query_id, True)
+        assert request.fingerprint.kind == "spark-offsets"
+        assert (request.catalog, request.operation) == ("frazil", "append")
+    assert len({each.request.attempt for each in requests}) == 3
+    assert len({each.request.fingerprint.value for each in requests}) == 3
+
+
+def test_a_micro_batch_that_is_run_again_is_another_attempt_with_an_equal_fingerprint(
+    house: House, tmp_path: Path
+) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(10))
+    checkpoint = tmp_path / "checkpoint"
+    with pytest.raises(StreamingQueryException, match="is durable, but table"):
+        run_stream(house.stream(source), checkpoint, table, wait="committed", wait_timeout_s="1")
+    run_stream(house.stream(source), checkpoint, table)
+    first, second = (each.request for each in house.requests(table))
+    assert (first.epoch, second.epoch) == (0, 0)
+    assert first.producer == second.producer
+    assert first.attempt != second.attempt
+    assert first.fingerprint == second.fingerprint
+    assert [ids_of(each) for each in house.requests(table)] == [[*range(10)]] * 2
+
+
+def test_a_task_that_is_run_again_leaves_one_set_of_files_in_the_request(
+    house: House, tmp_path: Path
+) -> None:
+    def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        yield from batches
+        if TaskContext.get().attemptNumber() == 0:
+            raise RuntimeError("the first attempt fails after its rows")
+
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(10))
+    rows = house.stream(source).mapInArrow(fail_once, SCHEMA)
+    run_stream(rows, tmp_path / "checkpoint", table)
+    (sealed,) = house.requests(table)
+    assert ids_of(sealed) == [*range(10)]
+
+
+def test_a_micro_batch_without_rows_publishes_nothing(house: House, tmp_path: Path) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(10), range(-10, 0), range(20, 25))
+    run_stream(house.stream(source).where("id >= 0"), tmp_path / "checkpoint", table)
+    assert [each.request.epoch for each in house.requests(table)] == [0, 2]
+    assert (tmp_path / "checkpoint" / "commits" / "1").exists()
+
+
+def test_a_sink_name_is_part_of_the_producer(house: House, tmp_path: Path) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(3))
+    run_stream(house.stream(source), tmp_path / "checkpoint", table, sink="side")
+    (sealed,) = house.requests(table)
+    assert sealed.request.producer.id.endswith("/side")
+
+
+def test_a_producer_in_quarantine_stops_its_query(house: House, tmp_path: Path) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(3))
+    run_stream(house.stream(source), tmp_path / "checkpoint", table)
+    (sealed,) = house.requests(table)
+    record = QuarantineRecord(
+        key=sealed.request.inbox_key, reason="spec_mismatch", message="why", quarantined_at_ms=1
+    )
+    quarantine = Quarantine(LocalStorage(), house.inbox_location)
+    asyncio.run(quarantine.put(record, sealed.content))
+    write_input(tmp_path / "in", range(3), range(3, 6))
+    with pytest.raises(StreamingQueryException, match=r"is in quarantine \(spec_mismatch: why"):
+        run_stream(house.stream(source), tmp_path / "checkpoint", table)
+    run_stream(house.stream(source), tmp_path / "checkpoint", table, on_quarantine="continue")
+    assert [each.request.epoch for each in house.requests(table)] == [0, 1]
+
+
+def test_complete_mode_is_refused(house: House, tmp_path: Path) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(3))
+    counts = house.stream(source).groupBy("carrier").count()
+    writer = counts.writeStream.format("frazil").outputMode("complete")
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).start(table)
+    with pytest.raises(StreamingQueryException, match=r"use outputMode\(.append.\)"):
+        query.awaitTermination()
+
+
+# --- foreachBatch --------------------------------------------------------------------------------
+
+
+def test_two_writes_of_one_micro_batch_to_one_table_ask_for_a_sink_name(
+    house: House, tmp_path: Path
+) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(10))
+
+    def twice(dataframe: Any, _: int) -> None:
+        dataframe.where("id < 5").write.format("frazil").mode("append").save(table)
+        dataframe.where("id >= 5").write.format("frazil").mode("append").save(table)
+
+    with pytest.raises(StreamingQueryException, match="give each write its own `sink` option"):
+        run_foreach(house.stream(source), tmp_path / "checkpoint", twice)
+    (sealed,) = house.requests(table)
+    assert ids_of(sealed) == [*range(5)]
+
+
+def test_two_writes_of_one_micro_batch_with_sink_names_are_two_requests(
+    house: House, tmp_path: Path
+) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(10))
+    low, high = frazil_sink(table, sink="low"), frazil_sink(table, sink="high")
+
+    def both(dataframe: Any, batch_id: int) -> None:
+        low(dataframe.where("id < 5"), batch_id)
+        high(dataframe.where("id >= 5"), batch_id)
+
+    run_foreach(house.stream(source), tmp_path / "checkpoint", both)
+    query_id = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
+    found = {each.request.producer.id: each for each in house.requests(table)}
+    assert sorted(found) == [f"{query_id}/high", f"{query_id}/low"]
+    assert ids_of(found[f"{query_id}/low"]) == [*range(5)]
+    assert ids_of(found[f"{query_id}/high"]) == [*range(5, 10)]
+    for sealed in found.values():
+        assert sealed.request.producer.sequential
+        assert sealed.request.fingerprint.kind == "spark-offsets"
+
+
+def test_a_named_producer_of_foreach_batch_numbers_its_epochs_by_batch(
+    house: House, tmp_path: Path
+) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(3), range(3, 6))
+    run_foreach(house.stream(source), tmp_path / "c", frazil_sink(table, producer="loader"))
+    requests = [each.request for each in house.requests(table)]
+    assert [(each.producer.id, each.epoch) for each in requests] == [("loader", 0), ("loader", 1)]
+    assert not requests[0].producer.sequential
+
+
+# --- Batch ---------------------------------------------------------------------------------------
+
+
+def test_a_batch_write_is_one_request_of_a_producer_of_its_own(house: House) -> None:
+    table = house.new_table()
+    house.frame(range(20)).repartition(3).write.format("frazil").mode("append").save(table)
+    (sealed,) = house.requests(table)
+    assert ids_of(sealed) == [*range(20)]
+    assert sealed.request.producer.one_shot
+    assert {file.partition for file in data_files(sealed)} == {(0,), (1,)}
+    assert [str(p) for p in house.data_files_on_disk(table)] == sorted(
+        file.file_path.removeprefix("file://") for file in data_files(sealed)
+    )
+
+
+def test_a_batch_write_that_is_repeated_keeps_its_producer_and_epoch(house: House) -> None:
+    table = house.new_table()
+    for _ in range(2):
+        writer = house.frame(range(5)).write.format("frazil").mode("append")
+        writer.option("producer", "nightly").option("epoch", 20261121).save(table)
+    first, second = (each.request for each in house.requests(table))
+    assert (first.producer.id, first.epoch) == ("nightly", 20261121)
+    assert (second.producer, second.epoch) == (first.producer, first.epoch)
+    assert first.fingerprint == second.fingerprint
+    assert first.attempt != second.attempt
+
+
+def test_an_empty_batch_publishes_nothing(house: House) -> None:
+    table = house.new_table()
+    house.frame([1]).where("id > 5").write.format("frazil").mode("append").save(table)
+    assert house.requests(table) == []
+
+
+def test_a_temporary_view_takes_inserts(house: House) -> None:
+    table = house.new_table()
+    house.spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW v ({SCHEMA}) USING frazil OPTIONS (table '{table}')"
+    )
+    house.spark.sql("INSERT INTO v VALUES (1, 'AA'), (2, 'UA')")
+    (sealed,) = house.requests(table)
+    assert ids_of(sealed) == [1, 2]
+
+
+def test_a_write_can_be_announced_at_a_queue_of_its_own(house: House, tmp_path: Path) -> None:
+    table = house.new_table()
+    server = start_redis_server(tmp_path / "queue")
+    try:
+        writer = house.frame(range(5)).write.format("frazil").mode("append")
+        writer.option("queue.url", server.url).save(table)
+        announced = asyncio.run(_announced(server.url))
+    finally:
+        server.stop()
+    (sealed,) = house.requests(table)
+    assert announced == [(sealed.request.inbox_key, sealed.content)]
+
+
+async def _announced(url: str) -> list[tuple[str, bytes | None]]:
+    queue = RedisQueue(url, consumer="test")
+    deliveries = await queue.read(count_max=10, wait_s=5)
+    await queue.close()
+    return [(each.doorbell.inbox_key, each.doorbell.content) for each in deliveries]
+
+
+def test_a_running_session_can_be_given_its_settings(house: House, tmp_path: Path) -> None:
+    table = house.new_table()
+    session = configure(house.spark.newSession(), inbox=f"file://{tmp_path}/elsewhere")
+    frame = session.createDataFrame([(1, "AA")], SCHEMA)
+    frame.write.format("frazil").mode("append").save(table)
+    assert house.requests(table) == []
+    inbox = Inbox(LocalStorage(), f"file://{tmp_path}/elsewhere")
+    (sealed,) = asyncio.run(house._requests(table, inbox))
+    assert ids_of(sealed) == [1]
+
+
+# --- Refused before anything is written ----------------------------------------------------------
+
+
+def refused(house: House, frame: Any, table: str, **options: str) -> str:
+    writer = frame.write.format("frazil").mode(options.pop("mode", "append"))
+    for name, value in options.items():
+        writer = writer.option(name, value)
+    with pytest.raises(PySparkException) as caught:
+        writer.save(table)
+    return str(caught.value)
+
+
+def test_columns_that_do_not_fit_are_all_named_before_anything_is_written(house: House) -> None:
+    table = house.new_table()
+    frame = house.spark.sql("SELECT 'x' AS id, 'AA' AS carrier, 1 AS extra")
+    message = refused(house, frame, table)
+    assert f"table `{table}`: 2 columns do not fit the table" in message
+    assert "id: found string, expected long" in message
+    assert "extra" in message
+    assert house.data_files_on_disk(table) == []
+    assert house.requests(table) == []
+
+
+def test_a_stream_whose_columns_do_not_fit_fails_before_anything_is_written(
+    house: House, tmp_path: Path
+) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(3))
+    rows = house.stream(source).selectExpr("cast(id AS string) AS id", "carrier")
+    with pytest.raises(StreamingQueryException, match="id: found string, expected long"):
+        run_stream(rows, tmp_path / "checkpoint", table)
+    assert house.data_files_on_disk(table) == []
+
+
+def test_an_unknown_table_is_named(house: House) -> None:
+    message = refused(house, house.frame([1]), "db.absent")
+    assert "has no table `db.absent`; create it first" in message
+
+
+def test_an_unknown_option_is_named_with_the_valid_ones(house: House) -> None:
+    message = refused(house, house.frame([1]), house.new_table(), produccer="x")
+    assert "unknown option `produccer`" in message
+    assert "on_quarantine" in message
+
+
+def test_overwriting_is_refused(house: House) -> None:
+    message = refused(house, house.frame([1]), house.new_table(), mode="overwrite")
+    assert 'use mode("append")' in message
+
+
+def test_a_catalog_that_does_not_exist_is_named_by_its_setting(
+    house: House, tmp_path: Path
+) -> None:
+    options = {"catalog.uri": f"sqlite:///{tmp_path}/absent.db"}
+    message = refused(house, house.frame([1]), "db.t", **options)
+    assert "setting `catalog.uri` (FRAZIL_CATALOG__URI)" in message
+    assert not (tmp_path / "absent.db").exists()
+
+
+def test_a_spark_table_using_frazil_is_refused(house: House) -> None:
+    with pytest.raises(PySparkException, match="option `table` is missing"):
+        house.frame([1]).write.format("frazil").mode("append").saveAsTable("spark_table")

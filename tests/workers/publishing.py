@@ -1,0 +1,123 @@
+"""Builders for tests of publishing: memory adapters, a table, and what tasks would have written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID, uuid5
+
+from committer.catalog.memory import MemoryCatalog
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import (
+    EpochRanges,
+    Landed,
+    ProducerEntry,
+    print_entry,
+    property_key,
+    short_fingerprint,
+)
+from committer.ports import Queue, Storage
+from committer.queue.memory import MemoryQueue, MemoryServer
+from committer.request import Fingerprint, Producer, TableIdentifier
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.memory import MemoryStorage
+from tests.table_builders import build_swap, build_table
+from tests.worlds import ManualWorld
+from workers.publisher import Publisher, WrittenEpoch
+from workers.table_cache import TableCache
+
+FLIGHTS = TableIdentifier(("db",), "flights")
+
+
+def attempt_of(number: int) -> UUID:
+    return uuid5(UUID(int=7), str(number))
+
+
+@dataclass(slots=True)
+class Bench:
+    """A publisher and everything around it."""
+
+    storage: Storage
+    catalog: MemoryCatalog
+    server: MemoryServer
+    world: ManualWorld
+    inbox: Inbox
+    quarantine: Quarantine
+    publisher: Publisher
+    metadata: TableMetadata
+
+    async def inbox_keys(self) -> list[str]:
+        return [found.key async for found in self.inbox.list()]
+
+    def written(
+        self,
+        *,
+        epoch: int = 0,
+        producer: Producer | None = None,
+        attempt: int = 1,
+        names: Sequence[str] = ("a",),
+        may_repeat: bool = False,
+        table_uuid: UUID | None = None,
+        schema_id: int | None = None,
+    ) -> WrittenEpoch:
+        return WrittenEpoch(
+            identifier=FLIGHTS,
+            table_uuid=table_uuid or self.metadata.table_uuid,
+            schema_id=self.metadata.current_schema_id if schema_id is None else schema_id,
+            producer=producer or Producer(id="stream", sequential=True),
+            epoch=epoch,
+            attempt=attempt_of(attempt),
+            fingerprint=Fingerprint(kind="spark-offsets", value=f"offsets of {epoch}"),
+            files=[self._file(name, attempt) for name in names],
+            may_repeat=may_repeat,
+        )
+
+    def _file(self, name: str, attempt: int) -> DataFile:
+        location = f"{self.metadata.location}/data/{name}-{attempt_of(attempt)}.parquet"
+        return DataFile(
+            file_path=location,
+            record_count=10,
+            file_size_in_bytes=1_000,
+            lower_bounds={1: b"\1\0\0\0\0\0\0\0"},
+        )
+
+    async def land(self, written: WrittenEpoch, *, attempt: int | None = None) -> None:
+        """What the committer does, as far as a producer can see it: the ledger moves."""
+        landed = Landed(
+            written.epoch,
+            written.fingerprint.kind,
+            short_fingerprint(written.fingerprint.value),
+            written.attempt if attempt is None else attempt_of(attempt),
+            snapshot_id=4711,
+            sequence_number=42,
+        )
+        entry = ProducerEntry(
+            self.metadata.table_uuid, EpochRanges(((written.epoch, written.epoch),)), (landed,)
+        )
+        properties = {property_key(written.producer.id): print_entry(entry)}
+        swap = build_swap(await self.catalog.load(FLIGHTS), properties=properties)
+        await self.storage.create(self.catalog.objects_before(swap))
+        await self.catalog.swap(swap)
+
+
+async def build_bench(*, with_queue: bool = True, storage: Storage | None = None) -> Bench:
+    """A bench with the table `db.flights`, and a queue unless told otherwise."""
+    world = ManualWorld()
+    storage = storage or MemoryStorage()
+    catalog = MemoryCatalog(storage=storage)
+    server = MemoryServer(world=world)
+    table = build_table(str(FLIGHTS), warehouse="memory:/warehouse")
+    await catalog.create_namespace(FLIGHTS.namespace)
+    await catalog.create_table(table)
+    inbox, quarantine = Inbox(storage, "memory:/requests"), Quarantine(storage, "memory:/requests")
+    queue: Queue | None = MemoryQueue(server, consumer="writer") if with_queue else None
+    publisher = Publisher(
+        catalog_name="main",
+        tables=TableCache(catalog=catalog, storage=storage),
+        inbox=inbox,
+        quarantine=quarantine,
+        queue=queue,
+        world=world,
+    )
+    return Bench(storage, catalog, server, world, inbox, quarantine, publisher, table.metadata)

@@ -1,0 +1,38 @@
+"""What is imported where. A process of its own each, because this one has imported everything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def imported_by(statement: str) -> set[str]:
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(answer.stdout.split())
+
+
+def below(modules: set[str], *packages: str) -> set[str]:
+    return {
+        module
+        for module in modules
+        if any(module == package or module.startswith(package + ".") for package in packages)
+    }
+
+
+def test_the_package_that_spark_imports_for_every_lookup_imports_nothing_of_ours() -> None:
+    modules = imported_by("import pyspark_frazil")
+    assert "pyspark_frazil" in modules
+    assert not below(modules, "workers", "committer", "pyarrow", "redis", "pydantic", "sqlalchemy")
+
+
+@pytest.mark.parametrize("module", ["workers.stream_writer", "workers.batch_writer"])
+def test_an_executor_needs_the_table_format_only(module: str) -> None:
+    modules = imported_by(f"import {module}")
+    allowed = below(modules, "committer.iceberg", "committer.errors", "committer.reason")
+    assert below(modules, "committer") - allowed - {"committer"} == set()
+    assert not below(modules, "redis", "sqlalchemy", "pydantic")

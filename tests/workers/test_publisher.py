@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from committer.errors import NoSuchTableError, PublishError, StorageUnavailableError
+from committer.iceberg.manifest import decode_manifest
+from committer.ports import NewObject
+from committer.queue.memory import MemoryQueue
+from committer.request import (
+    Producer,
+    Receipt,
+    ReceiptState,
+    SealedRequest,
+    digest,
+    read_request,
+)
+from committer.storage.inbox import QuarantineRecord
+from committer.storage.memory import MemoryStorage
+from tests.workers.publishing import Bench, attempt_of, build_bench
+from workers.publisher import PublishPolicy, WrittenEpoch
+
+DURABLE = PublishPolicy()
+COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=30.0)
+
+
+async def read_back(bench: Bench) -> SealedRequest:
+    (key,) = await bench.inbox_keys()
+    return read_request(await bench.inbox.get(key), key=key)
+
+
+async def quarantine(bench: Bench, written: WrittenEpoch) -> None:
+    """Publish it, then do what the committer does with a request that cannot land."""
+    before = set(await bench.inbox_keys())
+    await bench.publisher.publish(written, PublishPolicy(on_quarantine="continue"))
+    (key,) = set(await bench.inbox_keys()) - before
+    record = QuarantineRecord(
+        key=key, reason="schema_mismatch", message="no column `x`", quarantined_at_ms=1
+    )
+    await bench.quarantine.put(record, await bench.inbox.get(key))
+    await bench.inbox.delete([key])
+
+
+# --- Durable -------------------------------------------------------------------------------------
+
+
+async def test_a_published_epoch_can_be_read_back_with_its_files() -> None:
+    bench = await build_bench()
+    written = bench.written(epoch=5, names=("a", "b"))
+    receipt = await bench.publisher.publish(written, DURABLE)
+    sealed = await read_back(bench)
+    request = sealed.request
+    assert receipt == Receipt("stream", 5, str(written.attempt), ReceiptState.DURABLE)
+    assert (request.catalog, str(request.identifier)) == ("main", "db.flights")
+    assert (request.table_uuid, request.epoch) == (bench.metadata.table_uuid, 5)
+    assert request.producer == Producer(id="stream", sequential=True)
+    assert request.published_at_ms == bench.world.now_ms()
+    (reference,) = request.manifests
+    assert (reference.added_files_count, reference.added_rows_count) == (2, 20)
+    entries = decode_manifest(bytes(sealed.manifest(reference))).entries
+    assert [entry.data_file.file_path for entry in entries] == [
+        file.file_path for file in written.files
+    ]
+    assert entries[0].snapshot_id is None
+    assert entries[0].data_file.lower_bounds == {1: b"\1\0\0\0\0\0\0\0"}
+
+
+async def test_a_published_epoch_is_announced_with_its_content() -> None:
+    bench = await build_bench()
+    await bench.publisher.publish(bench.written(), DURABLE)
+    (delivery,) = await MemoryQueue(bench.server, consumer="c").read(count_max=9, wait_s=0)
+    sealed = await read_back(bench)
+    assert delivery.doorbell.inbox_key == sealed.request.inbox_key
+    assert delivery.doorbell.digest == digest(sealed.content)
+    assert delivery.doorbell.content == sealed.content
+    assert delivery.doorbell.reply_to is None
+
+
+async def test_an_epoch_that_cannot_be_announced_is_published_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = await build_bench()
+    bench.server.available = False
+    receipt = await bench.publisher.publish(bench.written(), DURABLE)
+    assert receipt.state == ReceiptState.DURABLE
+    assert len(await bench.inbox_keys()) == 1
+    assert "was not announced" in caplog.text
+
+
+async def test_a_repeated_commit_of_one_attempt_changes_nothing() -> None:
+    bench = await build_bench()
+    await bench.publisher.publish(bench.written(names=("a", "b")), DURABLE)
+    first = (await read_back(bench)).content
+    bench.world.advance(60)
+    await bench.publisher.publish(bench.written(names=("b", "a")), DURABLE)
+    assert (await read_back(bench)).content == first
+
+
+async def test_two_writes_of_one_attempt_ask_for_a_sink_name() -> None:
+    bench = await build_bench()
+    await bench.publisher.publish(bench.written(names=("a",)), DURABLE)
+    with pytest.raises(PublishError, match="give each write its own `sink` option"):
+        await bench.publisher.publish(bench.written(names=("b",)), DURABLE)
+
+
+async def test_a_second_write_is_refused_although_the_first_has_landed_and_left_the_inbox() -> None:
+    bench = await build_bench()
+    first = bench.written(names=("a",), may_repeat=True)
+    await bench.publisher.publish(first, DURABLE)
+    await bench.land(first)
+    await bench.inbox.delete(await bench.inbox_keys())
+    with pytest.raises(PublishError, match="give each write its own `sink` option"):
+        await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
+    assert await bench.inbox_keys() == []
+
+
+async def test_a_second_write_is_refused_although_the_first_is_in_quarantine() -> None:
+    bench = await build_bench()
+    await quarantine(bench, bench.written(names=("a",), may_repeat=True))
+    with pytest.raises(PublishError, match="give each write its own `sink` option"):
+        await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
+
+
+async def test_a_rerun_of_a_landed_epoch_is_published_as_another_attempt() -> None:
+    bench = await build_bench()
+    first = bench.written(may_repeat=True)
+    await bench.land(first)
+    await bench.publisher.publish(bench.written(attempt=2, may_repeat=True), DURABLE)
+    assert (await read_back(bench)).request.attempt == attempt_of(2)
+
+
+class _ForgetfulStorage(MemoryStorage):
+    """The answer to the first create below the inbox is lost, though it was done."""
+
+    failures = 1
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        await super().create(objects)
+        if self.failures and "/inbox/" in objects[0].location:
+            self.failures -= 1
+            raise StorageUnavailableError("no answer")
+
+
+async def test_a_put_whose_answer_was_lost_is_tried_again_and_found_done() -> None:
+    bench = await build_bench(storage=_ForgetfulStorage())
+    receipt = await bench.publisher.publish(bench.written(), DURABLE)
+    assert receipt.state == ReceiptState.DURABLE
+    assert len(await bench.inbox_keys()) == 1
+
+
+async def test_a_storage_that_stays_away_fails_the_publication() -> None:
+    storage = _ForgetfulStorage()
+    storage.failures = 99
+    bench = await build_bench(storage=storage)
+    with pytest.raises(StorageUnavailableError):
+        await bench.publisher.publish(bench.written(), DURABLE)
+
+
+# --- The table has changed -----------------------------------------------------------------------
+
+
+async def test_files_of_a_table_that_was_created_again_are_refused() -> None:
+    bench = await build_bench()
+    with pytest.raises(PublishError, match="dropped and created again"):
+        await bench.publisher.publish(bench.written(table_uuid=UUID(int=1)), DURABLE)
+    assert await bench.inbox_keys() == []
+
+
+async def test_files_of_a_schema_that_was_removed_are_refused() -> None:
+    bench = await build_bench()
+    with pytest.raises(PublishError, match="was removed"):
+        await bench.publisher.publish(bench.written(schema_id=99), DURABLE)
+
+
+async def test_a_table_that_was_dropped_is_named() -> None:
+    bench = await build_bench()
+    await bench.catalog.drop_table(bench.written().identifier)
+    with pytest.raises(NoSuchTableError, match="flights"):
+        await bench.publisher.publish(bench.written(), DURABLE)
+
+
+# --- Quarantine ----------------------------------------------------------------------------------
+
+
+async def test_publishing_stops_at_an_earlier_epoch_in_quarantine() -> None:
+    bench = await build_bench()
+    await quarantine(bench, bench.written(epoch=3))
+    with pytest.raises(PublishError, match=r"epoch 3 .*schema_mismatch: no column `x`"):
+        await bench.publisher.publish(bench.written(epoch=4), DURABLE)
+    assert await bench.inbox_keys() == []
+
+
+async def test_publishing_goes_on_past_a_quarantined_epoch_if_told_to() -> None:
+    bench = await build_bench()
+    await quarantine(bench, bench.written(epoch=3))
+    policy = PublishPolicy(on_quarantine="continue")
+    await bench.publisher.publish(bench.written(epoch=4), policy)
+    assert len(await bench.inbox_keys()) == 1
+
+
+async def test_a_rerun_of_the_quarantined_epoch_itself_is_published() -> None:
+    bench = await build_bench()
+    await quarantine(bench, bench.written(epoch=3))
+    await bench.publisher.publish(bench.written(epoch=3, attempt=2), DURABLE)
+    assert len(await bench.inbox_keys()) == 1
+
+
+async def test_the_quarantine_of_another_producer_stops_nobody() -> None:
+    bench = await build_bench()
+    await quarantine(bench, bench.written(epoch=3, producer=Producer(id="other")))
+    await bench.publisher.publish(bench.written(epoch=4), DURABLE)
+    assert len(await bench.inbox_keys()) == 1
+
+
+# --- Waiting -------------------------------------------------------------------------------------
+
+
+async def reply(bench: Bench, receipt: Receipt) -> None:
+    """Answer the next announced request, as the committer does."""
+    queue = MemoryQueue(bench.server, consumer="c")
+    (delivery,) = await queue.read(count_max=9, wait_s=5)
+    assert delivery.doorbell.reply_to is not None
+    await queue.reply([(delivery.doorbell.reply_to, receipt)])
+
+
+async def test_a_receipt_of_the_queue_ends_waiting() -> None:
+    bench = await build_bench()
+    written = bench.written(epoch=1)
+    sent = Receipt("stream", 1, str(written.attempt), ReceiptState.COMMITTED, 4711, 42)
+    answer = asyncio.create_task(reply(bench, sent))
+    assert await bench.publisher.publish(written, COMMITTED) == sent
+    await answer
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+async def test_waiting_without_a_queue_ends_when_the_ledger_shows_the_epoch(is_up: bool) -> None:
+    bench = await build_bench(with_queue=is_up)
+    bench.server.available = False
+    written = bench.written(epoch=1)
+    await bench.land(written)
+    receipt = await bench.publisher.publish(written, COMMITTED)
+    assert (receipt.state, receipt.snapshot_id, receipt.sequence_number) == (
+        ReceiptState.COMMITTED,
+        4711,
+        42,
+    )
+    assert not receipt.duplicate
+
+
+async def test_waiting_tells_when_another_attempt_has_landed() -> None:
+    bench = await build_bench(with_queue=False)
+    await bench.land(bench.written(epoch=1), attempt=9)
+    receipt = await bench.publisher.publish(bench.written(epoch=1), COMMITTED)
+    assert receipt.state == ReceiptState.COMMITTED
+    assert receipt.duplicate
+
+
+async def test_waiting_in_vain_says_that_nothing_is_lost() -> None:
+    bench = await build_bench(with_queue=False)
+    with pytest.raises(PublishError, match=r"is durable, but .* within 30 s"):
+        await bench.publisher.publish(bench.written(), COMMITTED)
+    assert len(await bench.inbox_keys()) == 1
+
+
+class _Committer(MemoryStorage):
+    """Takes each request out of the inbox the moment that it is looked for."""
+
+    async def _settle(self, location: str) -> None:
+        content = await self.get(location)
+        key = location.partition("/inbox/")[2]
+        await self.delete([location])
+        if self.reason:
+            record = QuarantineRecord(
+                key=key, reason=self.reason, message="because", quarantined_at_ms=1
+            )
+            line = record.model_dump_json().encode()
+            await self.create(
+                [NewObject(location.replace("/inbox/", "/quarantine/"), line + b"\n" + content)]
+            )
+
+    reason = ""
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        await super().create(objects)
+        for created in objects:
+            if "/inbox/" in created.location:
+                await self._settle(created.location)
+
+
+async def test_a_one_shot_producer_is_committed_once_its_request_is_gone_from_the_inbox() -> None:
+    bench = await build_bench(with_queue=False, storage=_Committer())
+    written = bench.written(producer=Producer(id="once", one_shot=True))
+    receipt = await bench.publisher.publish(written, COMMITTED)
+    assert receipt.state == ReceiptState.COMMITTED
+
+
+async def test_waiting_for_a_request_that_goes_to_quarantine_fails_with_the_reason() -> None:
+    storage = _Committer()
+    storage.reason = "spec_mismatch"
+    bench = await build_bench(with_queue=False, storage=storage)
+    with pytest.raises(PublishError, match="went to quarantine: spec_mismatch: because"):
+        await bench.publisher.publish(bench.written(), COMMITTED)
+
+
+async def test_waiting_for_a_request_that_goes_to_quarantine_goes_on_if_told_to(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    storage = _Committer()
+    storage.reason = "spec_mismatch"
+    bench = await build_bench(with_queue=False, storage=storage)
+    policy = PublishPolicy("continue", "committed", 30.0)
+    with caplog.at_level(logging.WARNING):
+        receipt = await bench.publisher.publish(bench.written(), policy)
+    assert receipt.state == ReceiptState.QUARANTINED
+    assert "spec_mismatch" in caplog.text

@@ -1,0 +1,40 @@
+"""The batch writer of the data source `frazil` (PySpark 4.0 and later).
+
+Made once on the driver and pickled, so what `__init__` draws is known to tasks and commit alike.
+Inside `foreachBatch` a write stands for the micro-batch instead: its tasks know the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter
+
+from workers.options import WriteOptions
+from workers.target import TargetTable
+from workers.task_writer import FilesWritten, current_micro_batch, write_task
+from workers.world import DriverWorld
+
+
+class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
+    """Writes and publishes one DataFrame."""
+
+    def __init__(self, options: WriteOptions, target: TargetTable) -> None:
+        self._options = options
+        self._target = target
+        self._attempt = DriverWorld().uuid()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
+        micro_batch = current_micro_batch()
+        attempt = micro_batch.attempt(self._options.sink) if micro_batch else self._attempt
+        return write_task(iterator, self._target, attempt, micro_batch)
+
+    def commit(self, messages: Sequence[FilesWritten]) -> None:
+        """Publish; with the same messages again this changes nothing."""
+        from workers.publication import publish_batch  # executors do without it
+
+        publish_batch(self._options, messages)
+
+    def abort(self, messages: Sequence[FilesWritten | None]) -> None:
+        """Delete nothing: see `FrazilStreamWriter.abort`."""

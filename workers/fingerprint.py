@@ -1,0 +1,70 @@
+"""What a micro-batch stands for: the hash of its entry in the checkpoint's offset log.
+
+Spark writes the entry before the micro-batch runs and reads it again when the micro-batch is
+re-run, so a re-run has the same fingerprint; a checkpoint that was reset, restored or cloned goes
+on with other entries, which carry their own time. Where the entry cannot be read the epoch's number
+is all that is known, and that is said once.
+"""
+
+from __future__ import annotations
+
+import logging
+from hashlib import blake2b
+from pathlib import Path
+
+from committer.request import Fingerprint
+
+SPARK_OFFSETS = "spark-offsets"
+EPOCH = "epoch"
+
+_log = logging.getLogger("frazil.workers")
+_warned: set[str] = set()
+
+
+def fingerprint_of(checkpoint: str | None, batch_id: int) -> Fingerprint:
+    """The fingerprint of a Spark micro-batch, the strongest that can be had."""
+    if checkpoint is None:
+        _warn_once("its checkpoint location is not known here", about="")
+        return epoch_fingerprint(batch_id)
+    try:
+        entry = _read(f"{checkpoint.rstrip('/')}/offsets/{batch_id}")
+    except (OSError, ValueError, ImportError) as error:
+        why = f"the offset log of checkpoint `{checkpoint}` cannot be read ({error})"
+        _warn_once(why, about=checkpoint)
+        return epoch_fingerprint(batch_id)
+    return Fingerprint(kind=SPARK_OFFSETS, value=blake2b(entry, digest_size=32).hexdigest())
+
+
+def epoch_fingerprint(epoch: int) -> Fingerprint:
+    """All that is known of an epoch whose number came from elsewhere."""
+    return Fingerprint(kind=EPOCH, value=str(epoch))
+
+
+def local_path(location: str) -> Path | None:
+    """The file of a location without scheme, or of scheme `file`; None for any other."""
+    if location.startswith("file:"):
+        return Path("/" + location.removeprefix("file:").lstrip("/"))
+    return None if "://" in location else Path(location)
+
+
+def _read(location: str) -> bytes:
+    path = local_path(location)
+    if path is not None:
+        return path.read_bytes()
+    # The library is large, and a checkpoint on a local disk does without it.
+    from pyarrow import fs
+
+    file_system, name = fs.FileSystem.from_uri(location)
+    with file_system.open_input_stream(name) as stream:
+        return bytes(stream.read())
+
+
+def _warn_once(why: str, *, about: str) -> None:
+    if about in _warned:
+        return
+    _warned.add(about)
+    _log.warning(
+        "micro-batches are known by their number only, because %s: a checkpoint that was reset or"
+        " cloned cannot be told from a re-run",
+        why,
+    )

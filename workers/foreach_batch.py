@@ -1,0 +1,76 @@
+"""A sink for `foreachBatch`: for PySpark 4.0, and for queries that write to several tables.
+
+`format("frazil")` is faster and knows the query by itself, on Spark Connect too; prefer it where
+one query writes to one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from committer.errors import SettingsError
+
+_QUERY_ID = "sql.streaming.queryId"
+
+
+def frazil_sink(
+    table: str, producer: str | None = None, sink: str = "", **options: str
+) -> Callable[[Any, int], None]:
+    """A function for `foreachBatch` that appends each micro-batch to `table`, once.
+
+    `producer`: the stable name of this query; on Spark Connect it must be given, because there
+    nothing tells which query it is. Elsewhere it is the query's own id. `sink` tells two writes of
+    one query to one table apart. `options` are those of `format("frazil")`.
+    """
+
+    def append(dataframe: Any, batch_id: int) -> None:
+        writer = dataframe.write.format("frazil").mode("append").option("table", table)
+        identity = _identity(dataframe, batch_id, producer)
+        for name, value in {"sink": sink, **identity, **options}.items():
+            writer = writer.option(name, value)
+        writer.save()
+
+    return append
+
+
+def _identity(dataframe: Any, batch_id: int, producer: str | None) -> dict[str, str]:
+    """The options that say whose epoch this is. On classic Spark the tasks know it themselves."""
+    if producer is not None:
+        return {"producer": producer, "epoch": str(batch_id)}
+    context = _context(dataframe)
+    query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    if query_id is None:
+        raise SettingsError(
+            "frazil_sink: producer= is needed here (Spark Connect, or a call outside a streaming"
+            " query), because nothing else tells which query writes"
+        )
+    checkpoint = _checkpoint(context, query_id)
+    return {"checkpointLocation": checkpoint} if checkpoint else {}
+
+
+def _context(dataframe: Any) -> Any:
+    """The SparkContext; None on Spark Connect."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return dataframe.sparkSession.sparkContext
+    except (AttributeError, PySparkException):
+        return None
+
+
+def _checkpoint(context: Any, query_id: str) -> str | None:
+    """Where the query keeps its checkpoint, asked of the JVM; None where it does not say.
+
+    The micro-batch runs in a clone of the user's session, which does not know the query.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships none
+    from pyspark.sql import SparkSession
+
+    try:
+        session = SparkSession._instantiatedSession
+        uuid = context._jvm.java.util.UUID.fromString(query_id)
+        query = session._jsparkSession.streams().get(uuid)
+        return str(query.streamingQuery().resolvedCheckpointRoot())
+    except (AttributeError, Py4JError):
+        return None

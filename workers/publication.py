@@ -1,0 +1,178 @@
+"""The driver's half of a write: the table's facts before it, the publication of its files after it.
+
+Called from the data source writers in Spark's Python workers on the driver, never on an executor.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import pyarrow as pa
+from pydantic import ValidationError
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from committer.errors import InvariantError, NotFoundError, PublishError, SettingsError
+from committer.request import Fingerprint, Producer, Receipt, TableIdentifier
+from workers.arrow_schema import match_columns
+from workers.blocking_publisher import borrow_publisher
+from workers.file_writer import FileNames, PartitionedWriter
+from workers.fingerprint import epoch_fingerprint, fingerprint_of
+from workers.identity import MicroBatch
+from workers.options import WriteOptions
+from workers.publisher import PublishPolicy, WrittenEpoch
+from workers.settings import load_settings
+from workers.target import TargetTable
+from workers.task_writer import FilesWritten
+
+
+def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
+    """Read the table and check, before anything is written, that such rows can be written to it.
+
+    Errors: `PublishError`, `UnsupportedError` or `SettingsError`, saying what does not fit.
+    """
+    identifier, settings = TableIdentifier.parse(options.table), load_settings(options.settings)
+    _check_names(options)
+    try:
+        with borrow_publisher(settings) as publisher:
+            loaded = publisher.load_table(identifier)
+    except NotFoundError as error:
+        raise PublishError(
+            f"{error}: catalog `{settings.catalog_name}` has no table `{options.table}`; create it"
+            " first (`frazil table create`, or any Iceberg engine on that catalog)"
+        ) from None
+    target = TargetTable.of(options.table, loaded.metadata)
+    _check_writable(target, schema)
+    return target
+
+
+def _check_names(options: WriteOptions) -> None:
+    """A name that is too long is better refused before the rows are written than after."""
+    query = UUID(int=0)
+    producer_of(options, MicroBatch(str(query), str(query), 0), query)
+
+
+def _check_writable(target: TargetTable, schema: StructType) -> None:
+    try:
+        columns = match_columns(_arrow_schema(schema), target.schema)
+    except PublishError as error:
+        raise PublishError(f"table `{target.name}`: {error}") from None
+    # A writer that gets no rows makes no file, but knows whether it could.
+    PartitionedWriter(target, columns.schema, FileNames(0, 0, "", "")).close()
+
+
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    """The schema that Spark's batches will have."""
+    has_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
+    try:
+        return to_arrow_schema(schema, **({"timezone": "UTC"} if has_zone else {}))
+    except (PySparkException, pa.ArrowException) as error:
+        raise PublishError(f"the DataFrame has a column that Arrow cannot carry: {error}") from None
+
+
+# --- After the tasks -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """What the files are published as."""
+
+    producer: Producer
+    epoch: int
+    fingerprint: Fingerprint
+    may_repeat: bool
+
+
+def publish_micro_batch(
+    options: WriteOptions, messages: Sequence[FilesWritten], batch_id: int
+) -> Receipt | None:
+    """Publish what the tasks of a streaming write wrote; None if there are no rows."""
+    written = _with_files(messages)
+    if not written:
+        return None
+    micro_batch = written[0].micro_batch
+    if micro_batch is None or micro_batch.batch_id != batch_id:
+        raise InvariantError(f"commit of batch {batch_id}, but the tasks ran for {micro_batch}")
+    checkpoint = options.checkpoint or _checkpoint_of_session(options, micro_batch)
+    identity = _Identity(
+        producer_of(options, micro_batch, written[0].attempt),
+        batch_id,
+        fingerprint_of(checkpoint, batch_id),
+        may_repeat=False,
+    )
+    return _publish(options, written, identity)
+
+
+def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Receipt | None:
+    """Publish a batch write; inside `foreachBatch` it stands for the micro-batch."""
+    written = _with_files(messages)
+    if not written:
+        return None
+    return _publish(options, written, _batch_identity(options, written[0]))
+
+
+def producer_of(options: WriteOptions, micro_batch: MicroBatch | None, one_shot: UUID) -> Producer:
+    """The name given, else Spark's query id, else an identity that is used once."""
+    name = options.producer or (micro_batch.query_id if micro_batch else str(one_shot))
+    try:
+        return Producer(
+            id=f"{name}/{options.sink}" if options.sink else name,
+            sequential=micro_batch is not None and options.producer is None,
+            one_shot=micro_batch is None and options.producer is None,
+        )
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]["msg"]
+        raise SettingsError(f"option `producer` or `sink`: {problem}") from None
+
+
+def _batch_identity(options: WriteOptions, written: FilesWritten) -> _Identity:
+    micro_batch = written.micro_batch
+    producer = producer_of(options, micro_batch, written.attempt)
+    if options.epoch is not None:
+        return _Identity(
+            producer, options.epoch, epoch_fingerprint(options.epoch), micro_batch is not None
+        )
+    if micro_batch is None:
+        return _Identity(producer, 0, epoch_fingerprint(0), may_repeat=False)
+    epoch = micro_batch.batch_id
+    return _Identity(producer, epoch, fingerprint_of(options.checkpoint, epoch), may_repeat=True)
+
+
+def _publish(
+    options: WriteOptions, written: Sequence[FilesWritten], identity: _Identity
+) -> Receipt:
+    first = written[0]
+    if {(w.attempt, w.table_uuid, w.schema_id) for w in written} != {
+        (first.attempt, first.table_uuid, first.schema_id)
+    }:
+        raise InvariantError("tasks of one write disagree about its attempt or table")
+    epoch = WrittenEpoch(
+        identifier=TableIdentifier.parse(options.table),
+        table_uuid=first.table_uuid,
+        schema_id=first.schema_id,
+        producer=identity.producer,
+        epoch=identity.epoch,
+        attempt=first.attempt,
+        fingerprint=identity.fingerprint,
+        files=[file for each in written for file in each.files],
+        may_repeat=identity.may_repeat,
+    )
+    policy = PublishPolicy(options.on_quarantine, options.wait, options.wait_timeout_s)
+    with borrow_publisher(load_settings(options.settings)) as publisher:
+        return publisher.publish(epoch, policy)
+
+
+def _with_files(messages: Sequence[FilesWritten]) -> list[FilesWritten]:
+    """A micro-batch whose rows were all filtered away has messages, but no files."""
+    return [message for message in messages if message.files]
+
+
+def _checkpoint_of_session(options: WriteOptions, micro_batch: MicroBatch) -> str | None:
+    """Where Spark keeps the checkpoint of a named query, if the session's conf says so."""
+    if micro_batch.checkpoints is None or options.query_name is None:
+        return None
+    return f"{micro_batch.checkpoints.rstrip('/')}/{options.query_name}"

@@ -1,0 +1,318 @@
+"""Publishes what was written for one epoch: a commit request, durable in the inbox, then announced.
+
+Runs on the driver. How long to wait for the committer's answer is `receipts.py`, how a Spark worker
+process without an event loop calls this is `blocking_publisher.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import groupby
+from typing import Literal
+from uuid import UUID
+
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    PublishError,
+    TransientError,
+)
+from committer.iceberg.data_file import DataFile, added_entry
+from committer.iceberg.manifest import ManifestContext, encode_manifest
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import parse_entry, property_key
+from committer.ports import Doorbell, LoadedTable, Queue, World
+from committer.reason import Reason
+from committer.request import (
+    CommitRequest,
+    Fingerprint,
+    InlineManifest,
+    Producer,
+    Receipt,
+    ReceiptState,
+    SealedRequest,
+    TableIdentifier,
+    TableName,
+    digest,
+    inbox_key,
+    parse_inbox_key,
+    read_request,
+    seal_request,
+)
+from committer.storage.inbox import Inbox, Quarantine
+from workers.receipts import ReceiptWaiter, Target
+from workers.table_cache import TableCache
+
+_log = logging.getLogger("frazil.workers")
+
+_PUT_DELAYS_S = (0.2, 0.4, 0.8, 1.6, 3.2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenEpoch:
+    """The files that one attempt wrote for one epoch, and the table they were written for.
+
+    `may_repeat`: nothing but this check keeps the same attempt from publishing a second, different
+    write (two writes in one `foreachBatch`).
+    """
+
+    identifier: TableIdentifier
+    table_uuid: UUID
+    schema_id: int
+    producer: Producer
+    epoch: int
+    attempt: UUID
+    fingerprint: Fingerprint
+    files: Sequence[DataFile]
+    may_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PublishPolicy:
+    """What to do about an earlier epoch in quarantine, and what to wait for."""
+
+    on_quarantine: Literal["fail", "continue"] = "fail"
+    wait: Literal["durable", "committed"] = "durable"
+    wait_timeout_s: float = 300.0
+
+
+class Publisher:
+    """Publishes to the committer of one catalog. One task at a time calls it."""
+
+    def __init__(
+        self,
+        *,
+        catalog_name: str,
+        tables: TableCache,
+        inbox: Inbox,
+        quarantine: Quarantine,
+        queue: Queue | None,
+        world: World,
+    ) -> None:
+        self._catalog_name = catalog_name
+        self._tables = tables
+        self._inbox = inbox
+        self._quarantine = quarantine
+        self._queue = queue
+        self._world = world
+        self._waiter = ReceiptWaiter(tables, inbox, quarantine, queue, world)
+
+    async def load_table(self, identifier: TableIdentifier) -> LoadedTable:
+        """The table as it is now. Absent: `NoSuchTableError`."""
+        return await self._tables.current(identifier)
+
+    async def publish(self, written: WrittenEpoch, policy: PublishPolicy) -> Receipt:
+        """Return once the request is durable, or committed if the policy says so.
+
+        Errors: `PublishError` where it may not be published, or where waiting ended without an
+        answer (the request is durable then, and is not lost); `TransientError` and `AccessError` of
+        the inbox, after some attempts.
+        """
+        table = await self._tables.current(written.identifier)
+        _check_target(table.metadata, written)
+        await self._check_quarantine(written, policy)
+        if written.may_repeat:
+            await self._refuse_second_write(written)
+        sealed = await self._put(self._seal(table.metadata, written))
+        waits = policy.wait == "committed"
+        target = Target(sealed.request, reply_to=_reply_to(sealed.request) if waits else None)
+        await self._announce(sealed, target.reply_to)
+        if not waits:
+            return _receipt(written, ReceiptState.DURABLE)
+        return await self._wait(target, policy)
+
+    # --- Before it is durable --------------------------------------------------------------------
+
+    async def _check_quarantine(self, written: WrittenEpoch, policy: PublishPolicy) -> None:
+        if policy.on_quarantine == "continue":
+            return
+        async for found in self._quarantine.list(written.table_uuid, written.producer.id):
+            if parse_inbox_key(found.key).epoch < written.epoch:
+                raise PublishError(await self._explain(found.key, written))
+            return
+
+    async def _explain(self, key: str, written: WrittenEpoch) -> str:
+        try:
+            record, _ = await self._quarantine.get(key)
+            why = f"{record.reason}: {record.message}"
+        except (NotFoundError, InvalidRequestError):
+            why = "its record cannot be read"
+        return (
+            f"epoch {parse_inbox_key(key).epoch} of producer `{written.producer.id}` of table"
+            f" `{written.identifier}` is in quarantine ({why}), so epoch {written.epoch} is not"
+            f" published. See `frazil quarantine show {key}`, then replay or discard it; or go on"
+            ' without it: option("on_quarantine", "continue")'
+        )
+
+    async def _refuse_second_write(self, written: WrittenEpoch) -> None:
+        """The first write of this attempt may have landed and left the inbox already.
+
+        Asked in this order: a request that leaves the inbox has landed before that (or is in
+        quarantine), so the table that is read afterwards says so.
+        """
+        key = inbox_key(written.table_uuid, written.producer.id, written.epoch, written.attempt)
+        if await self._inbox.contains(key):
+            return  # the inbox compares the contents
+        current = await self._tables.current(written.identifier)
+        text = current.metadata.properties.get(property_key(written.producer.id))
+        landed = parse_entry(text).landed(written.epoch) if text else None
+        if (landed and landed.attempt == written.attempt) or await self._is_quarantined(key):
+            raise PublishError(
+                f"epoch {written.epoch} of producer `{written.producer.id}` was published to table"
+                f" `{written.identifier}` before, by the same attempt: two writes of one"
+                " micro-batch need two sink names (give each write its own `sink` option)"
+            )
+
+    async def _is_quarantined(self, key: str) -> bool:
+        try:
+            await self._quarantine.get(key)
+        except NotFoundError:
+            return False
+        return True
+
+    def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:
+        identifier = written.identifier
+        request = CommitRequest.model_construct(
+            catalog=self._catalog_name,
+            table=TableName(namespace=identifier.namespace, name=identifier.name),
+            table_uuid=written.table_uuid,
+            producer=written.producer,
+            epoch=written.epoch,
+            attempt=written.attempt,
+            fingerprint=written.fingerprint,
+            published_at_ms=self._world.now_ms(),
+        )
+        return seal_request(request, encode_manifests(metadata, written))
+
+    async def _put(self, sealed: SealedRequest) -> SealedRequest:
+        """Make it durable. What is sent again is the same bytes, so an answer may get lost."""
+        for delay_s in _PUT_DELAYS_S:
+            try:
+                return await self._put_once(sealed)
+            except TransientError as error:
+                _log.warning("the inbox did not take a request, trying again: %s", error)
+            await self._world.sleep(delay_s * (0.5 + self._world.jitter()))
+        return await self._put_once(sealed)
+
+    async def _put_once(self, sealed: SealedRequest) -> SealedRequest:
+        try:
+            await self._inbox.put(sealed)
+        except PublishError:
+            found = await self._published_before(sealed)
+            if found is None:
+                raise
+            return found
+        return sealed
+
+    async def _published_before(self, sealed: SealedRequest) -> SealedRequest | None:
+        """A repeated commit of one attempt differs in its time only: that is no second write."""
+        key = sealed.request.inbox_key
+        try:
+            found = read_request(await self._inbox.get(key), key=key)
+        except (NotFoundError, InvalidRequestError):
+            return None
+        time = {"published_at_ms": sealed.request.published_at_ms}
+        return found if found.request.model_copy(update=time) == sealed.request else None
+
+    # --- After it is durable ---------------------------------------------------------------------
+
+    async def _announce(self, sealed: SealedRequest, reply_to: str | None) -> None:
+        if self._queue is None:
+            return
+        request = sealed.request
+        doorbell = Doorbell(
+            request.table_uuid,
+            request.inbox_key,
+            digest(sealed.content),
+            sealed.content,
+            reply_to,
+        )
+        try:
+            await self._queue.announce((doorbell,))
+        except FrazilError as error:
+            _log.warning(
+                "epoch %d of producer `%s` is durable, but was not announced; the committer finds"
+                " it by itself, later: %s",
+                request.epoch,
+                request.producer.id,
+                error,
+            )
+
+    async def _wait(self, target: Target, policy: PublishPolicy) -> Receipt:
+        request = target.request
+        receipt = await self._waiter.wait(target, timeout_s=policy.wait_timeout_s)
+        where = f"epoch {request.epoch} of producer `{request.producer.id}`"
+        if receipt is None:
+            raise PublishError(
+                f"{where} is durable, but table `{request.identifier}` did not show it within"
+                f" {policy.wait_timeout_s:g} s (option `wait_timeout_s`): nothing is lost, it lands"
+                " once the committer gets to it. Does it run? See `frazil status`"
+            )
+        if receipt.state == ReceiptState.QUARANTINED:
+            message = f"{where} went to quarantine: {_why(receipt)}"
+            if policy.on_quarantine == "fail":
+                raise PublishError(message)
+            _log.warning("%s", message)
+        return receipt
+
+
+def encode_manifests(metadata: TableMetadata, written: WrittenEpoch) -> list[InlineManifest]:
+    """One manifest per partition spec. Equal files give equal bytes, so a repeat is recognised."""
+    schema = next(each for each in metadata.schemas if each.schema_id == written.schema_id)
+    specs = {spec.spec_id: spec for spec in metadata.partition_specs}
+    manifests = []
+    in_order = sorted(written.files, key=lambda file: (file.spec_id, file.file_path))
+    for spec_id, files in groupby(in_order, key=lambda file: file.spec_id):
+        context = ManifestContext(metadata.format_version, schema, specs[spec_id])
+        encoded = encode_manifest(map(added_entry, files), context, sync=_sync(written, spec_id))
+        manifests.append(
+            InlineManifest(
+                encoded.content,
+                "data",
+                spec_id,
+                encoded.added_files_count,
+                encoded.added_rows_count,
+            )
+        )
+    return manifests
+
+
+def _sync(written: WrittenEpoch, spec_id: int) -> bytes:
+    return blake2b(f"{written.attempt}/{spec_id}".encode(), digest_size=16).digest()
+
+
+def _check_target(metadata: TableMetadata, written: WrittenEpoch) -> None:
+    """The files were written a moment ago; the table may have changed since."""
+    where = f"table `{written.identifier}`"
+    if metadata.table_uuid != written.table_uuid:
+        raise PublishError(
+            f"{where} was dropped and created again while it was written to: the files belong to"
+            f" the table with uuid {written.table_uuid}, it is now {metadata.table_uuid}"
+        )
+    schema_ids = {schema.schema_id for schema in metadata.schemas}
+    spec_ids = {spec.spec_id for spec in metadata.partition_specs}
+    if written.schema_id not in schema_ids or not {f.spec_id for f in written.files} <= spec_ids:
+        raise PublishError(
+            f"{where}: the schema or partition spec that the files were written with was removed"
+            " meanwhile; run the write again"
+        )
+
+
+def _reply_to(request: CommitRequest) -> str:
+    return f"{request.table_uuid}/{request.attempt}"
+
+
+def _receipt(written: WrittenEpoch, state: ReceiptState) -> Receipt:
+    return Receipt(written.producer.id, written.epoch, str(written.attempt), state)
+
+
+def _why(receipt: Receipt) -> str:
+    try:
+        advice = Reason(receipt.reason or "").advice
+    except ValueError:
+        advice = "See `frazil quarantine list`."
+    return f"{receipt.reason}: {receipt.message}. {advice}"

@@ -1,0 +1,145 @@
+"""Waits for what becomes of a durable request. Reads only.
+
+The queue carries receipts faster, but may lose them; the truth is the ledger in the table metadata.
+So both are asked: the queue while it answers, and the table's pointer again and again, with jitter,
+so that many waiting writers do not ask at one moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from committer.errors import (
+    InvalidRequestError,
+    NoSuchTableError,
+    NotFoundError,
+    QueueUnavailableError,
+    TransientError,
+)
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import parse_entry, property_key
+from committer.ports import Queue, World
+from committer.request import CommitRequest, Receipt, ReceiptState
+from committer.storage.inbox import Inbox, Quarantine
+from workers.table_cache import TableCache
+
+_POLL_S = 0.5
+_POLL_WITH_QUEUE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The request that is waited for. Receipts come to `reply_to`, if the queue was told so."""
+
+    request: CommitRequest
+    reply_to: str | None
+
+    def receipt(self, state: ReceiptState) -> Receipt:
+        request = self.request
+        return Receipt(request.producer.id, request.epoch, str(request.attempt), state)
+
+
+class ReceiptWaiter:
+    """Waits for one request at a time."""
+
+    def __init__(
+        self,
+        tables: TableCache,
+        inbox: Inbox,
+        quarantine: Quarantine,
+        queue: Queue | None,
+        world: World,
+    ) -> None:
+        self._tables = tables
+        self._inbox = inbox
+        self._quarantine = quarantine
+        self._queue = queue
+        self._world = world
+
+    async def wait(self, target: Target, *, timeout_s: float) -> Receipt | None:
+        """The final receipt; None if there is none within `timeout_s`."""
+        end_s = self._world.monotonic_s() + timeout_s
+        queue = self._queue if target.reply_to else None
+        while (left_s := end_s - self._world.monotonic_s()) > 0:
+            try:
+                receipt = await self._from_queue(queue, target, left_s)
+            except QueueUnavailableError:
+                queue, receipt = None, None
+            receipt = receipt or await self._from_table(target)
+            if receipt:
+                return receipt
+        return None
+
+    async def _from_queue(
+        self, queue: Queue | None, target: Target, left_s: float
+    ) -> Receipt | None:
+        """Wait for a while, at the queue if there is one."""
+        spread = 0.5 + self._world.jitter()
+        if queue is None or target.reply_to is None:
+            await self._world.sleep(min(left_s, _POLL_S * spread))
+            return None
+        wait_s = min(left_s, _POLL_WITH_QUEUE_S * spread)
+        receipts = await queue.wait_for_receipts(target.reply_to, wait_s=wait_s)
+        wanted = target.receipt(ReceiptState.DURABLE)
+        for receipt in receipts:
+            same = (receipt.producer, receipt.epoch) == (wanted.producer, wanted.epoch)
+            if same and receipt.state != ReceiptState.DURABLE:
+                return receipt
+        return None
+
+    async def _from_table(self, target: Target) -> Receipt | None:
+        """What the ledger and the quarantine say. A back end that is away is asked again later."""
+        try:
+            request = target.request
+            # Asked first: what has left the inbox without a trace in the quarantine has landed.
+            has_left = request.producer.one_shot and not await self._inbox.contains(
+                request.inbox_key
+            )
+            table = await self._tables.current(request.identifier)
+            landed = landed_receipt(table.metadata, target)
+            return landed or await self._settled(target, has_left=has_left)
+        except (TransientError, NoSuchTableError):
+            return None
+
+    async def _settled(self, target: Target, *, has_left: bool) -> Receipt | None:
+        try:
+            record, _ = await self._quarantine.get(target.request.inbox_key)
+        except NotFoundError:
+            # The ledger forgets a one-shot producer once its request is gone.
+            return target.receipt(ReceiptState.COMMITTED) if has_left else None
+        except InvalidRequestError as error:
+            return _quarantined(target, error.reason, str(error))
+        return _quarantined(target, record.reason, record.message)
+
+
+def landed_receipt(metadata: TableMetadata, target: Target) -> Receipt | None:
+    """What the ledger in this metadata says of the request; None if it has not landed."""
+    request = target.request
+    text = metadata.properties.get(property_key(request.producer.id, request.branch))
+    if text is None:
+        return None
+    entry = parse_entry(text)
+    if entry.table_uuid != request.table_uuid or request.epoch not in entry.epochs:
+        return None
+    landed = entry.landed(request.epoch)
+    return Receipt(
+        request.producer.id,
+        request.epoch,
+        str(request.attempt),
+        ReceiptState.COMMITTED,
+        snapshot_id=landed.snapshot_id if landed else None,
+        sequence_number=landed.sequence_number if landed else None,
+        duplicate=landed is not None and landed.attempt != request.attempt,
+    )
+
+
+def _quarantined(target: Target, reason: str, message: str) -> Receipt:
+    request = target.request
+    return Receipt(
+        request.producer.id,
+        request.epoch,
+        str(request.attempt),
+        ReceiptState.QUARANTINED,
+        reason=reason,
+        message=message,
+    )

@@ -1,0 +1,98 @@
+"""Configures a Spark session for format `frazil` in one call.
+
+    builder = configure(SparkSession.builder.master("local[2]"), catalog_uri=…, inbox=…)
+    configure(spark, queue_url="redis://…")
+
+The settings reach the writers in one of two ways. On a builder they become `FRAZIL_…` variables of
+this process, which the JVM and its Python workers on the driver inherit when the session starts. On
+a session that runs already, Spark Connect included, the data source is registered with them as
+options. Executors need no settings at all: what they must know is shipped with the tasks. A writer
+that runs elsewhere than this process's machine (cluster mode) takes its `FRAZIL_…` variables from
+that machine, `spark.executorEnv.…` is not needed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from workers.settings import SETTING_NAMES, variable_of
+
+# Exactly this value skips a size computation over all columns for every row.
+SESSION_CONFS: Mapping[str, str] = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+}
+_PYTHON = "spark.pyspark.python"
+
+
+_Target = TypeVar("_Target")
+
+
+def configure(
+    target: _Target,
+    *,
+    catalog_uri: str | None = None,
+    catalog_name: str | None = None,
+    inbox: str | None = None,
+    queue_url: str | None = None,
+    home: str | None = None,
+) -> _Target:
+    """Configure a `SparkSession.builder` or a running session, and return it.
+
+    What is not given here comes from the environment or the configuration file, as always. On a
+    builder call it before `getOrCreate()`; on a session before a query starts, because a query
+    takes a copy of the session's confs.
+    """
+    given = {
+        "catalog.uri": catalog_uri,
+        "catalog.name": catalog_name,
+        "inbox": inbox,
+        "queue.url": queue_url,
+        "home": home,
+    }
+    settings = {name: value for name, value in given.items() if value is not None}
+    if hasattr(target, "getOrCreate"):
+        _configure_builder(target, settings)
+    else:
+        _configure_session(target, settings)
+    return target
+
+
+def _configure_builder(builder: Any, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        os.environ[variable_of(name)] = value
+    for key, value in {**SESSION_CONFS, **_interpreter()}.items():
+        builder.config(key, value)
+
+
+def _interpreter() -> dict[str, str]:
+    """Spark takes the `python3` of the search path for its workers, which may lack our packages.
+
+    On a cluster the user names one that exists on its machines.
+    """
+    if "PYSPARK_PYTHON" in os.environ or not sys.executable:
+        return {}
+    return {_PYTHON: sys.executable}
+
+
+def _configure_session(spark: Any, settings: Mapping[str, str]) -> None:
+    for key, value in SESSION_CONFS.items():
+        spark.conf.set(key, value)
+    if settings:
+        spark.dataSource.register(configured_source(settings))
+
+
+def configured_source(settings: Mapping[str, str]) -> type:
+    """A data source `frazil` with these settings as options of each write.
+
+    It has no importable name, so Spark ships it by value, with the settings in it.
+    """
+    from pyspark_frazil import DefaultSource
+
+    unknown = set(settings) - SETTING_NAMES
+    if unknown:
+        raise TypeError(f"unknown settings {sorted(unknown)}")
+
+    return type("ConfiguredSource", (DefaultSource,), {"defaults": dict(settings)})

@@ -1,0 +1,44 @@
+"""The streaming writer of the data source `frazil` (PySpark 4.1 and later).
+
+Spark makes one writer per micro-batch to be pickled into the tasks, and another one, in another
+process, to commit. So no state lives here: what the commit must know travels in the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
+from committer.errors import InvariantError
+from workers.options import WriteOptions
+from workers.target import TargetTable
+from workers.task_writer import FilesWritten, current_micro_batch, write_task
+
+
+class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # untyped
+    """Writes and publishes one micro-batch."""
+
+    def __init__(self, options: WriteOptions, target: TargetTable) -> None:
+        self._options = options
+        self._target = target
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
+        micro_batch = current_micro_batch()
+        if micro_batch is None:
+            raise InvariantError("a streaming write outside a streaming query")
+        attempt = micro_batch.attempt(self._options.sink)
+        return write_task(iterator, self._target, attempt, micro_batch)
+
+    def commit(self, messages: Sequence[FilesWritten], batchId: int) -> None:  # noqa: N803
+        """Publish; with the same messages again this changes nothing."""
+        from workers.publication import publish_micro_batch  # executors do without it
+
+        publish_micro_batch(self._options, messages, batchId)
+
+    def abort(self, messages: Sequence[FilesWritten | None], batchId: int) -> None:  # noqa: N803
+        """Delete nothing: Spark calls this after a commit that raised, perhaps once the request was
+
+        durable, and while tasks still write. Files that no table names are orphans, found by age.
+        """

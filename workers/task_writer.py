@@ -1,0 +1,94 @@
+"""One Spark task's part of a write: its rows into data files, and the message about them.
+
+Runs on executors: knows the table format and the task, neither catalog nor inbox nor request.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from committer.iceberg.data_file import DataFile
+from workers.arrow_schema import match_columns
+from workers.file_writer import FileNames, PartitionedWriter
+from workers.identity import MicroBatch, read_micro_batch
+from workers.invalidate_caches import patch_zipimporter
+from workers.target import TargetTable
+
+_log = logging.getLogger("frazil.workers")
+
+_BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BYTES_PER_BATCH_OFF = str(2**31 - 1)
+_SALT_BYTES = 4
+_warned: set[str] = set()
+
+# Here, because every process that runs our code for Spark imports this module.
+patch_zipimporter()
+
+
+@dataclass(frozen=True, slots=True)
+class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no types for us
+    """What a task tells the commit. `micro_batch` is None outside a streaming query."""
+
+    micro_batch: MicroBatch | None
+    attempt: UUID
+    table_uuid: UUID
+    schema_id: int
+    files: tuple[DataFile, ...]
+
+
+def current_micro_batch() -> MicroBatch | None:
+    """The micro-batch that the running task belongs to; None outside a streaming query."""
+    return read_micro_batch(TaskContext.get().getLocalProperty)
+
+
+def write_task(
+    batches: Iterator[pa.RecordBatch],
+    target: TargetTable,
+    attempt: UUID,
+    micro_batch: MicroBatch | None,
+) -> FilesWritten:
+    """Write all rows of the running task. A task that fails deletes its own files only.
+
+    Errors: `PublishError` for rows that do not fit the table.
+    """
+    task = TaskContext.get()
+    _warn_of_slow_transport(task.getLocalProperty(_BYTES_PER_BATCH))
+    names = FileNames(
+        task.partitionId(), task.taskAttemptId(), str(attempt), os.urandom(_SALT_BYTES).hex()
+    )
+    files = tuple(_write(batches, target, names))
+    return FilesWritten(micro_batch, attempt, target.table_uuid, target.schema.schema_id, files)
+
+
+def _write(
+    batches: Iterator[pa.RecordBatch], target: TargetTable, names: FileNames
+) -> list[DataFile]:
+    first = next(batches, None)
+    if first is None:
+        return []
+    columns = match_columns(first.schema, target.schema)
+    with PartitionedWriter(target, columns.schema, names) as writer:
+        writer.write(columns.conform(first))
+        for batch in batches:
+            writer.write(columns.conform(batch))
+        return writer.close()
+
+
+def _warn_of_slow_transport(bytes_per_batch: str | None) -> None:
+    """Any other value makes Spark compute the size of all columns for every row."""
+    if bytes_per_batch == _BYTES_PER_BATCH_OFF or _BYTES_PER_BATCH in _warned:
+        return
+    _warned.add(_BYTES_PER_BATCH)
+    _log.warning(
+        "%s is not %s: rows come from Spark at about half the speed; see workers.session.configure",
+        _BYTES_PER_BATCH,
+        _BYTES_PER_BATCH_OFF,
+    )
