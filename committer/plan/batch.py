@@ -85,10 +85,9 @@ def _join(
         format_version=metadata.format_version,
         schema=metadata.current_schema,
         spec=metadata.spec_by_id(spec_id),
-        content=manifests[0].content,
     )
     return join_manifests(
-        [manifest.walked for manifest in manifests],
+        [manifest.part for manifest in manifests],
         context,
         sync=sync_marker(batch.commit_uuid, number),
         snapshot_id=batch.snapshot_id,

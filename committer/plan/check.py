@@ -139,8 +139,8 @@ class Checker:
                 self._current_schema,
                 self.basis.partition_specs,
             )
-            for content in encoded:
-                yield self._headers.check(memoryview(content), "data", "`files`")
+            for manifest in encoded:
+                yield self._headers.check(manifest, "data", "`files`")
 
     def _content(
         self,

@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.data_file import ManifestContent
 from committer.iceberg.locations import (
     manifest_list_location,
     metadata_file_location,
@@ -30,7 +31,7 @@ from committer.iceberg.metadata_update import (
 )
 from committer.iceberg.requirement import AssertRefSnapshotId, AssertTableUUID, Requirement
 from committer.iceberg.snapshot import Snapshot, SnapshotRef
-from committer.iceberg.summary import Added, append_summary
+from committer.iceberg.summary import append_summary
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import (
     Landed,
@@ -170,7 +171,7 @@ def _list_manifests(
     listed.extend(carried)
     for position, entry in enumerate(listed):
         row = entry.row
-        if metadata.format_version >= 3 and row.content == 0 and row.first_row_id is None:
+        if metadata.format_version >= 3 and row.content is ManifestContent.DATA and row.first_row_id is None:
             row = replace(row, first_row_id=next_row_id)
             next_row_id += (row.existing_rows_count or 0) + (row.added_rows_count or 0)
         if row is not entry.row or not entry.encoded:
@@ -185,7 +186,6 @@ def _row(manifest: PreparedManifest, batch: Batch, sequence_number: int) -> Mani
         manifest_path=manifest.location,
         manifest_length=len(encoded.content),
         partition_spec_id=manifest.spec_id,
-        content=0,
         sequence_number=sequence_number,
         min_sequence_number=sequence_number,
         added_snapshot_id=batch.snapshot_id,
@@ -246,11 +246,9 @@ def _summary(
     }
     return append_summary(
         head.summary if head else None,
-        Added(
-            data_files=sum(manifest.added_files_count for manifest in walked),
-            records=sum(manifest.added_rows_count for manifest in walked),
-            files_size=sum(manifest.added_size_bytes for manifest in walked),
-        ),
+        added_data_files=sum(manifest.added_files_count for manifest in walked),
+        added_records=sum(manifest.added_rows_count for manifest in walked),
+        added_files_size=sum(manifest.added_size_bytes for manifest in walked),
         changed_partition_count=len(partitions),
         manifests_created=len(prepared),
         manifests_kept=carried_count,

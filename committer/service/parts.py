@@ -63,7 +63,7 @@ async def open_parts(settings: Settings) -> Parts:
         world=world,
         storage=storage,
         catalog=await _open_catalog(settings, storage),
-        queue=_open_queue(settings, world),
+        queue=_open_queue(settings),
         inbox=Inbox(storage, settings.inbox),
         quarantine=Quarantine(storage, settings.inbox),
     )
@@ -73,18 +73,16 @@ async def _open_catalog(settings: Settings, storage: Storage) -> Catalog:
     catalog = settings.catalog
     if catalog.uri.startswith("sqlite:////"):
         Path(catalog.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-    return await SqlCatalog.open(uri=catalog.uri, catalog_name=catalog.name, storage=storage)
+    return await SqlCatalog.open(uri=catalog.uri, name=catalog.name, storage=storage)
 
 
-def _open_queue(settings: Settings, world: World) -> Queue | None:
+def _open_queue(settings: Settings) -> Queue | None:
     url = settings.queue.url
     if url == NONE:
         return None
     if url == PRIVATE:
         url = private_server_url(queue_folder(settings))
-    return RedisQueue(
-        url=url, consumer=settings.queue.consumer or socket.gethostname(), world=world
-    )
+    return RedisQueue(url, consumer=settings.queue.consumer or socket.gethostname())
 
 
 def policy(settings: Settings) -> BatchPolicy:

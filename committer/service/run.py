@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 
 from committer.errors import FrazilError, SettingsError, TransientError
 from committer.plan.backoff import backoff_s
@@ -44,8 +44,8 @@ class Service:
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop`, then drain.
 
-        Errors: `SettingsError` for an unsafe back end, found by the probes; whatever else escapes is
-        a bug and comes as it is.
+        Errors: `SettingsError` for an unsafe back end, found by the probes; whatever else escapes
+        is a bug and comes as it is.
         """
         async with asyncio.TaskGroup() as tasks:
             heart = tasks.create_task(self.health.beat(), name="heartbeat")
@@ -53,7 +53,7 @@ class Service:
             intake = Intake(self._shop, tasks)
             settler = tasks.create_task(self._settler.run(), name="settler")
             readers = [
-                tasks.create_task(reader, name=reader.__qualname__)
+                tasks.create_task(reader, name="reader")
                 for reader in self._readers(intake)
             ]
             self.health.started = True
@@ -65,9 +65,9 @@ class Service:
             heart.cancel()
         log.info("service.stopped")
 
-    def _readers(self, intake: Intake) -> list[Awaitable[None]]:
+    def _readers(self, intake: Intake) -> list[Coroutine[object, object, None]]:
         parts, settings = self._parts, self._parts.settings
-        readers = []
+        readers: list[Coroutine[object, object, None]] = []
         consumer = None
         if parts.queue is not None:
             consumer = Consumer(

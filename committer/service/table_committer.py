@@ -376,7 +376,7 @@ class TableCommitter:
     def _log_landed(self, intent: _Intent, plan: CommitPlan) -> None:
         now_ms = self._shop.world.now_ms()
         published_ms = min(one.request.published_at_ms for one in intent.batch.requests)
-        summary = plan.snapshot.summary
+        summary = plan.snapshot.summary or {}
         log.info(
             "commit.landed",
             **self._about(intent, plan),

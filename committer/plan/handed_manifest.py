@@ -1,0 +1,165 @@
+"""A manifest that a request hands over: does its header fit the table, what do its entries hold?
+
+The spec is matched by its fields and the schema by its field ids and types: engines give ids anew
+after a clean-up, so an id alone proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from committer.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
+from committer.iceberg.avro_container import Header, read_header
+from committer.iceberg.content_file_json import parse_content_file
+from committer.iceberg.data_file import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
+from committer.iceberg.manifest import (
+    ManifestContext,
+    encode_manifest,
+    manifest_schema,
+    manifest_spec,
+    manifest_version,
+)
+from committer.iceberg.manifest_splice import ManifestPart
+from committer.iceberg.manifest_walk import WalkedManifest, walk_additions
+from committer.iceberg.partition_spec import PartitionSpec, partition_type, same_fields
+from committer.iceberg.schema import Schema
+from committer.iceberg.types import StructType
+from committer.reason import Reason
+
+# What of a header decides; the codec and the sync marker do not.
+_DECISIVE = ("schema", "partition-spec", "partition-spec-id", "format-version", "avro.schema")
+_CONTENTS = {"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}
+_INLINE_SYNC = b"frazil inline 01"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedManifest:
+    """A manifest whose header fits the table and whose entries are plain additions."""
+
+    spec_id: int
+    part: ManifestPart
+
+    @property
+    def walked(self) -> WalkedManifest:
+        return self.part.walked
+
+
+@dataclass(frozen=True, slots=True)
+class _FittingHeader:
+    spec_id: int
+    format_version: int
+    partition_type: StructType
+
+
+class HeaderCheck:
+    """Compares headers with one table's schemas and specs; remembers those that fit."""
+
+    def __init__(
+        self,
+        format_version: int,
+        schemas: Sequence[Schema],
+        partition_specs: Sequence[PartitionSpec],
+    ) -> None:
+        self._format_version = format_version
+        self._schemas = schemas
+        self._specs = {spec.spec_id: spec for spec in partition_specs}
+        self._fitting: dict[tuple[bytes, ...], _FittingHeader] = {}
+
+    def check(
+        self, content: memoryview | bytes, kind: Literal["data", "deletes"], place: str
+    ) -> CheckedManifest:
+        """Check header and entries. Errors: `InvalidRequestError`, its message names `place`."""
+        try:
+            fitting = self._fit(read_header(content))
+            walked = walk_additions(
+                content, fitting.partition_type, fitting.format_version, _CONTENTS[kind]
+            )
+        except InvalidRequestError as error:
+            raise InvalidRequestError(error.reason, f"{place}: {error}") from None
+        except InvalidMetadataError as error:
+            raise InvalidRequestError(Reason.MANIFEST_MALFORMED, f"{place}: {error}") from None
+        except UnsupportedError as error:
+            raise InvalidRequestError(Reason.UNSUPPORTED, f"{place}: {error}") from None
+        return CheckedManifest(fitting.spec_id, ManifestPart(content, walked))
+
+    def _fit(self, header: Header) -> _FittingHeader:
+        key = tuple(header.metadata.get(name, b"") for name in _DECISIVE)
+        known = self._fitting.get(key)
+        if known is None:
+            known = self._fitting[key] = self._compare(header)
+        return known
+
+    def _compare(self, header: Header) -> _FittingHeader:
+        version = manifest_version(header)
+        if version > self._format_version:
+            raise InvalidRequestError(
+                Reason.FORMAT_VERSION_MISMATCH,
+                f"a manifest of format version {version}, the table is of {self._format_version}",
+            )
+        written, schema = manifest_spec(header), manifest_schema(header)
+        known = self._specs.get(written.spec_id)
+        if known is None:
+            raise InvalidRequestError(
+                Reason.SPEC_UNKNOWN,
+                f"partition spec {written.spec_id}, the table has {sorted(self._specs)}",
+            )
+        if not same_fields(known, written):
+            raise InvalidRequestError(
+                Reason.SPEC_MISMATCH,
+                f"partition spec {written.spec_id} has other fields than the table's",
+            )
+        if not any(_contains(found, schema) for found in self._schemas):
+            raise InvalidRequestError(
+                Reason.SCHEMA_MISMATCH,
+                f"schema {schema.schema_id} has a field id or type that no schema of the table has",
+            )
+        return _FittingHeader(written.spec_id, version, partition_type(known, schema))
+
+
+def _contains(table_schema: Schema, written: Schema) -> bool:
+    """Whether every field of a schema stands in the table's, with its id and type."""
+    for _, field in written.walk():
+        known = table_schema.field(field.field_id)
+        if known is None or known.field_type.is_primitive != field.field_type.is_primitive:
+            return False
+        if field.field_type.is_primitive and known.field_type != field.field_type:
+            return False
+    return True
+
+
+def encode_inline_files(
+    files: Sequence[object],
+    format_version: int,
+    schema: Schema,
+    partition_specs: Sequence[PartitionSpec],
+) -> Iterator[bytes]:
+    """The manifests of files that a request lists as JSON, one for each spec.
+
+    Errors: `InvalidRequestError` naming the file's position and the key.
+    """
+    specs = {spec.spec_id: spec for spec in partition_specs}
+    by_spec: dict[int, list[DataFile]] = defaultdict(list)
+    for position, document in enumerate(files):
+        try:
+            file = parse_content_file(document, specs, schema)
+        except (InvalidMetadataError, UnsupportedError) as error:
+            raise InvalidRequestError(
+                Reason.REQUEST_MALFORMED, f"`files` {position}: {error}"
+            ) from None
+        if file.manifest_content is not ManifestContent.DATA:
+            raise InvalidRequestError(
+                Reason.UNSUPPORTED, f"`files` {position}: delete files of an append"
+            )
+        by_spec[file.spec_id].append(file)
+    for spec_id, group in sorted(by_spec.items()):
+        context = ManifestContext(format_version, schema, specs[spec_id])
+        entries = (ManifestEntry(ManifestEntryStatus.ADDED, None, None, None, f) for f in group)
+        yield encode_manifest(entries, context, sync=_INLINE_SYNC).content

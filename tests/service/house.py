@@ -1,0 +1,157 @@
+"""A whole committer in one process on memory adapters and virtual time, with taps for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from committer.catalog.memory import MemoryCatalog
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest_list import decode_manifest_list
+from committer.iceberg.table_metadata import TableMetadata
+from committer.plan.batching import BatchPolicy
+from committer.ports import Doorbell, LoadedTable
+from committer.queue.memory import MemoryQueue, MemoryServer
+from committer.request import Receipt, SealedRequest, TableIdentifier, digest
+from committer.service.consumer import Consumer
+from committer.service.health import Health
+from committer.service.intake import Intake
+from committer.service.reconciler import Reconciler
+from committer.service.settler import Settler
+from committer.service.table_committer import Shop
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.memory import MemoryStorage
+from tests.counting_storage import CountingStorage
+from tests.faulty_catalog import FaultyCatalog
+from tests.table_builders import build_table
+from tests.virtual_time import LoopWorld
+
+WAREHOUSE = "memory://warehouse"
+INBOX = "memory://requests"
+
+
+class House:
+    """All parts of a service on servers that outlive it: each `running()` is a new process."""
+
+    def __init__(self, *, min_interval_ms: int = 0, with_queue: bool = True) -> None:
+        self.world = LoopWorld()
+        self.storage = CountingStorage(MemoryStorage(world=self.world))
+        self.inbox_storage = CountingStorage(self.storage.inner)
+        self.catalog = FaultyCatalog(MemoryCatalog(storage=self.storage.inner))
+        self.server = MemoryServer(world=self.world)
+        self.queue = MemoryQueue(self.server, consumer="committer") if with_queue else None
+        self.publisher_queue = MemoryQueue(self.server, consumer="publisher")
+        self.inbox = Inbox(self.inbox_storage, INBOX)
+        self.quarantine = Quarantine(self.storage.inner, INBOX)
+        self.health = Health(self.world)
+        self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
+        self.intake: Intake | None = None
+
+    async def create_table(
+        self, name: str = "db.flights", *, properties: Mapping[str, str] | None = None
+    ) -> LoadedTable:
+        table = build_table(name, warehouse=WAREHOUSE, properties=properties)
+        await self.catalog.inner.create_namespace(table.identifier.namespace)
+        await self.catalog.inner.create_table(table)
+        return table
+
+    async def publish(
+        self, sealed: SealedRequest, *, announce: bool = True, durable: bool = True
+    ) -> None:
+        """What a producer does: durable first, then the doorbell."""
+        if durable:
+            await self.inbox.put(sealed)
+        if announce:
+            await self.publisher_queue.announce([self.doorbell(sealed)])
+
+    def doorbell(self, sealed: SealedRequest) -> Doorbell:
+        request = sealed.request
+        return Doorbell(
+            request.table_uuid,
+            request.inbox_key,
+            digest(sealed.content),
+            sealed.content,
+            request.producer.id,
+        )
+
+    @asynccontextmanager
+    async def running(self, *, reconcile_interval_s: float = 3600.0) -> AsyncIterator[None]:
+        """Run the service while inside; end it as a crash would (nothing is drained)."""
+        settler = Settler(inbox=self.inbox, queue=self.queue, world=self.world, health=self.health)
+        shop = Shop(
+            catalog_name="frazil",
+            catalog=self.catalog,
+            storage=self.storage,
+            inbox=self.inbox,
+            quarantine=self.quarantine,
+            world=self.world,
+            health=self.health,
+            policy=self.policy,
+            settle=settler.settle,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            self.intake = Intake(shop, tasks)
+            consumer = None
+            running = [tasks.create_task(settler.run())]
+            if self.queue is not None:
+                consumer = Consumer(
+                    queue=self.queue,
+                    intake=self.intake,
+                    world=self.world,
+                    health=self.health,
+                    reclaim_idle_s=300.0,
+                )
+                running.append(tasks.create_task(consumer.run()))
+            reconciler = Reconciler(
+                inbox=self.inbox,
+                quarantine=self.quarantine,
+                intake=self.intake,
+                world=self.world,
+                health=self.health,
+                queue_is_away=consumer.is_away if consumer else None,
+                interval_s=reconcile_interval_s,
+                age_s=0.0,
+            )
+            running.append(tasks.create_task(reconciler.run()))
+            try:
+                yield
+            finally:
+                for task in running:
+                    task.cancel()
+                self.intake.abandon()
+
+    async def settle(self, seconds: float = 30.0) -> None:
+        """Let everything happen that happens within that (virtual) time."""
+        await asyncio.sleep(seconds)
+
+    async def run_until_settled(self, *, seconds: float = 30.0) -> None:
+        async with self.running():
+            await self.settle(seconds)
+
+    async def receipts(self, producer: str = "query-1") -> list[Receipt]:
+        return list(await self.publisher_queue.wait_for_receipts(producer, wait_s=0.0))
+
+    async def load(self, name: str = "db.flights") -> TableMetadata:
+        return (await self.catalog.inner.load(TableIdentifier.parse(name))).metadata
+
+    async def live_files(self, name: str = "db.flights") -> list[DataFile]:
+        """All live data files of main, read back through manifest list and manifests."""
+        metadata = await self.load(name)
+        head = metadata.current_snapshot
+        if head is None or head.manifest_list is None:
+            return []
+        listed = decode_manifest_list(await self.storage.inner.get(head.manifest_list))
+        files = []
+        for row in listed.rows:
+            content = await self.storage.inner.get(row.manifest_path)
+            decoded = decode_manifest(content, manifest_file=row)
+            files.extend(entry.data_file for entry in decoded.entries if entry.is_live)
+        return files
+
+    async def outstanding(self) -> list[str]:
+        return [waiting.key async for waiting in self.inbox.list()]
+
+    async def quarantined(self) -> list[QuarantineRecord]:
+        return [(await self.quarantine.get(one.key))[0] async for one in self.quarantine.list()]
