@@ -1,4 +1,4 @@
-"""Snapshots, references to them, and the logs of a table's history.
+"""Snapshots, references to them, and the entries of a table's two logs, with their JSON forms.
 
 Source: the specification, "Snapshots" and Appendix C; format.md sections 6.1 and 7.1.
 """
@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal
 
 import orjson
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.json_reader import Reader
 
 MAIN = "main"
-_NONE: Mapping[str, object] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A state of the table. `summary` holds `operation` too; None if there is none (old version 1).
+    """A state of the table. `summary` holds `operation` too; None if there is none (old v1).
 
-    `manifests` are paths of an old version 1 snapshot without a manifest list. `extra` are keys
-    that this version does not know.
+    `manifests` are the paths of an old v1 snapshot without a manifest list. `extra` are keys that
+    this version does not know.
     """
 
     snapshot_id: int
     parent_snapshot_id: int | None = None
     sequence_number: int = 0
-    timestamp_ms: int = 0
+    timestamp_ms: int
     manifest_list: str | None = None
     manifests: tuple[str, ...] | None = None
     summary: Mapping[str, str] | None = None
@@ -37,7 +37,7 @@ class Snapshot:
     added_rows: int | None = None
     key_id: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
-    _json: bytes | None = field(default=None, compare=False, repr=False)
+    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def operation(self) -> str | None:
@@ -46,9 +46,11 @@ class Snapshot:
     @property
     def json_bytes(self) -> bytes:
         """The JSON form, printed once for as long as the value lives."""
-        if self._json is None:
-            object.__setattr__(self, "_json", orjson.dumps(print_snapshot(self)))
-        return cast(bytes, self._json)
+        printed = self._json
+        if printed is None:
+            printed = orjson.dumps(print_snapshot(self))
+            object.__setattr__(self, "_json", printed)
+        return printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,15 @@ class SnapshotLogEntry:
     timestamp_ms: int
     snapshot_id: int
     extra: Mapping[str, object] = field(default_factory=dict)
+    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
+
+    @property
+    def json_bytes(self) -> bytes:
+        """The JSON form, printed once for as long as the value lives."""
+        printed = self._json
+        if printed is None:
+            printed = _print_log_entry(self.timestamp_ms, "snapshot-id", self.snapshot_id, self)
+        return printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,78 +90,44 @@ class MetadataLogEntry:
     timestamp_ms: int
     metadata_file: str
     extra: Mapping[str, object] = field(default_factory=dict)
+    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
+
+    @property
+    def json_bytes(self) -> bytes:
+        """The JSON form, printed once for as long as the value lives."""
+        printed = self._json
+        if printed is None:
+            printed = _print_log_entry(self.timestamp_ms, "metadata-file", self.metadata_file, self)
+        return printed
 
 
-# --- Reading -------------------------------------------------------------------------------------
+def _print_log_entry(
+    timestamp_ms: int, key: str, value: object, entry: SnapshotLogEntry | MetadataLogEntry
+) -> bytes:
+    printed = orjson.dumps({"timestamp-ms": timestamp_ms, key: value, **entry.extra})
+    object.__setattr__(entry, "_json", printed)
+    return printed
 
 
-class Reader:
-    """Takes typed values out of a JSON object; what was not taken is `rest`."""
-
-    def __init__(self, json_value: object, where: str) -> None:
-        if not isinstance(json_value, dict):
-            raise InvalidMetadataError(f"{where}: expected an object")
-        self.rest: dict[str, object] = dict(json_value)
-        self._where = where
-
-    def integer(self, key: str) -> int:
-        found = self.optional_integer(key)
-        if found is None:
-            raise self._expected(key, "an integer", None)
-        return found
-
-    def optional_integer(self, key: str) -> int | None:
-        found = self.rest.pop(key, None)
-        if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
-            raise self._expected(key, "an integer", found)
-        return found
-
-    def text(self, key: str) -> str:
-        found = self.optional_text(key)
-        if found is None:
-            raise self._expected(key, "a string", None)
-        return found
-
-    def optional_text(self, key: str) -> str | None:
-        found = self.rest.pop(key, None)
-        if found is not None and not isinstance(found, str):
-            raise self._expected(key, "a string", found)
-        return found
-
-    def optional_list(self, key: str) -> list[object] | None:
-        found = self.rest.pop(key, None)
-        if found is not None and not isinstance(found, list):
-            raise self._expected(key, "a list", found)
-        return found
-
-    def text_map(self, key: str) -> dict[str, str] | None:
-        found = self.rest.pop(key, None)
-        if found is None:
-            return None
-        if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
-            raise self._expected(key, "an object of strings", found)
-        return cast(dict[str, str], found)
-
-    def _expected(self, key: str, expected: str, found: object) -> InvalidMetadataError:
-        seen = "nothing" if found is None else f"a JSON {type(found).__name__}"
-        return InvalidMetadataError(f"{self._where}: `{key}`: expected {expected}, found {seen}")
+# --- JSON form -----------------------------------------------------------------------------------
 
 
 def parse_snapshot(json_value: object, *, where: str = "snapshot") -> Snapshot:
     """Read a snapshot. Errors: `InvalidMetadataError` naming key and place."""
     reader = Reader(json_value, where)
-    manifests = reader.optional_list("manifests")
-    summary = reader.text_map("summary")
+    summary = reader.optional_text_map("summary")
     if summary and "operation" not in summary:
+        # The reference reads such a summary (of very old writers) as an overwrite.
         summary = {"operation": "overwrite", **summary}
+    manifests = reader.texts("manifests") if "manifests" in reader.rest else None
     return Snapshot(
-        sequence_number=reader.optional_integer("sequence-number") or 0,
         snapshot_id=reader.integer("snapshot-id"),
         parent_snapshot_id=reader.optional_integer("parent-snapshot-id"),
+        sequence_number=reader.optional_integer("sequence-number") or 0,
         timestamp_ms=reader.integer("timestamp-ms"),
-        summary=summary or None,
         manifest_list=reader.optional_text("manifest-list"),
-        manifests=None if manifests is None else tuple(map(str, manifests)),
+        manifests=manifests,
+        summary=summary or None,
         schema_id=reader.optional_integer("schema-id"),
         first_row_id=reader.optional_integer("first-row-id"),
         added_rows=reader.optional_integer("added-rows"),
@@ -168,7 +145,7 @@ def print_snapshot(snapshot: Snapshot) -> dict[str, object]:
         "timestamp-ms": snapshot.timestamp_ms,
         "summary": snapshot.summary,
         "manifest-list": snapshot.manifest_list,
-        "manifests": None if snapshot.manifests is None else list(snapshot.manifests),
+        "manifests": snapshot.manifests,
         "schema-id": snapshot.schema_id,
         "first-row-id": snapshot.first_row_id,
         "added-rows": snapshot.added_rows,
@@ -177,31 +154,65 @@ def print_snapshot(snapshot: Snapshot) -> dict[str, object]:
     return {**{key: value for key, value in printed.items() if value is not None}, **snapshot.extra}
 
 
-_REF_KEYS = ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")
+def parse_snapshot_log_entry(json_value: object, *, where: str) -> SnapshotLogEntry:
+    """Read an entry. Errors: `InvalidMetadataError` naming key and place."""
+    reader = Reader(json_value, where)
+    timestamp_ms, snapshot_id = reader.integer("timestamp-ms"), reader.integer("snapshot-id")
+    return SnapshotLogEntry(timestamp_ms, snapshot_id, reader.rest)
+
+
+def parse_metadata_log_entry(json_value: object, *, where: str) -> MetadataLogEntry:
+    """Read an entry. Errors: `InvalidMetadataError` naming key and place."""
+    reader = Reader(json_value, where)
+    timestamp_ms, metadata_file = reader.integer("timestamp-ms"), reader.text("metadata-file")
+    return MetadataLogEntry(timestamp_ms, metadata_file, reader.rest)
+
+
+_KEEP, _AGE, _REF_AGE = "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"
 
 
 def parse_snapshot_ref(json_value: object, *, where: str = "ref") -> SnapshotRef:
     """Read a ref. Errors: `InvalidMetadataError` naming key and place."""
     reader = Reader(json_value, where)
-    kind = reader.text("type").lower()
-    snapshot_id = reader.integer("snapshot-id")
-    keep, age, ref_age = (reader.optional_integer(key) for key in _REF_KEYS)
-    if kind not in ("branch", "tag"):
-        raise InvalidMetadataError(f"{where}: `type`: expected branch or tag, found `{kind}`")
-    if kind == "tag" and (keep is not None or age is not None):
-        raise InvalidMetadataError(f"{where}: a tag has no {_REF_KEYS[0]} and no {_REF_KEYS[1]}")
-    if any(found is not None and found <= 0 for found in (keep, age, ref_age)):
-        raise InvalidMetadataError(f"{where}: expected numbers above 0 for {', '.join(_REF_KEYS)}")
-    return SnapshotRef(
-        snapshot_id, cast(Literal["branch", "tag"], kind), keep, age, ref_age, reader.rest
+    ref = SnapshotRef(
+        snapshot_id=reader.integer("snapshot-id"),
+        type=_ref_type(reader),
+        min_snapshots_to_keep=_positive(reader, _KEEP),
+        max_snapshot_age_ms=_positive(reader, _AGE),
+        max_ref_age_ms=_positive(reader, _REF_AGE),
+        extra=reader.rest,
     )
+    if ref.type == "tag" and (ref.min_snapshots_to_keep or ref.max_snapshot_age_ms):
+        raise InvalidMetadataError(f"{where}: expected no `{_KEEP}` and no `{_AGE}` in a tag")
+    return ref
+
+
+def _ref_type(reader: Reader) -> Literal["branch", "tag"]:
+    match reader.text("type").lower():
+        case "branch":
+            return "branch"
+        case "tag":
+            return "tag"
+        case other:
+            raise InvalidMetadataError(
+                f"{reader.where}: `type`: expected branch or tag, found `{other[:100]}`"
+            )
+
+
+def _positive(reader: Reader, key: str) -> int | None:
+    found = reader.optional_integer(key)
+    if found is not None and found <= 0:
+        raise InvalidMetadataError(f"{reader.where}: `{key}`: expected more than 0, found {found}")
+    return found
 
 
 def print_snapshot_ref(ref: SnapshotRef) -> dict[str, object]:
     """The JSON form, keys in the reference's order."""
-    values = (ref.min_snapshots_to_keep, ref.max_snapshot_age_ms, ref.max_ref_age_ms)
-    printed: dict[str, object] = {"snapshot-id": ref.snapshot_id, "type": ref.type}
-    printed.update(
-        (key, value) for key, value in zip(_REF_KEYS, values, strict=True) if value is not None
-    )
-    return {**printed, **ref.extra}
+    printed: dict[str, object] = {
+        "snapshot-id": ref.snapshot_id,
+        "type": ref.type,
+        _KEEP: ref.min_snapshots_to_keep,
+        _AGE: ref.max_snapshot_age_ms,
+        _REF_AGE: ref.max_ref_age_ms,
+    }
+    return {**{key: value for key, value in printed.items() if value is not None}, **ref.extra}

@@ -1,4 +1,4 @@
-"""Snapshot summaries: what a commit added, and the running totals of its branch.
+"""Snapshot summaries: what a commit changed, and the running totals of its branch.
 
 Totals are never recomputed: they follow from the summary before. Source: format.md section 7.2.
 """
@@ -6,17 +6,6 @@ Totals are never recomputed: they follow from the summary before. Source: format
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """What a commit adds: data files, their records and bytes."""
-
-    data_files: int = 0
-    records: int = 0
-    files_size: int = 0
-
 
 # (total, what this commit adds to it, what it takes away)
 _TOTALS = (
@@ -27,48 +16,76 @@ _TOTALS = (
     ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
     ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
 )
+_LONG_MAX = 2**63 - 1
+_MANIFESTS = ("manifests-created", "manifests-kept", "manifests-replaced")
 
 
 def append_summary(
     previous: Mapping[str, str] | None,
-    added: Added,
     *,
-    changed_partition_count: int,
+    added_data_files: int,
+    added_records: int,
+    added_files_size: int,
+    changed_partition_count: int | None,
     manifests_created: int,
     manifests_kept: int,
+    manifests_replaced: int = 0,
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The summary of an append. `previous`: the branch head's; None: the branch has no head."""
-    metrics = {
-        "added-data-files": added.data_files,
-        "added-records": added.records,
-        "added-files-size": added.files_size,
+    """The summary of an append. `previous`: the branch head's; None: the branch has no head.
+
+    `changed_partition_count` is None where a whole manifest was taken without looking into it.
+    """
+    counts = {
+        "manifests-created": manifests_created,
+        "manifests-kept": manifests_kept,
+        "manifests-replaced": manifests_replaced,
+        "added-data-files": added_data_files,
+        "added-records": added_records,
+        "added-files-size": added_files_size,
     }
-    printed = {key: str(value) for key, value in metrics.items() if value > 0}
-    return {
-        "operation": "append",
-        **(extra or {}),
-        **printed,
-        "changed-partition-count": str(changed_partition_count),
-        "manifests-created": str(manifests_created),
-        "manifests-kept": str(manifests_kept),
-        "manifests-replaced": "0",
-        **totals(previous, printed),
-    }
+    if changed_partition_count is not None:
+        counts["changed-partition-count"] = changed_partition_count
+    return commit_summary("append", previous, counts, extra=extra)
 
 
-def totals(previous: Mapping[str, str] | None, metrics: Mapping[str, str]) -> dict[str, str]:
+def commit_summary(
+    operation: str,
+    previous: Mapping[str, str] | None,
+    counts: Mapping[str, int],
+    *,
+    extra: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The summary of any operation. `counts` has keys of the specification (`deleted-records`, …).
+
+    Counts of 0 are left out, but for `changed-partition-count` and the manifests. A key of `extra`
+    never replaces a computed one: readers rely on those.
+    """
+    printed = {
+        key: str(count) for key, count in counts.items() if count > 0 or key in _WRITTEN_ALWAYS
+    }
+    computed = {"operation": operation, **printed, **totals(previous, counts)}
+    return {**computed, **{key: text for key, text in (extra or {}).items() if key not in computed}}
+
+
+_WRITTEN_ALWAYS = frozenset(("changed-partition-count", *_MANIFESTS))
+
+
+def totals(previous: Mapping[str, str] | None, counts: Mapping[str, int]) -> dict[str, str]:
     """The totals after a commit. One that was missing or unreadable before stays away for good."""
     found: dict[str, str] = {}
     for total, plus, minus in _TOTALS:
         before = 0 if previous is None else _number(previous.get(total))
         if before is None:
             continue
-        after = before + (_number(metrics.get(plus)) or 0) - (_number(metrics.get(minus)) or 0)
+        after = before + counts.get(plus, 0) - counts.get(minus, 0)
         if after >= 0:
             found[total] = str(after)
     return found
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    """A decimal number below 2^63. Anything else is None, as a reader in Java takes it."""
+    if text is None or not text.isascii() or not text.isdigit():
+        return None
+    return int(text) if len(text) <= len(str(_LONG_MAX)) and int(text) <= _LONG_MAX else None

@@ -1,229 +1,299 @@
-"""Table metadata: the value, its lookups, and how a new table's is made.
+"""Table metadata files: read, checked, and printed so that any engine reads them.
 
-Reading it is `metadata_reader.py`, printing `metadata_printer.py`, changing `metadata_update.py`.
-Source: the specification, "Table Metadata"; format.md section 6.
+What metadata is lives in `metadata_model.py`, what must hold in `metadata_check.py`; new tables are
+made in `new_table.py`. Compression of a file to be written is the catalog's concern.
+Source: format.md section 6.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import cast
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 from uuid import UUID
 
-from committer.errors import InvalidMetadataError
+import orjson
+
+from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.fragments import Fragments, json_list
+from committer.iceberg.json_reader import Reader
+from committer.iceberg.metadata_check import check_format_version, check_metadata
+from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.new_table import new_table_metadata
 from committer.iceberg.partition_spec import (
     PARTITION_FIELD_ID_START,
-    PartitionField,
     PartitionSpec,
+    parse_partition_fields,
+    parse_partition_spec,
+    print_partition_fields,
+    print_partition_spec,
 )
-from committer.iceberg.schema import Schema, assign_fresh_ids
+from committer.iceberg.schema import Schema, parse_schema, print_schema
 from committer.iceberg.snapshot import (
     MAIN,
-    MetadataLogEntry,
-    Snapshot,
-    SnapshotLogEntry,
     SnapshotRef,
+    parse_metadata_log_entry,
+    parse_snapshot,
+    parse_snapshot_log_entry,
+    parse_snapshot_ref,
+    print_snapshot_ref,
 )
-from committer.iceberg.sort_order import SortField, SortOrder
-
-FORMAT_VERSION_MAX = 3
-RESERVED_PROPERTIES = frozenset(
-    {
-        "format-version",
-        "uuid",
-        "snapshot-count",
-        "current-snapshot-summary",
-        "current-snapshot-id",
-        "current-snapshot-timestamp-ms",
-        "current-schema",
-        "default-partition-spec",
-        "default-sort-order",
-    }
+from committer.iceberg.sort_order import UNSORTED, SortOrder, parse_sort_order, print_sort_order
+from committer.iceberg.table_statistics import (
+    parse_encrypted_key,
+    parse_statistics_file,
+    print_encrypted_key,
+    print_statistics_file,
 )
-# What the reference implementation persists for every new table.
-_PERSISTED = {"write.parquet.compression-codec": "zstd"}
+
+__all__ = [
+    "TableMetadata",
+    "new_table_metadata",
+    "parse_table_metadata",
+    "parse_table_metadata_json",
+    "print_table_metadata",
+]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW = 31
+# Far above any real file; a few bytes of gzip can stand for gigabytes.
+_UNZIPPED_BYTES_MAX = 1 << 30
+_NO_SNAPSHOT = -1
+_Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True, slots=True)
-class TableMetadata:
-    """All fields of a metadata file, named as its keys.
+# --- Reading -------------------------------------------------------------------------------------
 
-    `table_uuid` is the nil uuid for an old version 1 table without one. `statistics`,
-    `partition_statistics` and `encryption_keys` are kept in their JSON form. `extra` are keys that
-    this version does not know. `cache` remembers what was derived from unchanged parts, over all
-    values that come from one another by `dataclasses.replace`.
+
+def parse_table_metadata(content: bytes) -> TableMetadata:
+    """Read a metadata file, gzip or not.
+
+    Errors: `InvalidMetadataError`; `UnsupportedError` for a format version above 3.
     """
-
-    format_version: int
-    table_uuid: UUID
-    location: str
-    last_sequence_number: int
-    last_updated_ms: int
-    last_column_id: int
-    current_schema_id: int
-    schemas: tuple[Schema, ...]
-    default_spec_id: int
-    partition_specs: tuple[PartitionSpec, ...]
-    last_partition_id: int
-    default_sort_order_id: int
-    sort_orders: tuple[SortOrder, ...]
-    properties: Mapping[str, str] = field(default_factory=dict)
-    current_snapshot_id: int | None = None
-    next_row_id: int | None = None
-    encryption_keys: tuple[Mapping[str, object], ...] = ()
-    refs: Mapping[str, SnapshotRef] = field(default_factory=dict)
-    snapshots: tuple[Snapshot, ...] = ()
-    statistics: tuple[Mapping[str, object], ...] = ()
-    partition_statistics: tuple[Mapping[str, object], ...] = ()
-    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
-    metadata_log: tuple[MetadataLogEntry, ...] = ()
-    extra: Mapping[str, object] = field(default_factory=dict)
-    cache: dict[str, tuple[object, object]] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def current_schema(self) -> Schema:
-        return self.schema_by_id(self.current_schema_id)
-
-    @property
-    def default_spec(self) -> PartitionSpec:
-        return self.spec_by_id(self.default_spec_id)
-
-    @property
-    def current_snapshot(self) -> Snapshot | None:
-        if self.current_snapshot_id is None:
-            return None
-        return self.snapshot_by_id(self.current_snapshot_id)
-
-    def schema_by_id(self, schema_id: int) -> Schema:
-        """Errors: `InvalidMetadataError` if the table has no such schema."""
-        for schema in self.schemas:
-            if schema.schema_id == schema_id:
-                return schema
-        raise InvalidMetadataError(f"table {self.location} has no schema {schema_id}")
-
-    def spec_by_id(self, spec_id: int) -> PartitionSpec:
-        """Errors: `InvalidMetadataError` if the table has no such spec."""
-        for spec in self.partition_specs:
-            if spec.spec_id == spec_id:
-                return spec
-        raise InvalidMetadataError(f"table {self.location} has no partition spec {spec_id}")
-
-    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        return self._snapshots_by_id().get(snapshot_id)
-
-    def branch_head(self, name: str) -> Snapshot | None:
-        """The snapshot that a branch (or tag) points to; None if there is no such ref."""
-        ref = self.refs.get(name)
-        return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
-
-    def is_ancestor(self, snapshot_id: int, *, of: int) -> bool:
-        """Whether a snapshot is behind another (or the same), as far as history is retained."""
-        visited: set[int] = set()
-        current: int | None = of
-        while current is not None and current not in visited:
-            if current == snapshot_id:
-                return True
-            visited.add(current)
-            snapshot = self.snapshot_by_id(current)
-            current = snapshot.parent_snapshot_id if snapshot else None
-        return False
-
-    def _snapshots_by_id(self) -> dict[int, Snapshot]:
-        known = self.cache.get("snapshots_by_id")
-        if known is None or known[0] is not self.snapshots:
-            index = {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
-            self.cache["snapshots_by_id"] = (self.snapshots, index)
-            return index
-        return cast(dict[int, Snapshot], known[1])
+    if content[:2] == _GZIP_MAGIC:
+        content = _unzip(content)
+    try:
+        json_value = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise InvalidMetadataError(f"expected a metadata file as JSON: {error}") from error
+    return parse_table_metadata_json(json_value)
 
 
-def new_table_metadata(
-    *,
-    table_uuid: UUID,
-    location: str,
-    schema: Schema,
-    partition_spec: PartitionSpec,
-    sort_order: SortOrder,
-    properties: Mapping[str, str],
-    format_version: int = 2,
-    now_ms: int,
-) -> TableMetadata:
-    """The metadata of a table that is about to be created; all ids are given anew.
-
-    Errors: `InvalidMetadataError` for a reserved property, an unknown source column, or a transform
-    that the column's type does not allow.
-    """
-    if not 1 <= format_version <= FORMAT_VERSION_MAX:
+def _unzip(content: bytes) -> bytes:
+    unzip = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        unzipped = unzip.decompress(content, _UNZIPPED_BYTES_MAX)
+    except zlib.error as error:
+        raise InvalidMetadataError(f"expected a whole gzip file: {error}") from error
+    if not unzip.eof:
         raise InvalidMetadataError(
-            f"format version {format_version}: expected 1 to {FORMAT_VERSION_MAX}"
+            f"expected a whole gzip file of at most {_UNZIPPED_BYTES_MAX} bytes unzipped, found"
+            f" {len(unzipped)} bytes and no end"
         )
-    check_properties(properties)
-    fresh = assign_fresh_ids(schema)
-    spec = _fresh_spec(partition_spec, schema, fresh)
-    order = _fresh_order(sort_order, schema, fresh)
-    return TableMetadata(
+    return unzipped
+
+
+def parse_table_metadata_json(json_value: object) -> TableMetadata:
+    """Read metadata from its JSON form (as REST catalogs answer it). Errors: as above."""
+    reader = Reader(json_value, "table metadata")
+    format_version = reader.integer("format-version")
+    check_format_version(format_version)
+    _check_required(reader, format_version)
+    fragments = Fragments()
+    schemas, current_schema_id = _schemas(reader, fragments)
+    specs, default_spec_id = _specs(reader, fragments)
+    last_partition_id = reader.optional_integer("last-partition-id")
+    current_snapshot_id = _current_snapshot_id(reader)
+    metadata = TableMetadata(
         format_version=format_version,
-        table_uuid=table_uuid,
-        location=location.rstrip("/"),
-        last_sequence_number=0,
-        last_updated_ms=now_ms,
-        last_column_id=fresh.highest_field_id,
-        current_schema_id=fresh.schema_id,
-        schemas=(fresh,),
-        default_spec_id=spec.spec_id,
-        partition_specs=(spec,),
-        last_partition_id=spec.highest_field_id,
-        default_sort_order_id=order.order_id,
-        sort_orders=(order,),
-        properties={**_PERSISTED, **properties},
-        next_row_id=0 if format_version >= 3 else None,
+        table_uuid=_table_uuid(reader),
+        location=reader.text("location"),
+        last_sequence_number=reader.optional_integer("last-sequence-number") or 0,
+        last_updated_ms=reader.integer("last-updated-ms"),
+        last_column_id=reader.integer("last-column-id"),
+        current_schema_id=current_schema_id,
+        schemas=schemas,
+        default_spec_id=default_spec_id,
+        partition_specs=specs,
+        last_partition_id=_highest(specs) if last_partition_id is None else last_partition_id,
+        default_sort_order_id=reader.optional_integer("default-sort-order-id") or 0,
+        sort_orders=_each(reader, "sort-orders", parse_sort_order, fragments) or (UNSORTED,),
+        properties=reader.optional_text_map("properties") or {},
+        current_snapshot_id=current_snapshot_id,
+        next_row_id=reader.integer("next-row-id") if format_version >= 3 else None,
+        encryption_keys=_each(reader, "encryption-keys", parse_encrypted_key),
+        refs=_refs(reader, current_snapshot_id),
+        snapshots=_each(reader, "snapshots", parse_snapshot),
+        statistics=_each(reader, "statistics", parse_statistics_file),
+        partition_statistics=_each(reader, "partition-statistics", parse_statistics_file),
+        snapshot_log=_each(reader, "snapshot-log", parse_snapshot_log_entry),
+        metadata_log=_each(reader, "metadata-log", parse_metadata_log_entry),
+        extra=reader.rest,
+        fragments=fragments,
     )
+    check_metadata(metadata)
+    return metadata
 
 
-def check_properties(properties: Mapping[str, str]) -> None:
-    """Errors: `InvalidMetadataError` for keys that are never stored as properties."""
-    reserved = sorted(RESERVED_PROPERTIES & properties.keys())
-    if reserved:
-        raise InvalidMetadataError(f"reserved table properties: {', '.join(reserved)}")
+_REQUIRED_FROM_2 = (
+    "table-uuid",
+    "last-sequence-number",
+    "schemas",
+    "current-schema-id",
+    "partition-specs",
+    "default-spec-id",
+    "last-partition-id",
+    "sort-orders",
+    "default-sort-order-id",
+)
 
 
-def _fresh_id(source_id: int, schema: Schema, fresh: Schema) -> int:
-    name = schema.column_name(source_id)
-    found = None if name is None else fresh.find(name)
-    if found is None:
-        raise InvalidMetadataError(f"no column with id {source_id} in the schema")
-    return found.field_id
-
-
-def _fresh_spec(spec: PartitionSpec, schema: Schema, fresh: Schema) -> PartitionSpec:
-    fields = []
-    for position, old in enumerate(spec.fields):
-        source_ids = tuple(_fresh_id(source_id, schema, fresh) for source_id in old.source_ids)
-        source = fresh.field(source_ids[0])
-        if source is None or not old.transform.can_transform(source.field_type):
-            kind = source.field_type if source else "unknown"
+def _check_required(reader: Reader, format_version: int) -> None:
+    for key in _REQUIRED_FROM_2 if format_version >= 2 else ():
+        if reader.rest.get(key) is None:
             raise InvalidMetadataError(
-                f"partition field `{old.name}`: {old.transform} of a column of type {kind}"
+                f"table metadata: `{key}` must exist in format version {format_version}"
             )
-        field_id = PARTITION_FIELD_ID_START + position
-        fields.append(PartitionField(source_ids, field_id, old.name, old.transform))
-    return PartitionSpec(0, tuple(fields))
 
 
-def _fresh_order(order: SortOrder, schema: Schema, fresh: Schema) -> SortOrder:
-    fields = tuple(
-        SortField(
-            tuple(_fresh_id(source_id, schema, fresh) for source_id in old.source_ids),
-            old.transform,
-            old.direction,
-            old.null_order,
+def _table_uuid(reader: Reader) -> UUID:
+    text = reader.optional_text("table-uuid")
+    if text is None:
+        raise UnsupportedError(
+            "table metadata: `table-uuid`: expected a uuid, found nothing (an old table of format"
+            " version 1); a commit by a current engine adds one"
         )
-        for old in order.fields
-    )
-    return SortOrder(1 if fields else 0, fields)
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise reader.expected("table-uuid", "a uuid", text) from error
 
 
-def main_ref(snapshot_id: int) -> dict[str, SnapshotRef]:
-    """The refs of a table from before refs: its current snapshot is main's head."""
-    return {MAIN: SnapshotRef(snapshot_id)}
+def _current_snapshot_id(reader: Reader) -> int | None:
+    found = reader.optional_integer("current-snapshot-id")
+    return None if found == _NO_SNAPSHOT else found
+
+
+def _schemas(reader: Reader, fragments: Fragments) -> tuple[tuple[Schema, ...], int]:
+    """All schemas and the current one's id; the oldest files of version 1 have one schema only."""
+    current_id = reader.optional_integer("current-schema-id")
+    single = reader.take("schema")
+    if reader.rest.get("schemas") is not None:
+        return _each(reader, "schemas", parse_schema, fragments), current_id or 0
+    reader.take("schemas")
+    schema = parse_schema(single, where="table metadata: `schema`")
+    fragments.remember_source(schema, single)
+    return (schema,), schema.schema_id
+
+
+def _specs(reader: Reader, fragments: Fragments) -> tuple[tuple[PartitionSpec, ...], int]:
+    """All specs and the default one's id; the oldest files of version 1 have bare fields only."""
+    default_id = reader.optional_integer("default-spec-id") or 0
+    single = reader.take("partition-spec")
+    if reader.rest.get("partition-specs") is not None:
+        return _each(reader, "partition-specs", parse_partition_spec, fragments), default_id
+    reader.take("partition-specs")
+    fields = parse_partition_fields(single, where="table metadata: `partition-spec`")
+    return (PartitionSpec(0, fields),), 0
+
+
+def _highest(specs: Iterable[PartitionSpec]) -> int:
+    start = PARTITION_FIELD_ID_START - 1
+    return max((spec.highest_field_id for spec in specs), default=start)
+
+
+def _refs(reader: Reader, current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
+    found = reader.take("refs") or {}
+    if not isinstance(found, dict):
+        raise reader.expected("refs", "an object", found)
+    refs = {name: parse_snapshot_ref(ref, where=f"ref `{name}`") for name, ref in found.items()}
+    if current_snapshot_id is not None and MAIN not in refs:
+        # Files from before there were refs.
+        refs = {MAIN: SnapshotRef(current_snapshot_id), **refs}
+    return refs
+
+
+def _each(
+    reader: Reader,
+    key: str,
+    parse: Callable[..., _Value],
+    fragments: Fragments | None = None,
+) -> tuple[_Value, ...]:
+    found = reader.list(key)
+    values = tuple(parse(each, where=f"`{key}`[{at}]") for at, each in enumerate(found))
+    if fragments is not None:
+        for value, source in zip(values, found, strict=True):
+            fragments.remember_source(value, source)
+    return values
+
+
+# --- Printing ------------------------------------------------------------------------------------
+
+
+def print_table_metadata(metadata: TableMetadata) -> bytes:
+    """The metadata file: compact UTF-8, keys in the reference's order, unknown ones last.
+
+    Equal metadata of one history give equal bytes. Snapshots, log entries and schemas that were
+    printed before are not printed again.
+    """
+    first = metadata.format_version == 1
+    document: dict[str, object] = {
+        "format-version": metadata.format_version,
+        "table-uuid": str(metadata.table_uuid),
+        "location": metadata.location,
+        **({} if first else {"last-sequence-number": metadata.last_sequence_number}),
+        "last-updated-ms": metadata.last_updated_ms,
+        "last-column-id": metadata.last_column_id,
+        **_layout(metadata, single_forms=first),
+        "properties": metadata.properties,
+        **_history(metadata),
+        **metadata.extra,
+    }
+    return orjson.dumps(document)
+
+
+def _layout(metadata: TableMetadata, *, single_forms: bool) -> dict[str, object]:
+    """Schemas, specs and orders. Version 1 has the current ones once more, for its old readers."""
+    schemas = {schema.schema_id: _schema(metadata, schema) for schema in metadata.schemas}
+    single_schema = {"schema": orjson.Fragment(schemas[metadata.current_schema_id])}
+    single_spec = {"partition-spec": print_partition_fields(metadata.default_spec)}
+    return {
+        **(single_schema if single_forms else {}),
+        "current-schema-id": metadata.current_schema_id,
+        "schemas": json_list(schemas.values()),
+        **(single_spec if single_forms else {}),
+        "default-spec-id": metadata.default_spec_id,
+        "partition-specs": json_list(_spec(metadata, spec) for spec in metadata.partition_specs),
+        "last-partition-id": metadata.last_partition_id,
+        "default-sort-order-id": metadata.default_sort_order_id,
+        "sort-orders": json_list(_order(metadata, order) for order in metadata.sort_orders),
+    }
+
+
+def _schema(metadata: TableMetadata, schema: Schema) -> bytes:
+    return metadata.fragments.print(schema, print_schema)
+
+
+def _spec(metadata: TableMetadata, spec: PartitionSpec) -> bytes:
+    return metadata.fragments.print(spec, print_partition_spec)
+
+
+def _order(metadata: TableMetadata, order: SortOrder) -> bytes:
+    return metadata.fragments.print(order, print_sort_order)
+
+
+def _history(metadata: TableMetadata) -> Mapping[str, object]:
+    lineage = metadata.format_version >= 3
+    none = None if lineage else _NO_SNAPSHOT
+    current, keys = metadata.current_snapshot_id, metadata.encryption_keys
+    return {
+        "current-snapshot-id": none if current is None else current,
+        **({"next-row-id": metadata.next_row_id or 0} if lineage else {}),
+        **({"encryption-keys": list(map(print_encrypted_key, keys))} if keys else {}),
+        "refs": {name: print_snapshot_ref(ref) for name, ref in metadata.refs.items()},
+        "snapshots": json_list(snapshot.json_bytes for snapshot in metadata.snapshots),
+        "statistics": list(map(print_statistics_file, metadata.statistics)),
+        "partition-statistics": list(map(print_statistics_file, metadata.partition_statistics)),
+        "snapshot-log": json_list(entry.json_bytes for entry in metadata.snapshot_log),
+        "metadata-log": json_list(entry.json_bytes for entry in metadata.metadata_log),
+    }

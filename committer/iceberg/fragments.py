@@ -1,0 +1,58 @@
+"""JSON of values that stay the same from one metadata file to the next, printed once.
+
+A schema that was read from a file also keeps what this version does not know of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import orjson
+
+_Value = TypeVar("_Value")
+
+
+class Fragments:
+    """Printed values by identity. Each value is held, so that its identity is never given again.
+
+    Shared by all metadata that follow from one file: it only ever grows by schemas, specs and sort
+    orders, of which a table has few.
+    """
+
+    __slots__ = ("_printed", "_sources")
+
+    def __init__(self) -> None:
+        self._printed: dict[int, tuple[object, bytes]] = {}
+        self._sources: dict[int, tuple[object, object]] = {}
+
+    def remember_source(self, value: object, json_value: object) -> None:
+        """Keep the JSON that a value was read from, for what the value itself does not hold."""
+        self._sources[id(value)] = (value, json_value)
+
+    def print(self, value: _Value, print_value: Callable[[_Value], object]) -> bytes:
+        """The JSON of a value, with unknown keys of its source behind the known ones."""
+        known = self._printed.get(id(value))
+        if known is None:
+            printed = print_value(value)
+            if id(value) in self._sources:
+                printed = _with_unknown_keys(printed, self._sources[id(value)][1])
+            known = self._printed[id(value)] = (value, orjson.dumps(printed))
+        return known[1]
+
+
+def json_list(printed: Iterable[bytes]) -> orjson.Fragment:
+    """A JSON list of values that are printed already."""
+    return orjson.Fragment(b"[" + b",".join(printed) + b"]")
+
+
+def _with_unknown_keys(printed: object, source: object) -> object:
+    if isinstance(printed, dict) and isinstance(source, dict):
+        kept = {
+            key: _with_unknown_keys(value, source[key]) if key in source else value
+            for key, value in printed.items()
+        }
+        return {**kept, **{key: value for key, value in source.items() if key not in printed}}
+    if isinstance(printed, list) and isinstance(source, list) and len(printed) == len(source):
+        return [_with_unknown_keys(*pair) for pair in zip(printed, source, strict=True)]
+    return printed

@@ -1,0 +1,99 @@
+"""Typed values out of JSON objects, with errors that name key and place, and nothing lost.
+
+What was not taken stays in `rest`, so that keys of a later version survive.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from committer.errors import InvalidMetadataError
+
+
+def expected(where: str, what: str, found: object) -> InvalidMetadataError:
+    """The error for a value that is not what it should be. Only its type is told: it may be big."""
+    seen = "nothing" if found is None else f"a JSON {_NAMES.get(type(found), 'value')}"
+    return InvalidMetadataError(f"{where}: expected {what}, found {seen}")
+
+
+_NAMES: dict[type, str] = {
+    dict: "object",
+    list: "list",
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "fraction",
+}
+
+
+class Reader:
+    """Takes values out of one JSON object."""
+
+    __slots__ = ("rest", "where")
+
+    def __init__(self, json_value: object, where: str) -> None:
+        if not isinstance(json_value, dict):
+            raise expected(where, "an object", json_value)
+        self.rest: dict[str, object] = json_value.copy()
+        self.where = where
+
+    def take(self, key: str) -> object:
+        """Whatever is there, None for null and for nothing."""
+        return self.rest.pop(key, None)
+
+    def integer(self, key: str) -> int:
+        found = self.rest.pop(key, None)
+        if type(found) is not int:
+            raise self.expected(key, "an integer", found)
+        return found
+
+    def optional_integer(self, key: str) -> int | None:
+        found = self.rest.pop(key, None)
+        if found is not None and type(found) is not int:
+            raise self.expected(key, "an integer", found)
+        return found
+
+    def text(self, key: str) -> str:
+        found = self.rest.pop(key, None)
+        if type(found) is not str:
+            raise self.expected(key, "a string", found)
+        return found
+
+    def optional_text(self, key: str) -> str | None:
+        found = self.rest.pop(key, None)
+        if found is not None and type(found) is not str:
+            raise self.expected(key, "a string", found)
+        return found
+
+    def list(self, key: str) -> list[object]:
+        """A missing list is an empty one."""
+        return self.optional_list(key) or []
+
+    def optional_list(self, key: str) -> list[object] | None:
+        found = self.rest.pop(key, None)
+        if found is not None and not isinstance(found, list):
+            raise self.expected(key, "a list", found)
+        return found
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        found = self.rest.pop(key, None)
+        if not isinstance(found, list) or any(type(each) is not int for each in found):
+            raise self.expected(key, "a list of integers", found)
+        return tuple(found)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found = self.rest.pop(key, None)
+        if not isinstance(found, list) or any(type(each) is not str for each in found):
+            raise self.expected(key, "a list of strings", found)
+        return tuple(found)
+
+    def optional_text_map(self, key: str) -> dict[str, str] | None:
+        found = self.rest.pop(key, None)
+        if found is None:
+            return None
+        if not isinstance(found, dict) or any(type(each) is not str for each in found.values()):
+            raise self.expected(key, "an object of strings", found)
+        return cast(dict[str, str], found)
+
+    def expected(self, key: str, what: str, found: object) -> InvalidMetadataError:
+        return expected(f"{self.where}: `{key}`", what, found)
