@@ -92,8 +92,9 @@ class Partitioner:
             yield partitions[0], batch
             return
         ends = [*starts[1:], batch.num_rows]
+        narrow = order.astype(np.int32)
         for partition, start, end in zip(partitions, starts, ends, strict=True):
-            yield partition, batch.take(pa.array(order[start:end]))
+            yield partition, pc.take(batch, pa.array(narrow[start:end]), boundscheck=False)
 
     def _partitions(self, arrays: Sequence[pa.Array], rows: Rows) -> list[Partition]:
         """The partition tuples of the given rows."""

@@ -152,7 +152,11 @@ def test_bounds_and_counts_span_all_row_groups(tmp_path: Path) -> None:
     target = Target(
         f"file:{tmp_path}/t", table, properties={"write.parquet.row-group-size-bytes": "514"}
     )
-    groups = [([NAN, None], ["b", None]), ([3.0, -1.0], ["z", "c"]), ([NAN, 9.5], [None, "a"])]
+    groups: list[list[list[object]]] = [
+        [[NAN, None], ["b", None]],
+        [[3.0, -1.0], ["z", "c"]],
+        [[NAN, 9.5], [None, "a"]],
+    ]
     [file] = write_rows(target, *(batch_of(table, columns) for columns in groups))
     assert pq.ParquetFile(file.file_path.removeprefix("file:")).num_row_groups == 3
     check(file, 1, DoubleType(), [NAN, None, 3.0, -1.0, NAN, 9.5])

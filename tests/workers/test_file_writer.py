@@ -140,7 +140,7 @@ def test_a_place_that_is_not_local_is_refused_before_anything_is_written(tmp_pat
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     [first] = write_rows(target(tmp_path), rows(0, 10))
     before = path_of(first).read_bytes()
-    with pytest.raises(AlreadyExistsError, match="00001.parquet"):
+    with pytest.raises(AlreadyExistsError, match=r"00001\.parquet"):
         write_rows(target(tmp_path), rows(50, 10))
     assert path_of(first).read_bytes() == before
 

@@ -20,6 +20,7 @@ from committer.iceberg.single_value import parse_json_value
 from committer.iceberg.transforms import IDENTITY, VOID, bucket_hash, parse_transform
 from committer.iceberg.types import (
     BinaryType,
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -97,7 +98,7 @@ def test_every_transform_of_the_vectors_gives_the_reference_s_result() -> None:
 
 
 def as_core(array: pa.Array) -> list[object]:
-    return array.view(pa.int32()).to_pylist() if array.type == pa.date32() else array.to_pylist()
+    return to_values(array, DateType() if array.type == pa.date32() else IntegerType())
 
 
 @pytest.mark.parametrize("name", ["long", "timestamp", "timestamptz_ns", "date", "decimal", "text"])
