@@ -65,7 +65,7 @@ class Reader:
             raise self.expected(key, "a string", found)
         return found
 
-    def list(self, key: str) -> list[object]:
+    def items(self, key: str) -> list[object]:
         """A missing list is an empty one."""
         return self.optional_list(key) or []
 

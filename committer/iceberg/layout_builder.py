@@ -61,9 +61,9 @@ class LayoutBuilder:
 
     # --- Schemas ---------------------------------------------------------------------------------
 
-    def add_schema(self, schema: Schema) -> None:
+    def add_schema(self, schema: Schema, last_column_id: int | None) -> None:
         check_schema(schema, self.format_version)
-        self.last_column_id = max(self.last_column_id, schema.highest_field_id)
+        self.last_column_id = max(self.last_column_id, schema.highest_field_id, last_column_id or 0)
         known = next((each for each in self.schemas if _same_schema(each, schema)), None)
         if known is None:
             known = Schema(

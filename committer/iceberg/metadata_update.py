@@ -37,9 +37,13 @@ class UpgradeFormatVersion:
 
 @dataclass(frozen=True, slots=True)
 class AddSchema:
-    """Add a schema; an equal one is found again. Its id is given by the table."""
+    """Add a schema; an equal one is found again. Its id is given by the table.
+
+    `last_column_id` is told to REST servers of old, which do not work it out themselves.
+    """
 
     schema: Schema
+    last_column_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +275,8 @@ def _apply_to_layout_or_statistics(
     ),
 ) -> None:
     match update:
-        case AddSchema(schema):
-            builder.layout.add_schema(schema)
+        case AddSchema(schema, last_column_id):
+            builder.layout.add_schema(schema, last_column_id)
         case SetCurrentSchema(schema_id):
             builder.layout.set_current_schema(None if schema_id == LAST_ADDED else schema_id)
         case AddPartitionSpec(spec):

@@ -219,7 +219,7 @@ def _each(
     parse: Callable[..., _Value],
     fragments: Fragments | None = None,
 ) -> tuple[_Value, ...]:
-    found = reader.list(key)
+    found = reader.items(key)
     values = tuple(parse(each, where=f"`{key}`[{at}]") for at, each in enumerate(found))
     if fragments is not None:
         for value, source in zip(values, found, strict=True):

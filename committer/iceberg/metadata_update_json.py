@@ -1,0 +1,244 @@
+"""The JSON form of updates, as REST catalogs take and give them.
+
+Source: the REST catalog's OpenAPI description (`TableUpdate`); format.md section 12.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+from uuid import UUID
+
+from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.json_reader import Reader
+from committer.iceberg.metadata_update import (
+    AddEncryptionKey,
+    AddPartitionSpec,
+    AddSchema,
+    AddSnapshot,
+    AddSortOrder,
+    AssignUUID,
+    RemoveEncryptionKey,
+    RemovePartitionSpecs,
+    RemovePartitionStatistics,
+    RemoveProperties,
+    RemoveSchemas,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    RemoveStatistics,
+    SetCurrentSchema,
+    SetDefaultPartitionSpec,
+    SetDefaultSortOrder,
+    SetLocation,
+    SetPartitionStatistics,
+    SetProperties,
+    SetSnapshotRef,
+    SetStatistics,
+    Update,
+    UpgradeFormatVersion,
+)
+from committer.iceberg.partition_spec import parse_partition_spec, print_partition_spec
+from committer.iceberg.schema import parse_schema, print_schema
+from committer.iceberg.snapshot import (
+    parse_snapshot,
+    parse_snapshot_ref,
+    print_snapshot,
+    print_snapshot_ref,
+)
+from committer.iceberg.sort_order import parse_sort_order, print_sort_order
+from committer.iceberg.table_statistics import (
+    parse_encrypted_key,
+    parse_statistics_file,
+    print_encrypted_key,
+    print_statistics_file,
+)
+
+_Value = TypeVar("_Value")
+
+
+# --- Printing ------------------------------------------------------------------------------------
+
+
+def print_update(update: Update) -> dict[str, object]:
+    """The form that REST catalogs take."""
+    return {"action": _ACTIONS[type(update)], **_details(update)}
+
+
+def _details(update: Update) -> dict[str, object]:
+    match update:
+        case AddSnapshot(snapshot):
+            return {"snapshot": print_snapshot(snapshot)}
+        case SetSnapshotRef(name, ref):
+            return {"ref-name": name, **print_snapshot_ref(ref)}
+        case SetProperties(updates):
+            return {"updates": dict(updates)}
+        case RemoveProperties(removals):
+            return {"removals": list(removals)}
+        case RemoveSnapshots(snapshot_ids):
+            return {"snapshot-ids": list(snapshot_ids)}
+        case RemoveSnapshotRef(name):
+            return {"ref-name": name}
+        case AssignUUID(uuid):
+            return {"uuid": str(uuid)}
+        case UpgradeFormatVersion(format_version):
+            return {"format-version": format_version}
+        case SetLocation(location):
+            return {"location": location}
+        case SetStatistics(statistics):
+            # The id beside the file is for servers of old.
+            printed = print_statistics_file(statistics)
+            return {"snapshot-id": statistics.snapshot_id, "statistics": printed}
+        case SetPartitionStatistics(statistics):
+            return {"partition-statistics": print_statistics_file(statistics)}
+        case RemoveStatistics(snapshot_id) | RemovePartitionStatistics(snapshot_id):
+            return {"snapshot-id": snapshot_id}
+        case AddEncryptionKey(key):
+            return {"encryption-key": print_encrypted_key(key)}
+        case RemoveEncryptionKey(key_id):
+            return {"key-id": key_id}
+        case _:
+            return _layout_details(update)
+
+
+def _layout_details(
+    update: (
+        AddSchema
+        | SetCurrentSchema
+        | AddPartitionSpec
+        | SetDefaultPartitionSpec
+        | AddSortOrder
+        | SetDefaultSortOrder
+        | RemovePartitionSpecs
+        | RemoveSchemas
+    ),
+) -> dict[str, object]:
+    match update:
+        case AddSchema(schema, last):
+            told = {} if last is None else {"last-column-id": last}
+            return {"schema": print_schema(schema), **told}
+        case SetCurrentSchema(schema_id):
+            return {"schema-id": schema_id}
+        case AddPartitionSpec(spec):
+            return {"spec": print_partition_spec(spec)}
+        case SetDefaultPartitionSpec(spec_id):
+            return {"spec-id": spec_id}
+        case AddSortOrder(order):
+            return {"sort-order": print_sort_order(order)}
+        case SetDefaultSortOrder(order_id):
+            return {"sort-order-id": order_id}
+        case RemovePartitionSpecs(spec_ids):
+            return {"spec-ids": list(spec_ids)}
+        case RemoveSchemas(schema_ids):
+            return {"schema-ids": list(schema_ids)}
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+
+def parse_update(json_value: object, *, where: str = "update") -> Update:
+    """Read an update. Keys that the action does not have are ignored.
+
+    Errors: `UnsupportedError` for an unknown action, `InvalidMetadataError` for a malformed one.
+    """
+    reader = Reader(json_value, where)
+    action = reader.text("action")
+    parse = _PARSERS.get(action)
+    if parse is None:
+        raise UnsupportedError(f"{where}: unknown action `{action[:100]}`")
+    return parse(reader)
+
+
+def _add_spec(reader: Reader) -> AddPartitionSpec:
+    spec = reader.take("spec")
+    if isinstance(spec, dict):
+        spec = {"spec-id": 0, **spec}  # optional here: the table gives it
+    return AddPartitionSpec(parse_partition_spec(spec, where=_place(reader, "spec")))
+
+
+def _set_ref(reader: Reader) -> SetSnapshotRef:
+    name = reader.text("ref-name")
+    return SetSnapshotRef(name, parse_snapshot_ref(reader.rest, where=_place(reader, "ref")))
+
+
+def _set_properties(reader: Reader) -> SetProperties:
+    updates = reader.optional_text_map("updates")
+    if updates is None:
+        raise reader.expected("updates", "an object of strings", None)
+    return SetProperties(updates)
+
+
+def _assign_uuid(reader: Reader) -> AssignUUID:
+    text = reader.text("uuid")
+    try:
+        return AssignUUID(UUID(text))
+    except ValueError as error:
+        raise InvalidMetadataError(
+            f"{_place(reader, 'uuid')}: expected a uuid, found `{text[:100]}`"
+        ) from error
+
+
+def _place(reader: Reader, key: str) -> str:
+    return f"{reader.where}: `{key}`"
+
+
+def _nested(reader: Reader, key: str, parse: Callable[..., _Value]) -> _Value:
+    return parse(reader.take(key), where=_place(reader, key))
+
+
+_PARSERS: Mapping[str, Callable[[Reader], Update]] = {
+    "assign-uuid": _assign_uuid,
+    "upgrade-format-version": lambda r: UpgradeFormatVersion(r.integer("format-version")),
+    "add-schema": lambda r: AddSchema(
+        _nested(r, "schema", parse_schema), r.optional_integer("last-column-id")
+    ),
+    "set-current-schema": lambda r: SetCurrentSchema(r.integer("schema-id")),
+    "add-spec": _add_spec,
+    "set-default-spec": lambda r: SetDefaultPartitionSpec(r.integer("spec-id")),
+    "add-sort-order": lambda r: AddSortOrder(_nested(r, "sort-order", parse_sort_order)),
+    "set-default-sort-order": lambda r: SetDefaultSortOrder(r.integer("sort-order-id")),
+    "add-snapshot": lambda r: AddSnapshot(_nested(r, "snapshot", parse_snapshot)),
+    "set-snapshot-ref": _set_ref,
+    "remove-snapshots": lambda r: RemoveSnapshots(r.integers("snapshot-ids")),
+    "remove-snapshot-ref": lambda r: RemoveSnapshotRef(r.text("ref-name")),
+    "set-location": lambda r: SetLocation(r.text("location")),
+    "set-properties": _set_properties,
+    "remove-properties": lambda r: RemoveProperties(r.texts("removals")),
+    "set-statistics": lambda r: SetStatistics(_nested(r, "statistics", parse_statistics_file)),
+    "remove-statistics": lambda r: RemoveStatistics(r.integer("snapshot-id")),
+    "set-partition-statistics": lambda r: SetPartitionStatistics(
+        _nested(r, "partition-statistics", parse_statistics_file)
+    ),
+    "remove-partition-statistics": lambda r: RemovePartitionStatistics(r.integer("snapshot-id")),
+    "remove-partition-specs": lambda r: RemovePartitionSpecs(r.integers("spec-ids")),
+    "remove-schemas": lambda r: RemoveSchemas(r.integers("schema-ids")),
+    "add-encryption-key": lambda r: AddEncryptionKey(
+        _nested(r, "encryption-key", parse_encrypted_key)
+    ),
+    "remove-encryption-key": lambda r: RemoveEncryptionKey(r.text("key-id")),
+}
+
+_ACTIONS: Mapping[type[Update], str] = {
+    AssignUUID: "assign-uuid",
+    UpgradeFormatVersion: "upgrade-format-version",
+    AddSchema: "add-schema",
+    SetCurrentSchema: "set-current-schema",
+    AddPartitionSpec: "add-spec",
+    SetDefaultPartitionSpec: "set-default-spec",
+    AddSortOrder: "add-sort-order",
+    SetDefaultSortOrder: "set-default-sort-order",
+    AddSnapshot: "add-snapshot",
+    SetSnapshotRef: "set-snapshot-ref",
+    RemoveSnapshots: "remove-snapshots",
+    RemoveSnapshotRef: "remove-snapshot-ref",
+    SetLocation: "set-location",
+    SetProperties: "set-properties",
+    RemoveProperties: "remove-properties",
+    SetStatistics: "set-statistics",
+    RemoveStatistics: "remove-statistics",
+    SetPartitionStatistics: "set-partition-statistics",
+    RemovePartitionStatistics: "remove-partition-statistics",
+    RemovePartitionSpecs: "remove-partition-specs",
+    RemoveSchemas: "remove-schemas",
+    AddEncryptionKey: "add-encryption-key",
+    RemoveEncryptionKey: "remove-encryption-key",
+}
