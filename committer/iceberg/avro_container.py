@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import (
@@ -39,6 +40,7 @@ __all__ = [
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 _METADATA_KEYS_MAX = 1000
+_HEADER_BYTES_KEPT = 64 * 1024
 # A manifest's entries differ at least in a uuid each: no honest file inflates further. Without the
 # ratio, a small file of valid blocks could keep a reader busy for hours.
 _INFLATION_MAX = 100
@@ -84,12 +86,22 @@ def read_header(buf: bytes | memoryview) -> Header:
 
     Errors: `TruncatedAvroError`; `InvalidMetadataError` for anything that is not Avro.
     """
-    if bytes(buf[:4]) != MAGIC:
-        raise _not_avro(buf)
-    metadata, position = _read_metadata(buf, 4)
-    sync = bytes(buf[position : position + SYNC_BYTES])
+    # Every file ends with the sync marker that its header ends with: its first occurrence is where
+    # the metadata ends. One writer's files repeat the metadata to the byte, so it is read once.
+    sync, start = bytes(buf[-SYNC_BYTES:]), bytes(buf[:_HEADER_BYTES_KEPT])
+    stop = start.find(sync)
+    if len(sync) == SYNC_BYTES and stop > 0:
+        metadata, end = _kept_metadata(start[:stop])
+        if end == stop:
+            return _header(metadata, sync, stop)
+    metadata, stop = _read_metadata(buf)
+    sync = bytes(buf[stop : stop + SYNC_BYTES])
     if len(sync) != SYNC_BYTES:
         raise TruncatedAvroError("Avro: the file ends inside its header")
+    return _header(metadata, sync, stop)
+
+
+def _header(metadata: Mapping[str, bytes], sync: bytes, stop: int) -> Header:
     try:
         schema = _parse_schema(metadata["avro.schema"])
         codec = metadata.get("avro.codec", b"null").decode("ascii")
@@ -97,7 +109,17 @@ def read_header(buf: bytes | memoryview) -> Header:
         raise InvalidMetadataError("Avro: the header has no `avro.schema`") from None
     except (ValueError, RecursionError):
         raise InvalidMetadataError("Avro: `avro.schema` or `avro.codec` is unreadable") from None
-    return Header(metadata, sync, codec, position + SYNC_BYTES, schema)
+    return Header(metadata, sync, codec, stop + SYNC_BYTES, schema)
+
+
+@lru_cache(maxsize=64)
+def _kept_metadata(start: bytes) -> tuple[Mapping[str, bytes], int]:
+    """The metadata in these bytes and where it ends; -1 if it does not end in them."""
+    try:
+        metadata, end = _read_metadata(start)
+    except TruncatedAvroError:
+        return {}, -1
+    return MappingProxyType(metadata), end
 
 
 @lru_cache(maxsize=64)
@@ -112,7 +134,10 @@ def _not_avro(buf: bytes | memoryview) -> InvalidMetadataError:
     return InvalidMetadataError("not an Avro file: expected the magic bytes `Obj` 1")
 
 
-def _read_metadata(buf: bytes | memoryview, position: int) -> tuple[dict[str, bytes], int]:
+def _read_metadata(buf: bytes | memoryview) -> tuple[dict[str, bytes], int]:
+    if bytes(buf[:4]) != MAGIC:
+        raise _not_avro(buf)
+    position = len(MAGIC)
     metadata: dict[str, bytes] = {}
     while True:
         count, position = read_long(buf, position)

@@ -100,6 +100,8 @@ class _Compiler:
         self._named[str(pair["name"])] = _record(((-1, key), (-2, value)))
         if key is _read_int and value is read_long:
             return _read_long_map
+        if key is _read_int and value is _read_bytes:
+            return _read_bytes_map
         return _map(key, value)
 
 
@@ -208,6 +210,35 @@ def _read_long_map(buf: bytes, position: int) -> tuple[object, int]:
                     pairs[key], position = read_long(buf, position)
         except IndexError:
             raise TruncatedAvroError("Avro: the bytes end inside a map") from None
+
+
+def _read_bytes_map(buf: bytes, position: int) -> tuple[object, int]:
+    """`_map(_read_int, _read_bytes)` with the calls written out: bounds are the other half."""
+    pairs: dict[int, bytes] = {}
+    stop = None
+    while True:
+        count, position, stop = _block(buf, position, stop)
+        if not count:
+            return pairs, position
+        try:
+            for _ in range(count):
+                key = buf[position]
+                if key < 0x80:
+                    key = (key >> 1) ^ -(key & 1)
+                    position += 1
+                else:
+                    key, position = _read_int(buf, position)
+                length = buf[position]
+                if length < 0x80 and not length & 1:
+                    start = position + 1
+                    position = start + (length >> 1)
+                    pairs[key] = buf[start:position]
+                else:
+                    pairs[key], position = read_bytes(buf, position)
+        except IndexError:
+            raise TruncatedAvroError("Avro: the bytes end inside a map") from None
+        if position > len(buf):
+            raise TruncatedAvroError("Avro: the bytes end inside a map")
 
 
 def _fixed(schema: Mapping[str, object]) -> Decoder:

@@ -33,12 +33,14 @@ class Walk:
 
     `decode_entry` checks the entry at a position, adds it to the totals and returns where it ends;
     `decode_partition` turns the bytes of one partition tuple into its values. Both raise on what
-    is wrong. `ends`: where each entry of the latest block ended.
+    is wrong. `ends`: where each entry of the latest block ended. `proves_all`: look into the sized
+    maps of every entry, not only of each block's first.
     """
 
     layout: Layout | None
     decode_entry: Callable[[bytes, int], int]
     decode_partition: Callable[[bytes], tuple[object, ...]]
+    proves_all: bool = False
     paths: list[bytes] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     rows: int = 0
@@ -76,7 +78,7 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
     """Step over entries as long as they look as expected; written out, because it is the one place
     where a call per field would double the time of a commit."""
     head, head_bytes, row_id = layout.head, len(layout.head), layout.row_id
-    has_block_size = layout.counts == 3
+    has_block_size, proves_all = layout.counts == 3, walk.proves_all
     partitions, ends, paths = walk.partitions, walk.ends, walk.paths
     file_format, partition, tail = _FORMATS[0], None if layout.partition else b"", None
     pattern = None if walk.map_counts is None else plain_maps(walk.map_counts)
@@ -179,7 +181,7 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
             if raw[position]:
                 raise _Unexpected
             position += 1
-        if not ends:
+        if proves_all or not ends:
             _prove_sizes(raw, maps_start)
         # tail
         if tail is not None and raw.startswith(tail, position):
@@ -236,40 +238,47 @@ def _skip_optional(raw: bytes, position: int, skips: tuple[int, ...]) -> int:
 
 
 def _skip_varints(raw: bytes, position: int) -> int:
-    """Step over an array of integers, by its size where it has one."""
+    """Step over an array of integers, item by item: they are few, and tails repeat."""
+    stop = None
     while True:
+        if stop is not None and position != stop:
+            raise _Unexpected
         count, position = read_long(raw, position)
         if count == 0:
             return position
+        stop = None
         if count < 0:
             size, position = read_long(raw, position)
-            if not 0 <= size <= len(raw) - position:
-                raise _Unexpected
-            position += size
-        else:
-            # Each takes a byte at least, so running out of bytes ends this.
-            for _ in range(count):
-                _, position = read_long(raw, position)
+            stop = position + size
+        # Each takes a byte at least, so running out of bytes ends this.
+        for _ in range(abs(count)):
+            _, position = read_long(raw, position)
 
 
 def _prove_sizes(raw: bytes, position: int) -> None:
-    """Check that six maps hold what their sizes say, for the first entry of a block.
+    """Check that six maps hold what their sizes say.
 
     A reader that decodes the pairs ends where they end, one that jumps where the size says. A
     writer that counts wrong would make a table unreadable for some.
     """
     for place in _SIX:
-        branch = raw[position]
-        position += 1
-        if not branch:
+        if not raw[position]:
+            position += 1
             continue
-        count, position = read_long(raw, position)
+        count, position = read_long(raw, position + 1)
         if count > 0:
+            # A plain map: the pattern has matched all six pair by pair.
             return
-        if count < 0:
-            size, position = read_long(raw, position)
+        if count:
+            low, high = raw[position], raw[position + 1]
+            if low > 127 and high <= 127:
+                size, position = (low & 127 | high << 7) >> 1, position + 2
+            else:
+                size, position = read_long(raw, position)
+            if -count > PAIRS_MAX:
+                raise _Unexpected
             stop = position + size
-            if -count > PAIRS_MAX or not pairs(-count, place).fullmatch(raw, position, stop):
+            if pairs(-count, place > 3).fullmatch(raw, position, stop) is None:
                 raise _Unexpected
             position = stop + 1
 

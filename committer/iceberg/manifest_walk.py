@@ -75,13 +75,18 @@ def walk_additions(
     partition_type: StructType,
     format_version: int,
     content: ManifestContent,
+    *,
+    proves_all_maps: bool = False,
 ) -> WalkedManifest:
     """Check every entry of a manifest against the table's partition type and format version.
 
+    Statistics are jumped by the sizes that their writer gave. That a writer counts right is proved
+    on the first entry of each block; `proves_all_maps` proves every entry (a third slower), for
+    producers that are not trusted: a wrong size makes the joined manifest unreadable.
     Errors: `InvalidRequestError` with the reason; `UnsupportedError` for a codec.
     """
     try:
-        return _walk(buf, partition_type, format_version, content)
+        return _walk(buf, partition_type, format_version, content, proves_all_maps)
     except TruncatedAvroError as error:
         raise InvalidRequestError(Reason.MANIFEST_TRUNCATED, str(error)) from None
     except InvalidMetadataError as error:
@@ -93,6 +98,7 @@ def _walk(
     partition_type: StructType,
     format_version: int,
     content: ManifestContent,
+    proves_all_maps: bool,
 ) -> WalkedManifest:
     header = read_header(buf)
     _check_header(header, format_version, content)
@@ -100,7 +106,7 @@ def _walk(
     checker = _EntryChecker(plan, format_version, content)
     # The layout's head is that of data entries; delete files are few, and decoded for the planner.
     layout = plan.layout if content == ManifestContent.DATA else None
-    walk = Walk(layout, checker.decode_entry, checker.decode_partition)
+    walk = Walk(layout, checker.decode_entry, checker.decode_partition, proves_all_maps)
     blocks = []
     for block, raw in iter_raw_blocks(buf, header):
         walk_block(raw, block.count, walk)

@@ -123,3 +123,18 @@ def test_blocks_are_walked_without_being_inflated() -> None:
     (block,) = iter_blocks(whole, read_header(whole))
     assert block.count == 3
     assert whole[block.start : block.stop] == compress("deflate", b"\x02\x04\x06")
+
+
+def test_a_header_is_found_though_its_sync_marker_occurs_inside_it_too() -> None:
+    metadata = {"avro.schema": b'"long"', "avro.codec": b"null", "note": b"x" + SYNC + b"y"}
+    whole = encode_container(encode_header(metadata, SYNC), [(1, LONGS[5])], SYNC)
+    for content in (whole, memoryview(whole)):
+        header = read_header(content)
+        assert dict(header.metadata) == metadata
+        assert [raw for _, raw in iter_raw_blocks(content, header)] == [LONGS[5]]
+
+
+def test_a_header_longer_than_what_is_kept_is_read() -> None:
+    metadata = {"avro.schema": b'"long"', "avro.codec": b"null", "note": b"x" * 100_000}
+    whole = encode_container(encode_header(metadata, SYNC), [(1, LONGS[5])], SYNC)
+    assert len(read_header(whole).metadata["note"]) == 100_000

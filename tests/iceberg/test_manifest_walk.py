@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 import struct
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from committer.errors import InvalidRequestError
+from committer.errors import InvalidMetadataError, InvalidRequestError
 from committer.iceberg import manifest_layout
-from committer.iceberg.avro_container import compress, read_header
+from committer.iceberg.avro_container import compress, iter_blocks, read_header
 from committer.iceberg.data_file import (
     DataFile,
     ManifestContent,
@@ -19,6 +20,7 @@ from committer.iceberg.data_file import (
     ManifestEntryStatus,
     added_entry,
 )
+from committer.iceberg.entry_check import check_addition
 from committer.iceberg.entry_encoder import entry_encoder
 from committer.iceberg.manifest import (
     ManifestContext,
@@ -314,15 +316,21 @@ def test_a_path_that_is_not_utf8_is_refused() -> None:
     assert reason_of(manifest_of_raw((1, bad), context=one), one) == Reason.MANIFEST_MALFORMED
 
 
-def test_a_map_whose_size_lies_is_refused_in_the_first_entry() -> None:
+@pytest.mark.parametrize(("place", "proves_all"), [(0, False), (0, True), (2, True)])
+def test_a_map_whose_size_lies_is_refused(place: int, proves_all: bool) -> None:
     one = context()
-    good = raw_entry(data_file(column_sizes={1: 1, 2: 2}, value_counts={1: 3}), one)
+    good = raw_entry(data_file(column_sizes={1: 1, 2: 2}), one)
     sized = b"\x02\x03\x08\x02\x02\x04\x04\x00"
     assert good.count(sized) == 1
-    # Two bytes fewer: the jump ends before the second pair, which then looks like the next map.
+    # Three pairs announced in the bytes of two: a jump fits, a reader of pairs runs on.
     lying = good.replace(sized, b"\x02\x05\x08\x02\x02\x04\x04\x00")
-    content = manifest_of_raw((2, lying + good), context=one)
-    assert reason_of(content, one) in (Reason.MANIFEST_MALFORMED, Reason.MANIFEST_TRUNCATED)
+    raws = [good] * 3
+    raws[place] = lying
+    content = manifest_of_raw((3, b"".join(raws)), context=one)
+    kind = partition_type(one.spec, one.schema)
+    with pytest.raises(InvalidRequestError) as caught:
+        walk_additions(content, kind, 2, ManifestContent.DATA, proves_all_maps=proves_all)
+    assert caught.value.reason in (Reason.MANIFEST_MALFORMED, Reason.MANIFEST_TRUNCATED)
 
 
 def test_every_truncation_is_named_as_such() -> None:
@@ -404,3 +412,58 @@ def test_manifests_of_the_reference_implementation_can_be_stepped_over() -> None
         # They are committed, so each entry of theirs has its snapshot id.
         found = reason_of(path.read_bytes(), one)
         assert found in (Reason.ENTRY_SNAPSHOT_ID_SET, Reason.ENTRY_NOT_ADDED)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_stepping_and_decoding_agree_on_damaged_manifests(seed: int) -> None:
+    chance = random.Random(seed)
+    verdicts = set()
+    for _ in range(100):
+        one = context(format_version=chance.choice(VERSIONS))
+        files = [data_file(chance.randrange(1000)) for _ in range(chance.choice((1, 2, 5)))]
+        content = manifest(*files, context=one, codec="null")
+        if chance.random() < 0.5:
+            content = foreign_manifest(content, codec="null")
+        content = _damaged(content, chance)
+        stepped, decoded = _stepped(content, one), _decoded(content, one)
+        assert stepped == decoded, f"seed {seed}"
+        verdicts.add(stepped is None)
+    assert verdicts == {True, False}
+
+
+def _damaged(content: bytes, chance: random.Random) -> bytes:
+    blocks = list(iter_blocks(content, read_header(content)))
+    changed = bytearray(content)
+    for _ in range(chance.choice((1, 1, 2))):
+        block = chance.choice(blocks)
+        place = chance.randrange(block.start, block.stop)
+        changed[place] = chance.choice((0, 1, 2, 3, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+    return bytes(changed)
+
+
+def _stepped(content: bytes, one: ManifestContext) -> object:
+    kind = partition_type(one.spec, one.schema)
+    try:
+        walked = walk_additions(
+            content, kind, one.format_version, one.content, proves_all_maps=True
+        )
+    except InvalidRequestError:
+        return None
+    partitions = {repr(partition) for partition in walked.partitions}
+    return sorted(walked.paths), walked.added_rows_count, walked.added_size_bytes, partitions
+
+
+def _decoded(content: bytes, one: ManifestContext) -> object:
+    try:
+        found = decode_manifest(content).entries
+        for entry in found:
+            check_addition(entry, one.content, one.format_version)
+    except (InvalidMetadataError, InvalidRequestError):
+        return None
+    files = [entry.data_file for entry in found]
+    return (
+        sorted(file.file_path for file in files),
+        sum(file.record_count for file in files),
+        sum(file.file_size_in_bytes for file in files),
+        {repr(file.partition) for file in files},
+    )
