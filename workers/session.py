@@ -24,7 +24,7 @@ from workers.settings import SETTING_NAMES, variable_of
 SESSION_CONFS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
-_PYTHON = "spark.pyspark.python"
+_PYTHON = "PYSPARK_PYTHON"
 
 
 _Target = TypeVar("_Target")
@@ -63,18 +63,19 @@ def configure(
 def _configure_builder(builder: Any, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         os.environ[variable_of(name)] = value
-    for key, value in {**SESSION_CONFS, **_interpreter()}.items():
+    for key, value in SESSION_CONFS.items():
         builder.config(key, value)
+    _choose_interpreter(builder)
 
 
-def _interpreter() -> dict[str, str]:
-    """Spark takes the `python3` of the search path for its workers, which may lack our packages.
+def _choose_interpreter(builder: Any) -> None:
+    """On one machine: Spark's own choice, the `python3` of the search path, may lack our packages.
 
-    On a cluster the user names one that exists on its machines.
+    On a cluster the user names one that exists on all machines.
     """
-    if "PYSPARK_PYTHON" in os.environ or not sys.executable:
-        return {}
-    return {_PYTHON: sys.executable}
+    master = getattr(builder, "_options", {}).get("spark.master", "")
+    if master.startswith("local") and sys.executable:
+        os.environ.setdefault(_PYTHON, sys.executable)
 
 
 def _configure_session(spark: Any, settings: Mapping[str, str]) -> None:

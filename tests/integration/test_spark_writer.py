@@ -44,7 +44,7 @@ from workers.session import configure
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 SCHEMA = "id long, carrier string"
-_OURS = ("FRAZIL_", "JAVA_HOME")
+_OURS = ("FRAZIL_", "JAVA_HOME", "PYSPARK_PYTHON")
 
 
 @dataclass(slots=True)
