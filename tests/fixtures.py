@@ -8,10 +8,12 @@ archive is a plain tar of the two folders:
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -80,6 +82,15 @@ def expected(name: str) -> dict[str, Any]:
     """What Iceberg Java says of a table."""
     found: dict[str, Any] = json.loads((table_dir(name) / "expected.json").read_bytes())
     return found
+
+
+def metadata_files() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every metadata file of every table, with the table's name."""
+    for name in table_names():
+        for path in sorted(table_dir(name).rglob("*.metadata.json")):
+            content = path.read_bytes()
+            is_gzip = content.startswith(b"\x1f\x8b")
+            yield name, json.loads(gzip.decompress(content) if is_gzip else content)
 
 
 def vectors(name: str) -> dict[str, Any]:

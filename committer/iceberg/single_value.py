@@ -70,7 +70,7 @@ def unscaled(value: Decimal, scale: int) -> int:
     try:
         shifted = value.scaleb(scale, _EXACT)
         number = int(shifted)
-    except ArithmeticError as error:
+    except (ArithmeticError, ValueError) as error:
         raise ValueError(f"not a decimal of scale {scale}") from error
     if number != shifted:
         raise ValueError(f"a decimal has more than {scale} digits behind the point")
@@ -247,7 +247,7 @@ def print_json_value(kind: IcebergType, value: object) -> object:
             return print_number(kind, value)
         case DecimalType(), Decimal():
             return format(value, "f")
-        case ((FixedType() | BinaryType()), bytes()):
+        case ((FixedType() | BinaryType() | GeometryType() | GeographyType()), bytes()):
             return value.hex().upper()
         case UUIDType(), UUID():
             return str(value)

@@ -1,0 +1,186 @@
+"""Schemas keep their JSON, find fields, and refuse what cannot be told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.schema import (
+    FIELD_ID_MAX,
+    Schema,
+    assign_fresh_ids,
+    parse_schema,
+    print_schema,
+)
+from committer.iceberg.types import (
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+)
+from tests.fixtures import expected, metadata_files, table_names
+from tests.iceberg.vector_values import json_text
+
+
+def optional(field_id: int, name: str, kind: IcebergType) -> NestedField:
+    return NestedField(field_id, name, kind, required=False)
+
+
+def required(field_id: int, name: str, kind: IcebergType) -> NestedField:
+    return NestedField(field_id, name, kind, required=True)
+
+
+NESTED = Schema(
+    (
+        required(10, "id", LongType()),
+        optional(
+            11,
+            "place",
+            StructType((required(14, "x", DoubleType()), optional(15, "Name", StringType()))),
+        ),
+        optional(12, "tags", ListType(16, StructType((optional(20, "t", StringType()),)), True)),
+        optional(13, "counts", MapType(17, StringType(), 18, IntegerType(), False)),
+    ),
+    schema_id=3,
+    identifier_field_ids=(10,),
+)
+
+
+def test_schemas_of_all_tables_print_as_they_were_read() -> None:
+    schemas = [(table, found) for table in table_names() for found in expected(table)["schemas"]]
+    for table, metadata in metadata_files():
+        schemas += [(table, found) for found in metadata.get("schemas", [])]
+        schemas += [(table, metadata["schema"])] if "schema" in metadata else []
+    assert len(schemas) > 450
+    for table, schema in schemas:
+        assert json_text(print_schema(parse_schema(schema))) == json_text(schema), table
+
+
+def test_fields_at_every_level_are_found_by_id_and_by_dotted_name() -> None:
+    names = {name: field.field_id for name, field in NESTED.walk()}
+    assert names == {
+        "id": 10,
+        "place": 11,
+        "place.x": 14,
+        "place.Name": 15,
+        "tags": 12,
+        "tags.element": 16,
+        "tags.element.t": 20,
+        "counts": 13,
+        "counts.key": 17,
+        "counts.value": 18,
+    }
+    for name, field_id in names.items():
+        found = NESTED.find(name)
+        assert found is not None
+        assert found == NESTED.field(field_id)
+        assert NESTED.column_name(field_id) == name
+    assert NESTED.highest_field_id == 20
+    assert NESTED.field_ids == frozenset(names.values())
+    assert NESTED.find("place.name") is None
+    assert NESTED.find("nothing") is None
+    assert NESTED.field(99) is None
+    assert NESTED.column_name(99) is None
+
+
+def test_name_is_found_without_regard_to_case_unless_it_fits_two() -> None:
+    schema = Schema(
+        (
+            optional(1, "Id", LongType()),
+            optional(2, "name", StringType()),
+            optional(3, "NAME", StringType()),
+        )
+    )
+    found = schema.find("ID", case_sensitive=False)
+    assert found is not None
+    assert found.field_id == 1
+    exact = schema.find("NAME", case_sensitive=False)
+    assert exact is not None
+    assert exact.field_id == 3
+    with pytest.raises(InvalidMetadataError, match="several columns"):
+        schema.find("Name", case_sensitive=False)
+
+
+def test_fresh_ids_number_a_level_before_what_is_nested_in_it() -> None:
+    fresh = assign_fresh_ids(NESTED)
+    assert {name: field.field_id for name, field in fresh.walk()} == {
+        "id": 1,
+        "place": 2,
+        "tags": 3,
+        "counts": 4,
+        "place.x": 5,
+        "place.Name": 6,
+        "tags.element": 7,
+        "tags.element.t": 8,
+        "counts.key": 9,
+        "counts.value": 10,
+    }
+    assert fresh.identifier_field_ids == (1,)
+    assert fresh.schema_id == 0
+    assert [field.required for _, field in fresh.walk()] == [
+        field.required for _, field in NESTED.walk()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (Schema((optional(1, "a", LongType()), optional(1, "b", LongType()))), "field id 1"),
+        (Schema((optional(1, "a", LongType()), optional(2, "a", LongType()))), "both called `a`"),
+        (
+            Schema(
+                (
+                    optional(1, "a.b", LongType()),
+                    optional(2, "a", StructType((optional(3, "b", LongType()),))),
+                )
+            ),
+            r"both called `a\.b`",
+        ),
+        (Schema((optional(FIELD_ID_MAX + 1, "a", LongType()),)), "reserved"),
+        (Schema((required(1, "a", LongType()),), 0, (2,)), "identifier field 2"),
+        (Schema((optional(1, "a", LongType()),), 0, (1,)), "identifier field 1"),
+        (Schema((required(1, "a", DoubleType()),), 0, (1,)), "identifier field 1"),
+        (Schema((required(1, "a", ListType(2, LongType(), True)),), 0, (2,)), "identifier field 2"),
+        (
+            Schema((optional(1, "a", StructType((required(2, "b", LongType()),))),), 0, (2,)),
+            r"identifier field 2 \(`a.b`\)",
+        ),
+    ],
+)
+def test_schema_that_breaks_the_rules_is_refused(schema: Schema, message: str) -> None:
+    broken = {
+        "type": "struct",
+        "schema-id": 0,
+        "identifier-field-ids": list(schema.identifier_field_ids),
+        "fields": print_schema(Schema(schema.fields))["fields"],
+    }
+    with pytest.raises(InvalidMetadataError, match=message):
+        parse_schema(broken)
+
+
+def test_identifier_inside_required_structs_is_accepted() -> None:
+    inner = StructType((required(2, "b", LongType()),))
+    schema = Schema((required(1, "a", inner),), 0, (2,))
+    assert parse_schema(print_schema(schema)) == schema
+
+
+@pytest.mark.parametrize(
+    "json_value",
+    [
+        None,
+        [],
+        {"type": "list"},
+        {"type": "struct", "schema-id": "0", "fields": []},
+        {"type": "struct", "identifier-field-ids": [[1]], "fields": []},
+        {"type": "struct", "identifier-field-ids": {"a": 1}, "fields": []},
+        {"type": "struct", "fields": {}},
+    ],
+)
+def test_what_is_no_schema_is_refused_with_its_place(json_value: object) -> None:
+    with pytest.raises(InvalidMetadataError, match="here"):
+        parse_schema(json_value, where="here")

@@ -1,0 +1,42 @@
+"""Types and JSON as the vectors spell them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from committer.iceberg.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    parse_type,
+)
+
+_LIST = re.compile(r"list<(.*)>")
+_MAP = re.compile(r"map<(\w+), (.*)>")
+_STRUCT = re.compile(r"struct<(.*)>")
+_FIELD = re.compile(r"(\d+): (\w+): (optional|required) (.*)")
+
+
+def vector_type(text: str) -> IcebergType:
+    """A type of its text; nested ones too, which have no text form in metadata."""
+    if match := _LIST.fullmatch(text):
+        return ListType(900, vector_type(match[1]), False)
+    if match := _MAP.fullmatch(text):
+        return MapType(901, vector_type(match[1]), 902, vector_type(match[2]), False)
+    if match := _STRUCT.fullmatch(text):
+        return StructType(tuple(_field(part) for part in re.split(r", (?=\d+: )", match[1])))
+    return parse_type(text)
+
+
+def _field(text: str) -> NestedField:
+    match = _FIELD.fullmatch(text)
+    assert match is not None, text
+    return NestedField(int(match[1]), match[2], vector_type(match[4]), match[3] == "required")
+
+
+def json_text(value: object) -> str:
+    """Equal for equal JSON of equal key order; 1 and 1.0 differ."""
+    return json.dumps(value, ensure_ascii=False)
