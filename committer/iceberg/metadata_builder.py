@@ -276,7 +276,7 @@ class MetadataBuilder:
 def _latest_ms(metadata: TableMetadata) -> int:
     """The latest time that a reader would compare with."""
     logs = (metadata.snapshot_log, metadata.metadata_log)
-    return max(metadata.last_updated_ms, *(log[-1].timestamp_ms for log in logs if log))
+    return max((metadata.last_updated_ms, *(log[-1].timestamp_ms for log in logs if log)))
 
 
 def _previous_versions_max(properties: Mapping[str, str]) -> int:
