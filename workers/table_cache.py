@@ -5,7 +5,7 @@ One cache lives as long as its process's connections. What is done with a table 
 
 from __future__ import annotations
 
-from committer.iceberg.metadata_reader import parse_table_metadata
+from committer.iceberg.table_metadata import parse_table_metadata
 from committer.ports import Catalog, LoadedTable, Storage
 from committer.request import TableIdentifier
 

@@ -10,9 +10,11 @@ import gzip
 from collections.abc import Awaitable, Callable
 
 from committer.errors import CatalogUnavailableError, InvalidMetadataError, NotFoundError
-from committer.iceberg.metadata_printer import print_table_metadata
-from committer.iceberg.metadata_reader import parse_table_metadata
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.table_metadata import (
+    TableMetadata,
+    parse_table_metadata,
+    print_table_metadata,
+)
 from committer.ports import LoadedTable, NewObject, Storage, Swap, create_or_equal
 from committer.request import TableIdentifier
 

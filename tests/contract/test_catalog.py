@@ -16,7 +16,7 @@ from committer.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from committer.iceberg.metadata_reader import parse_table_metadata
+from committer.iceberg.table_metadata import parse_table_metadata
 from committer.ports import (
     Catalog,
     Committed,
