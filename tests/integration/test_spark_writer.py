@@ -41,7 +41,12 @@ from workers.foreach_batch import frazil_sink
 from workers.java import find_java_home
 from workers.session import configure
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    # PySpark 4.3 says so at the first `mapInArrow`, which does not touch pandas.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+]
 
 SCHEMA = "id long, carrier string"
 _OURS = ("FRAZIL_", "JAVA_HOME", "PYSPARK_PYTHON")
