@@ -439,6 +439,7 @@ def test_row_ids_run_on_over_live_files_without_one() -> None:
     entries = [
         entry(ManifestEntryStatus.ADDED, data_file(0, record_count=10)),
         entry(ManifestEntryStatus.DELETED, data_file(1, record_count=100, first_row_id=3)),
+        entry(ManifestEntryStatus.DELETED, data_file(1, record_count=100)),
         entry(ManifestEntryStatus.EXISTING, data_file(2, record_count=100, first_row_id=5)),
         entry(ManifestEntryStatus.EXISTING, data_file(3, record_count=10)),
         entry(ManifestEntryStatus.ADDED, data_file(4, record_count=10)),
@@ -446,9 +447,34 @@ def test_row_ids_run_on_over_live_files_without_one() -> None:
     content = encode_manifest(entries, context(format_version=3), sync=SYNC).content
     decoded = decode_manifest(content, manifest_file=row(first_row_id=1000))
     found = [one.data_file.first_row_id for one in decoded.entries]
-    assert found == [1000, 3, 5, 1010, 1020]
+    assert found == [1000, 3, None, 5, 1010, 1020]
     decoded = decode_manifest(content, manifest_file=row(first_row_id=None))
-    assert [one.data_file.first_row_id for one in decoded.entries] == [None] * 5
+    assert [one.data_file.first_row_id for one in decoded.entries] == [None] * 6
+
+
+def test_existing_entries_of_version_1_have_sequence_number_0() -> None:
+    existing = ManifestEntry(ManifestEntryStatus.EXISTING, 7, None, None, data_file())
+    entry = replace(existing, sequence_number=1, file_sequence_number=1)
+    content = encode_manifest([entry], context(format_version=1), sync=SYNC).content
+    assert decode_manifest(content).entries == (existing,)
+    (read,) = decode_manifest(content, manifest_file=row(sequence_number=0)).entries
+    assert (read.snapshot_id, read.sequence_number, read.file_sequence_number) == (7, 0, 0)
+
+
+def test_file_formats_are_read_in_any_case() -> None:
+    content = manifest(data_file(), context=context(), codec="null")
+    lower = content.replace(b"\x0ePARQUET", b"\x0eparquet")
+    assert lower != content
+    assert decode_manifest(lower).entries == decode_manifest(content).entries
+
+
+def test_a_map_whose_size_lies_is_refused() -> None:
+    file = data_file(column_sizes={1: 1, 2: 2})
+    content = manifest(file, context=context(), codec="null")
+    sized = b"\x02\x03\x08\x02\x02\x04\x04\x00"
+    assert content.count(sized) == 1
+    with pytest.raises(InvalidMetadataError, match="size"):
+        decode_manifest(content.replace(sized, b"\x02\x03\x06\x02\x02\x04\x04\x00"))
 
 
 def test_a_row_that_contradicts_its_manifest_is_refused() -> None:

@@ -52,10 +52,11 @@ def files(start: int, stop: int) -> list[DataFile]:
 
 def test_blocks_of_eight_entries_or_more_are_moved_byte_for_byte() -> None:
     one = context()
-    first = manifest(*files(0, 700), context=one, sync=b"a" * 16)
-    second = manifest(*files(700, 708), context=one, sync=b"b" * 16)
+    first = manifest(*files(700, 708), context=one, sync=b"a" * 16)
+    second = manifest(*files(0, 700), context=one, sync=b"b" * 16)
     joined = join(first, second, context=one)
     blocks = block_contents(joined.content)
+    # In the order of the parts: what is compressed anew would come behind.
     assert blocks == block_contents(first) + block_contents(second)
     assert len(blocks) > 3
     assert read_header(joined.content).sync == NEW_SYNC
