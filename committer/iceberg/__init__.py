@@ -1,0 +1,1 @@
+"""The Apache Iceberg table format as values and bytes: pure, no I/O, no clock, no chance."""
