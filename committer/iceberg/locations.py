@@ -95,5 +95,5 @@ def _context(table_location: str) -> str:
 
 def _hash_folders(name: str) -> str:
     """The low 20 bits of the name's hash in binary, as folders of 4, 4, 4 and 8 digits."""
-    bits = f"{mmh3.hash(name.encode(), signed=False) | 1 << 31:032b}"[-_HASH_BITS:]
+    bits = f"{mmh3.hash(name.encode(), signed=False):032b}"[-_HASH_BITS:]
     return f"{bits[:4]}/{bits[4:8]}/{bits[8:12]}/{bits[12:]}"

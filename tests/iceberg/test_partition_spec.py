@@ -109,6 +109,7 @@ def test_path_joins_parts_and_is_empty_without_any() -> None:
     spec = build_spec((1, "ts_hour", "hour"), (2, "name", "truncate[3]"))
     assert partition_path(spec, SCHEMA, (420_034, "a/b")) == "ts_hour=2017-12-01-10/name=a%2Fb"
     assert partition_path(spec, SCHEMA, (None, None)) == "ts_hour=null/name=null"
+    assert partition_path(spec, SCHEMA, (0, "*~-")) == "ts_hour=1970-01-01-00/name=*%7E-"
     assert partition_path(UNPARTITIONED, SCHEMA, ()) == ""
     with pytest.raises(ValueError, match="zip"):
         partition_path(spec, SCHEMA, (1,))

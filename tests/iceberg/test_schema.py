@@ -127,6 +127,19 @@ def test_fresh_ids_number_a_level_before_what_is_nested_in_it() -> None:
     ]
 
 
+def test_fresh_ids_number_a_maps_parts_before_what_is_nested_in_them() -> None:
+    key = StructType((required(5, "k", LongType()),))
+    value = ListType(6, LongType(), True)
+    fresh = assign_fresh_ids(Schema((optional(9, "m", MapType(7, key, 8, value, False)),)))
+    assert {name: field.field_id for name, field in fresh.walk()} == {
+        "m": 1,
+        "m.key": 2,
+        "m.value": 3,
+        "m.key.k": 4,
+        "m.value.element": 5,
+    }
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [

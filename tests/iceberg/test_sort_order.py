@@ -53,6 +53,17 @@ def test_several_sources_and_unknown_transforms_are_kept() -> None:
                 {"transform": "identity", "direction": "asc", "null-order": "nulls-first"},
             ],
         },
+        {
+            "order-id": 1,
+            "fields": [
+                {
+                    "transform": "identity",
+                    "source-id": 1,
+                    "direction": "up",
+                    "null-order": "nulls-first",
+                },
+            ],
+        },
     ],
 )
 def test_what_is_no_sort_order_is_refused_with_its_place(json_value: object) -> None:

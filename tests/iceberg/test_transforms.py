@@ -154,6 +154,13 @@ def test_nan_is_its_own_identity_partition() -> None:
     assert parse_transform("identity").human(DoubleType(), value) == "NaN"
 
 
+def test_times_are_shown_with_the_digits_that_they_need_in_threes() -> None:
+    identity = parse_transform("identity")
+    shown = {0: "00:00", 1_000_000: "00:00:01", 120_000: "00:00:00.120", 1: "00:00:00.000001"}
+    for value, text in shown.items():
+        assert identity.human(TimeType(), value) == text
+
+
 def test_transform_that_is_not_known_is_kept_as_text_and_never_applied() -> None:
     for text in ("zorder", "Bucket_V2[16]", "bucket[]", "bucket[x]"):
         transform = parse_transform(text)

@@ -129,6 +129,14 @@ def test_what_is_no_type_is_refused_with_its_place(json_value: object) -> None:
         parse_type(json_value, where="here")
 
 
+def test_empty_doc_is_not_the_same_as_none() -> None:
+    field: dict[str, object] = {"id": 1, "name": "a", "required": False, "type": "int", "doc": ""}
+    struct = {"type": "struct", "fields": [field]}
+    assert print_type(parse_type(struct)) == struct
+    del field["doc"]
+    assert print_type(parse_type(struct)) == struct
+
+
 def test_endless_nesting_is_refused() -> None:
     kind: object = "int"
     for number in range(500):
