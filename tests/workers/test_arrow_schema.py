@@ -314,6 +314,13 @@ def test_a_null_struct_excuses_the_required_fields_in_it() -> None:
     assert batch.column(0).to_pylist() == rows
 
 
+def test_a_null_struct_excuses_what_it_hides_at_any_depth() -> None:
+    table = schema(optional(1, "c", struct(optional(2, "y", struct(required(3, "z", LongType()))))))
+    visible = pa.StructArray.from_arrays([pa.array([None, 1], pa.int64())], names=["z"])
+    outer = pa.StructArray.from_arrays([visible], names=["y"], mask=pa.array([True, False]))
+    assert conformed({"c": outer}, table).column(0).to_pylist() == [None, {"y": {"z": 1}}]
+
+
 def test_elements_that_a_null_list_hides_are_not_looked_at() -> None:
     child = pa.array([None, 5], pa.int64())
     hidden = pa.ListArray.from_arrays(

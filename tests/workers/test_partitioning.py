@@ -273,13 +273,14 @@ def test_a_dropped_source_column_gives_null() -> None:
 
 
 def test_more_combinations_than_a_number_holds_stay_apart() -> None:
-    count, width = 3000, 8
+    # 2048 ** 7 is a multiple of 2 ** 64: without care the first column would not count.
+    count, width = 4096, 8
     table = schema(*(optional(n, f"c{n}", LongType()) for n in range(1, width + 1)))
     whole = PartitionSpec(
         1, tuple(PartitionField((n,), 999 + n, f"c{n}", IDENTITY) for n in range(1, width + 1))
     )
-    rng = np.random.default_rng(4)
-    columns = [pa.array(rng.permutation(count)) for _ in range(width)]
+    halves = [pa.array(np.arange(count) % 2048) for _ in range(width - 1)]
+    columns = [pa.array(np.arange(count)), *halves]
     batch = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(table))
     parts = list(bind_partitioner(whole, table, arrow_schema(table)).split(batch))
     assert len(parts) == count
