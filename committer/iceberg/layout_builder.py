@@ -114,8 +114,7 @@ class LayoutBuilder:
     def add_sort_order(self, order: SortOrder) -> None:
         known = next((each for each in self.orders if each.fields == order.fields), None)
         if known is None:
-            # Id 0 means unsorted, so that sorted orders start at 1.
-            next_id = max(1, _next_id(each.order_id for each in self.orders))
+            next_id = _next_id(each.order_id for each in self.orders)
             known = replace(order, order_id=next_id) if order.fields else UNSORTED
             self.orders = (*self.orders, known)
         self._added_order_id = known.order_id

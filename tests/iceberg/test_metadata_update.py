@@ -507,6 +507,10 @@ def test_the_last_column_id_never_falls() -> None:
     assert apply(after, AddSchema(Schema(SCHEMA.fields[:1]), last_column_id=1)).last_column_id == 9
 
 
+def test_a_higher_last_column_id_alone_is_a_change() -> None:
+    assert apply(build_table(), AddSchema(SCHEMA, last_column_id=9)).last_column_id == 9
+
+
 def test_types_and_defaults_of_version_3_need_version_3() -> None:
     kinds = (TimestampNanoType(), VariantType())
     for field in (
@@ -607,6 +611,22 @@ def test_a_clock_two_hours_back_costs_true_times_and_not_the_table() -> None:
     assert after.last_updated_ms >= base.last_updated_ms
     assert after.snapshot_log[-1].timestamp_ms >= base.snapshot_log[-1].timestamp_ms
     assert parse_table_metadata(print_table_metadata(after)) == after
+
+
+def test_a_rollback_under_a_clock_gone_back_is_logged_with_the_time_of_the_last_change() -> None:
+    base = apply(build_history(3), SetProperties({"a": "1"}), now_ms=START_MS + 5 * MINUTE_MS)
+    after = apply(base, SetSnapshotRef(MAIN, SnapshotRef(1)), now_ms=START_MS)
+    assert after.snapshot_log[-1] == SnapshotLogEntry(base.last_updated_ms, 1)
+    assert after.last_updated_ms == base.last_updated_ms
+
+
+def test_the_metadata_log_stays_in_order_where_the_base_was_written_a_little_out_of_order() -> None:
+    base = append(build_history(2), snapshot_id=3, base_location="f0")
+    ahead_ms = base.last_updated_ms + MINUTE_MS // 2
+    base = replace(base, metadata_log=(MetadataLogEntry(ahead_ms, "f0"),))
+    after = apply(base, SetProperties({"a": "1"}), base_location="f1", now_ms=START_MS)
+    assert [entry.timestamp_ms for entry in after.metadata_log] == [ahead_ms, ahead_ms]
+    assert after.last_updated_ms == ahead_ms
 
 
 def test_a_snapshot_from_the_future_drags_last_updated_along() -> None:

@@ -344,6 +344,13 @@ def test_metadata_that_breaks_the_specification_is_refused_with_key_and_place(ca
         read_back(document)
 
 
+def test_a_dropped_partition_field_of_version_1_may_name_a_column_that_is_gone() -> None:
+    document: dict[str, Any] = as_json(build_table(format_version=1))
+    field = {"name": "p", "transform": "void", "source-id": 9, "field-id": 1000}
+    document["partition-specs"][0]["fields"].append(field)
+    assert [each.name for each in read_back(document).default_spec.fields] == ["p"]
+
+
 @pytest.mark.parametrize(
     "key",
     [
