@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_child_process_takes_no_connections_of_its_parent(
     settings = settings_in(tmp_path)
     with borrow_publisher(settings) as parent:
         pass
-    monkeypatch.setattr(blocking_publisher.os, "getpid", lambda: 1)
+    monkeypatch.setattr(os, "getpid", lambda: 1)
     with borrow_publisher(settings) as child:
         assert child is not parent
 
