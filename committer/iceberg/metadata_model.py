@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
-from committer.errors import InvariantError
+from committer.errors import InvalidMetadataError
 from committer.iceberg.fragments import Fragments
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
@@ -68,25 +68,30 @@ class TableMetadata:
 
     @property
     def current_schema(self) -> Schema:
-        return _present(self.schema_by_id(self.current_schema_id), "current schema")
+        return self.schema_by_id(self.current_schema_id)
 
-    def schema_by_id(self, schema_id: int) -> Schema | None:
-        return next((each for each in self.schemas if each.schema_id == schema_id), None)
+    def schema_by_id(self, schema_id: int) -> Schema:
+        """Errors: `InvalidMetadataError` if there is none."""
+        found = (each for each in self.schemas if each.schema_id == schema_id)
+        return _present(next(found, None), f"schema with id {schema_id}")
 
     @property
     def default_spec(self) -> PartitionSpec:
-        return _present(self.spec_by_id(self.default_spec_id), "default spec")
+        return self.spec_by_id(self.default_spec_id)
 
-    def spec_by_id(self, spec_id: int) -> PartitionSpec | None:
-        return next((each for each in self.partition_specs if each.spec_id == spec_id), None)
+    def spec_by_id(self, spec_id: int) -> PartitionSpec:
+        """Errors: `InvalidMetadataError` if there is none."""
+        found = (each for each in self.partition_specs if each.spec_id == spec_id)
+        return _present(next(found, None), f"partition spec with id {spec_id}")
 
     @property
     def default_sort_order(self) -> SortOrder:
-        order = self.sort_order_by_id(self.default_sort_order_id)
-        return _present(order, "default sort order")
+        return self.sort_order_by_id(self.default_sort_order_id)
 
-    def sort_order_by_id(self, order_id: int) -> SortOrder | None:
-        return next((each for each in self.sort_orders if each.order_id == order_id), None)
+    def sort_order_by_id(self, order_id: int) -> SortOrder:
+        """Errors: `InvalidMetadataError` if there is none."""
+        found = (each for each in self.sort_orders if each.order_id == order_id)
+        return _present(next(found, None), f"sort order with id {order_id}")
 
     @property
     def snapshots_by_id(self) -> Mapping[int, Snapshot]:
@@ -129,5 +134,5 @@ class TableMetadata:
 
 def _present(found: _Value | None, what: str) -> _Value:
     if found is None:
-        raise InvariantError(f"table metadata without its {what} passed the check")
+        raise InvalidMetadataError(f"table metadata: expected a {what}, found none")
     return found

@@ -423,7 +423,9 @@ def test_snapshots_schemas_and_specs_are_found_by_id() -> None:
     assert metadata.current_schema is metadata.schema_by_id(0)
     assert metadata.default_spec is metadata.spec_by_id(0)
     assert metadata.default_sort_order is metadata.sort_order_by_id(0)
-    assert (metadata.schema_by_id(9), metadata.spec_by_id(9)) == (None, None)
+    for look_up in (metadata.schema_by_id, metadata.spec_by_id, metadata.sort_order_by_id):
+        with pytest.raises(InvalidMetadataError, match="with id 9, found none"):
+            look_up(9)
 
 
 def test_ancestors_are_found_along_the_parents_of_a_branch_only() -> None:
