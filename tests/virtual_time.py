@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from hashlib import blake2b
 from uuid import UUID
 
 
@@ -34,17 +35,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._clock.now_s
 
 
-class VirtualTimePolicy(asyncio.DefaultEventLoopPolicy):
-    """Gives tests a `VirtualTimeLoop`."""
-
-    def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        return VirtualTimeLoop()
-
-
 class LoopWorld:
-    """A `World` on the running loop's clock, with ids counted from 1 and a fixed chance."""
+    """A `World` on the running loop's clock, with ids from a seed and a fixed chance."""
 
-    def __init__(self, *, start_ms: int = 1_800_000_000_000, chance: float = 0.5) -> None:
+    def __init__(
+        self, *, start_ms: int = 1_800_000_000_000, chance: float = 0.5, seed: int = 0
+    ) -> None:
+        self._seed = seed
         self._start_ms = start_ms
         self._ids = 0
         self._chance = chance
@@ -61,7 +58,8 @@ class LoopWorld:
 
     def uuid(self) -> UUID:
         self._ids += 1
-        return UUID(bytes=self._ids.to_bytes(8, "big") * 2, version=4)
+        name = f"{self._seed}/{self._ids}".encode()
+        return UUID(bytes=blake2b(name, digest_size=16).digest(), version=4)
 
     def jitter(self) -> float:
         return self._chance

@@ -79,8 +79,13 @@ class HeaderCheck:
         """Check header and entries. Errors: `InvalidRequestError`, its message names `place`."""
         try:
             fitting = self._fit(read_header(content))
+            # A length that lies would pass a jump, and make the joined manifest unreadable.
             walked = walk_additions(
-                content, fitting.partition_type, fitting.format_version, _CONTENTS[kind]
+                content,
+                fitting.partition_type,
+                fitting.format_version,
+                _CONTENTS[kind],
+                proves_all_maps=True,
             )
         except InvalidRequestError as error:
             raise InvalidRequestError(error.reason, f"{place}: {error}") from None

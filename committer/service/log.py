@@ -20,7 +20,7 @@ def configure_logs(log_format: Literal["console", "json"], level: str) -> None:
     rendered: list[Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if log_format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [_console()]
     )
     structlog.configure(
         processors=[
@@ -32,4 +32,10 @@ def configure_logs(log_format: Literal["console", "json"], level: str) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
+    )
+
+
+def _console() -> Processor:
+    return structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
     )

@@ -1,12 +1,26 @@
-"""Service tests run on virtual time: a wait of an hour takes no time at all."""
+"""Modules with `VIRTUAL_TIME = True` run on virtual time: a wait of an hour takes no time at all."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
+
 import pytest
 
-from tests.virtual_time import VirtualTimePolicy
+from tests.virtual_time import VirtualTimeLoop
+
+from committer.service.log import configure_logs
+
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
-@pytest.fixture(scope="session")
-def event_loop_policy() -> VirtualTimePolicy:
-    return VirtualTimePolicy()
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory] | None:
+    module = item.getparent(pytest.Module)
+    is_virtual = module is not None and getattr(module.obj, "VIRTUAL_TIME", False)
+    return {"virtual": VirtualTimeLoop} if is_virtual else {"real": asyncio.new_event_loop}
+
+
+@pytest.fixture(autouse=True)
+def plain_logs() -> None:
+    """Short tracebacks: a crash that repeats must not drown in its own rendering."""
+    configure_logs("console", "info")

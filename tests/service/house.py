@@ -35,8 +35,10 @@ INBOX = "memory://requests"
 class House:
     """All parts of a service on servers that outlive it: each `running()` is a new process."""
 
-    def __init__(self, *, min_interval_ms: int = 0, with_queue: bool = True) -> None:
-        self.world = LoopWorld()
+    def __init__(
+        self, *, min_interval_ms: int = 0, with_queue: bool = True, seed: int = 0
+    ) -> None:
+        self.world = LoopWorld(seed=seed)
         self.storage = CountingStorage(MemoryStorage(world=self.world))
         self.inbox_storage = CountingStorage(self.storage.inner)
         self.catalog = FaultyCatalog(MemoryCatalog(storage=self.storage.inner))
