@@ -15,6 +15,7 @@ from uuid import UUID
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
@@ -220,6 +221,32 @@ def test_duckdb_and_pyiceberg_read_nested_columns(tmp_path: Path) -> None:
     query = "SELECT id, point.deep.text, tags, points FROM iceberg_scan(?) ORDER BY id"
     found = duck().execute(query, [str(metadata)]).fetchall()
     assert found == [(1, "t", ["a", "b"], [{"x": 1, "at": None}, None]), (2, None, None, None)]
+
+
+def test_columns_have_the_parquet_types_that_the_specification_says(tmp_path: Path) -> None:
+    target = Target(f"file:{tmp_path}/t", v2_primitives())
+    [file] = write_rows(target, edge_rows())
+    group = pq.read_metadata(file.file_path.removeprefix("file:")).row_group(0)
+    columns = [group.column(at) for at in range(group.num_columns)]
+    found = {column.path_in_schema: column.physical_type for column in columns}
+    assert found == {
+        "boolean": "BOOLEAN",
+        "int": "INT32",
+        "long": "INT64",
+        "float": "FLOAT",
+        "double": "DOUBLE",
+        "decimal9": "INT32",
+        "decimal18": "INT64",
+        "decimal38": "FIXED_LEN_BYTE_ARRAY",
+        "date": "INT32",
+        "time": "INT64",
+        "timestamp": "INT64",
+        "timestamptz": "INT64",
+        "string": "BYTE_ARRAY",
+        "uuid": "FIXED_LEN_BYTE_ARRAY",
+        "fixed": "FIXED_LEN_BYTE_ARRAY",
+        "binary": "BYTE_ARRAY",
+    }
 
 
 def test_uuids_are_written_with_their_own_parquet_type(tmp_path: Path) -> None:
