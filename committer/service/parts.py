@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from committer.catalog.sql import SqlCatalog
@@ -16,6 +16,7 @@ from committer.service.world import RealWorld
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.local import LocalStorage
+from committer.storage.replays import Replays
 from committer.storage.scheme import SchemeStorage
 
 PRIVATE = "private"
@@ -23,30 +24,49 @@ NONE = "none"
 
 
 @dataclass(slots=True)
-class Parts:
-    """Everything with a connection, opened for one process. `queue` is None without one."""
+class RequestParts:
+    """Where requests wait, and who announces them: all that needs no catalog.
+
+    `queue` is None without one.
+    """
 
     settings: Settings
     world: World
     storage: Storage
-    catalog: Catalog
     queue: Queue | None
     inbox: Inbox
     quarantine: Quarantine
+    replays: Replays
 
     async def close(self) -> None:
         """Release connections, the queue's first."""
         if self.queue is not None:
             await self.queue.close()
-        await self.catalog.close()
         await self.storage.close()
+
+
+@dataclass(slots=True)
+class Parts(RequestParts):
+    """Everything with a connection, opened for one process."""
+
+    catalog: Catalog
+
+    async def close(self) -> None:
+        await self.catalog.close()
+        await RequestParts.close(self)
 
 
 def start_private_queue(settings: Settings) -> RedisServer | None:
     """Start (or find) the private server if the settings ask for one. Blocks for a moment."""
     if settings.queue.url != PRIVATE:
         return None
-    return start_redis_server(queue_folder(settings))
+    try:
+        return start_redis_server(queue_folder(settings))
+    except OSError as error:
+        raise SettingsError(
+            f"cannot keep the private queue in `{queue_folder(settings)}` (setting `home`,"
+            f" FRAZIL_HOME): {error.strerror or error}"
+        ) from error
 
 
 def queue_folder(settings: Settings) -> Path:
@@ -54,35 +74,67 @@ def queue_folder(settings: Settings) -> Path:
     return settings.home / "queue"
 
 
-async def open_parts(settings: Settings) -> Parts:
-    """Open the adapters that the settings name. Errors: `SettingsError`, naming the setting."""
-    world = RealWorld()
+def open_request_parts(settings: Settings) -> RequestParts:
+    """Open all but the catalog; nothing is asked yet.
+
+    Errors: `SettingsError`, naming the setting.
+    """
     storage = SchemeStorage({"file": LocalStorage(prune_below=(settings.inbox,))})
-    return Parts(
+    return RequestParts(
         settings=settings,
-        world=world,
+        world=RealWorld(),
         storage=storage,
-        catalog=await _open_catalog(settings, storage),
         queue=_open_queue(settings),
         inbox=Inbox(storage, settings.inbox),
         quarantine=Quarantine(storage, settings.inbox),
+        replays=Replays(storage, settings.inbox),
     )
 
 
-async def _open_catalog(settings: Settings, storage: Storage) -> Catalog:
-    catalog = settings.catalog
+async def open_parts(settings: Settings) -> Parts:
+    """Open the adapters that the settings name. Errors: as those of `open_catalog`."""
+    parts = open_request_parts(settings)
+    return with_catalog(parts, await open_catalog(parts))
+
+
+def with_catalog(parts: RequestParts, catalog: Catalog) -> Parts:
+    """The same parts, complete."""
+    shared = {field.name: getattr(parts, field.name) for field in fields(RequestParts)}
+    return Parts(**shared, catalog=catalog)
+
+
+async def open_catalog(parts: RequestParts) -> Catalog:
+    """Connect to the catalog.
+
+    Errors: `SettingsError`, naming the setting; `CatalogUnavailableError`; `AccessError`.
+    """
+    catalog = parts.settings.catalog
     if catalog.uri.startswith("sqlite:////"):
-        Path(catalog.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-    return await SqlCatalog.open(uri=catalog.uri, name=catalog.name, storage=storage)
+        folder = Path(catalog.uri.removeprefix("sqlite:///")).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(
+                f"cannot make the folder `{folder}` of the catalog (setting `catalog.uri`,"
+                f" FRAZIL_CATALOG__URI): {error.strerror or error}"
+            ) from error
+    return await SqlCatalog.open(uri=catalog.uri, name=catalog.name, storage=parts.storage)
 
 
 def _open_queue(settings: Settings) -> Queue | None:
-    url = settings.queue.url
-    if url == NONE:
+    url = queue_url(settings)
+    if url is None:
         return None
-    if url == PRIVATE:
-        url = private_server_url(queue_folder(settings))
     return RedisQueue(url, consumer=settings.queue.consumer or socket.gethostname())
+
+
+def queue_url(settings: Settings) -> str | None:
+    """The URL of the queue's server, the private one included; None without a queue."""
+    if settings.queue.url == NONE:
+        return None
+    if settings.queue.url == PRIVATE:
+        return private_server_url(queue_folder(settings))
+    return settings.queue.url
 
 
 def policy(settings: Settings) -> BatchPolicy:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import TypeVar
 
 from committer.errors import FrazilError, SettingsError, TransientError
 from committer.plan.backoff import backoff_s
@@ -13,7 +15,14 @@ from committer.service.health import Health
 from committer.service.http import serving
 from committer.service.intake import Intake
 from committer.service.log import log
-from committer.service.parts import Parts, open_parts, policy
+from committer.service.parts import (
+    Parts,
+    RequestParts,
+    open_catalog,
+    open_request_parts,
+    policy,
+    with_catalog,
+)
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.table_committer import Shop
@@ -23,9 +32,9 @@ from committer.settings import Settings
 class Service:
     """One committer process: consumer, reconciler, settler, and a task for each table."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, health: Health) -> None:
         self._parts = parts
-        self.health = Health(parts.world)
+        self.health = health
         self._settler = Settler(
             inbox=parts.inbox, queue=parts.queue, world=parts.world, health=self.health
         )
@@ -50,12 +59,12 @@ class Service:
         async with asyncio.TaskGroup() as tasks:
             heart = tasks.create_task(self.health.beat(), name="heartbeat")
             await self._probe(stop)
+            if stop.is_set():
+                heart.cancel()
+                return
             intake = Intake(self._shop, tasks)
             settler = tasks.create_task(self._settler.run(), name="settler")
-            readers = [
-                tasks.create_task(reader, name="reader")
-                for reader in self._readers(intake)
-            ]
+            readers = [tasks.create_task(reader, name="reader") for reader in self._readers(intake)]
             self.health.started = True
             log.info("service.started", inbox=self._parts.settings.inbox)
             await stop.wait()
@@ -94,28 +103,12 @@ class Service:
     async def _probe(self, stop: asyncio.Event) -> None:
         """Refuse back ends that do not enforce conditions; wait for those that do not answer."""
         settings = self._parts.settings
-        probes: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+        probes: list[tuple[str, Callable[[], Awaitable[object]]]] = [
             ("storage", lambda: self._parts.storage.probe(settings.inbox)),
             ("catalog", self._parts.catalog.probe),
         ]
         for component, probe in probes:
-            await self._until_answered(component, probe, stop)
-
-    async def _until_answered(
-        self, component: str, probe: Callable[[], Awaitable[None]], stop: asyncio.Event
-    ) -> None:
-        failures = 0
-        while not stop.is_set():
-            try:
-                await probe()
-            except TransientError as error:
-                if self.health.trouble(component, str(error)):
-                    log.warning(f"{component}.unavailable", error=str(error))
-                failures += 1
-                await self._parts.world.sleep(backoff_s(failures + 3, self._parts.world.jitter()))
-            else:
-                self.health.well(component)
-                return
+            await until_answered(component, probe, stop, self.health)
 
     async def _drain(self, intake: Intake, readers: list[asyncio.Task[None]]) -> None:
         """Stop reading; finish the attempts in hand; tell what is known. The rest comes again."""
@@ -132,23 +125,63 @@ class Service:
             intake.abandon()
 
 
+T = TypeVar("T")
+
+
+async def until_answered(
+    component: str, ask: Callable[[], Awaitable[T]], stop: asyncio.Event, health: Health
+) -> T | None:
+    """Ask until the component answers, with back-off. None if stopped before."""
+    failures = 0
+    while not stop.is_set():
+        try:
+            answer = await ask()
+        except TransientError as error:
+            if health.trouble(component, str(error)):
+                log.warning(f"{component}.unavailable", error=str(error), now="waiting for it")
+            failures += 1
+            await _pause(backoff_s(failures + 3, 0.5 + health.world.jitter() / 2), stop)
+        else:
+            if health.well(component):
+                log.info(f"{component}.returned")
+            return answer
+    return None
+
+
+async def _pause(delay_s: float, stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(delay_s):
+            await stop.wait()
+
+
 async def serve(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT. Errors: `SettingsError`, also from inside the tasks."""
+    """Run until SIGTERM or SIGINT. Errors: `FrazilError`, also from inside the tasks."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    parts = await open_parts(settings)
-    service = Service(parts)
+    parts = open_request_parts(settings)
     try:
-        async with serving(
-            service.health, host=settings.service.http_host, port=settings.service.http_port
-        ):
-            await service.run(stop)
-    except* FrazilError as group:
-        raise first_error(group) from None
+        await _serve(parts, stop)
+    except BaseExceptionGroup as group:
+        expected, rest = group.split(FrazilError)
+        if expected is None or rest is not None:
+            raise
+        raise first_error(expected) from group
     finally:
         await parts.close()
+
+
+async def _serve(parts: RequestParts, stop: asyncio.Event) -> None:
+    service, health = parts.settings.service, Health(parts.world)
+    async with serving(health, host=service.http_host, port=service.http_port):
+        catalog = await until_answered("catalog", lambda: open_catalog(parts), stop, health)
+        if catalog is None:
+            return
+        try:
+            await Service(with_catalog(parts, catalog), health).run(stop)
+        finally:
+            await catalog.close()
 
 
 def first_error(group: BaseExceptionGroup[FrazilError]) -> FrazilError:

@@ -19,6 +19,9 @@ from committer.ports import NewObject, Storage, create_or_equal
 from committer.reason import Reason
 from committer.request import SealedRequest, producer_prefix
 
+# More than any record has; a request behind it may have hundreds of megabytes.
+_RECORD_BYTES = 16 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Outstanding:
@@ -111,8 +114,8 @@ class QuarantineRecord(BaseModel):
 class Quarantine(_Keyed):
     """Requests that cannot land, each behind one line that says why."""
 
-    def __init__(self, storage: Storage, root: str) -> None:
-        super().__init__(storage, root, "quarantine")
+    def __init__(self, storage: Storage, root: str, *, folder: str = "quarantine") -> None:
+        super().__init__(storage, root, folder)
 
     async def put(self, record: QuarantineRecord, content: bytes) -> None:
         """Keep a request with its reason. A record that is there already stays as it is."""
@@ -126,10 +129,25 @@ class Quarantine(_Keyed):
 
     async def get(self, key: str) -> tuple[QuarantineRecord, bytes]:
         """Read the record and the request. Absent: `NotFoundError`."""
-        line, _, content = (await self._storage.get(self.location(key))).partition(b"\n")
-        try:
-            return QuarantineRecord.model_validate_json(line), content
-        except ValidationError:
-            raise InvalidRequestError(
-                Reason.REQUEST_MALFORMED, f"the quarantine object of `{key}` has no readable record"
-            ) from None
+        return read_quarantined(await self._storage.get(self.location(key)), key)
+
+    async def record(self, key: str) -> QuarantineRecord:
+        """Read the record alone. Absent: `NotFoundError`."""
+        start = await self._storage.get(self.location(key), length=_RECORD_BYTES)
+        if b"\n" not in start:
+            return (await self.get(key))[0]
+        return read_quarantined(start, key)[0]
+
+
+def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]:
+    """The record and the request of a quarantine object.
+
+    Errors: `InvalidRequestError` where it does not start with a record.
+    """
+    line, _, request = content.partition(b"\n")
+    try:
+        return QuarantineRecord.model_validate_json(line), request
+    except ValidationError:
+        raise InvalidRequestError(
+            Reason.REQUEST_MALFORMED, f"the quarantine object of `{key}` has no readable record"
+        ) from None

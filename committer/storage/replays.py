@@ -1,0 +1,69 @@
+"""Puts quarantined requests back into the inbox, on any `Storage`.
+
+    <root>/replaying/<table uuid>/<producer>/<epoch>/<attempt>    a replay that has not ended
+
+The way is: copy under `replaying/`, quarantine object away, inbox, copy away. The request is
+durable somewhere at every moment, so that a crash loses nothing and the replay can be repeated.
+The quarantine object goes before the inbox object comes: a committer that quarantines the request
+once more would leave an older record as it is, and a later removal would take its last copy away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from committer.errors import AlreadyExistsError, NotFoundError
+from committer.ports import NewObject, Storage, create_or_equal
+from committer.request import SealedRequest, read_request
+from committer.storage.inbox import Inbox, Outstanding, Quarantine
+
+
+class Replays:
+    """Replays of one inbox and its quarantine."""
+
+    def __init__(self, storage: Storage, root: str) -> None:
+        self._storage = storage
+        self._inbox = Inbox(storage, root)
+        self._quarantine = Quarantine(storage, root)
+        self.copies = Quarantine(storage, root, folder="replaying")
+
+    def interrupted(self) -> AsyncIterator[Outstanding]:
+        """Replays that a crash has ended half way; `replay` takes them up again."""
+        return self.copies.list()
+
+    async def get(self, key: str) -> tuple[SealedRequest, bytes]:
+        """The request that would be replayed, and its quarantine object.
+
+        Errors: `NotFoundError`; `InvalidRequestError` where the request cannot be read, so that a
+        replay would only bring it back.
+        """
+        try:
+            kept = await self._storage.get(self._quarantine.location(key))
+        except NotFoundError:
+            kept = await self._storage.get(self.copies.location(key))
+        _, _, content = kept.partition(b"\n")
+        return read_request(content, key=key), kept
+
+    async def replay(self, key: str) -> SealedRequest:
+        """Put a request back into the inbox. May be repeated. Errors: as `get`; `PublishError`."""
+        sealed, kept = await self.get(key)
+        await self._keep_copy(key, kept)
+        await self._quarantine.delete((key,))
+        await self._inbox.put(sealed)
+        await self.copies.delete((key,))
+        return sealed
+
+    async def _keep_copy(self, key: str, kept: bytes) -> None:
+        """A copy that an interrupted replay left may have another record, never another request."""
+        copy = NewObject(self.copies.location(key), kept)
+        try:
+            await create_or_equal(self._storage, copy)
+        except AlreadyExistsError:
+            there = await self._storage.get(copy.location)
+            if there.partition(b"\n")[2] != kept.partition(b"\n")[2]:
+                raise
+
+    async def discard(self, key: str) -> None:
+        """Remove a quarantined request for good, an interrupted replay of it too."""
+        await self.copies.delete((key,))
+        await self._quarantine.delete((key,))
