@@ -1,0 +1,1 @@
+"""The commands of `frazil`. Heavy imports belong inside the commands: `--help` must be quick."""

@@ -1,0 +1,49 @@
+"""The command line: which commands there are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from committer.cli import inspect, quarantine, serve, status, table
+
+app = typer.Typer(
+    name="frazil",
+    help="Many writers, one Apache Iceberg table, one commit.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"frazil {version('frazil')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _frazil(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Say which it is."),
+    ] = False,
+) -> None:
+    """Many writers, one Apache Iceberg table, one commit.
+
+    Settings come from FRAZIL_… variables and from the file that FRAZIL_CONFIG names; without any,
+    everything lives below ~/.frazil. Exit code 1: what was asked for failed or is not there;
+    2: wrong usage or settings.
+    """
+
+
+app.command()(serve.serve)
+app.command()(status.status)
+app.command()(inspect.inspect)
+app.add_typer(table.app, name="table")
+app.add_typer(quarantine.app, name="quarantine")

@@ -1,0 +1,48 @@
+"""`frazil inspect`: what is in an Iceberg metadata file or a commit request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from committer.cli.options import AsJson
+
+
+def inspect(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A path or a file: URI.")],
+    as_json: AsJson = False,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Also show the column metrics of each file.")
+    ] = False,
+) -> None:
+    """Show table metadata, a manifest list, a manifest, a Puffin footer or a commit request.
+
+    The file is recognised by its content. With --json there is one object a line, with a `kind`,
+    and column metrics are always there. Exit code 1 if it is broken.
+    """
+    from committer.cli.inspection import inspect_content, without_details
+    from committer.cli.printing import print_json_lines, show
+    from committer.errors import FrazilError
+
+    content = _read(file)
+    try:
+        found = inspect_content(content)
+    except FrazilError as error:
+        raise type(error)(f"{file}: {error}") from error
+    if as_json:
+        print_json_lines(found.lines)
+    else:
+        show(found.views if metrics else without_details(found.views))
+    if found.problem is not None:
+        typer.echo(f"frazil: {file}: {found.problem}", err=True)
+        raise typer.Exit(1)
+
+
+def _read(file: str) -> bytes:
+    """A path may be relative; a URI is read as the storage adapter reads it."""
+    from committer.storage.files import read
+
+    is_uri = file.lower().startswith("file:")
+    return read(file if is_uri else str(Path(file).absolute()), 0, None)

@@ -1,0 +1,321 @@
+"""What a file is, by its content, and what it says: as JSON lines, and as tables for people.
+
+Pure: bytes in, descriptions out. Every JSON line has a `kind`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from committer.cli.describe import (
+    Description,
+    describe_blob,
+    describe_entry,
+    describe_manifest_file,
+    partition_text,
+    readable_metrics,
+    spec_text,
+)
+from committer.cli.metadata_view import metadata_facts, schema_rows, snapshot_rows
+from committer.cli.printing import time_text
+from committer.cli.view import Facts, Rows, View
+from committer.errors import FrazilError, InvalidMetadataError, InvalidRequestError
+from committer.iceberg.avro_container import read_header
+from committer.iceberg.manifest import DecodedManifest, decode_manifest
+from committer.iceberg.manifest_list import decode_manifest_list
+from committer.iceberg.puffin import decode_puffin_footer
+from committer.iceberg.table_metadata import parse_table_metadata
+from committer.request import LINE_BYTES_MAX, ManifestReference, SealedRequest, read_request
+from committer.storage.inbox import QuarantineRecord, read_quarantined
+
+_AVRO, _PUFFIN, _GZIP, _PARQUET = b"Obj\x01", b"PFA1", b"\x1f\x8b", b"PAR1"
+_GZIP_WINDOW = 31
+_UNZIPPED_BYTES_MAX = 1 << 30
+
+
+@dataclass(slots=True)
+class Inspection:
+    """What was found. `problem`: why it is not as it should be, though it could be shown."""
+
+    lines: list[Description] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    problem: str | None = None
+
+    def add(self, other: Inspection) -> None:
+        self.lines += other.lines
+        self.views += other.views
+        self.problem = self.problem or other.problem
+
+
+def inspect_content(content: bytes) -> Inspection:
+    """Tell what it is and what it says. Errors: `InvalidMetadataError`, `UnsupportedError`."""
+    if content.startswith(_AVRO):
+        return _inspect_avro(content)
+    if content.startswith(_PUFFIN):
+        return _inspect_puffin(content)
+    if content.startswith(_GZIP):
+        return _inspect_metadata(_unzipped(content))
+    if content.lstrip()[:1] == b"{":
+        return _inspect_json(content)
+    if content.startswith(_PARQUET):
+        raise InvalidMetadataError("a Parquet file: Iceberg data, not metadata")
+    raise InvalidMetadataError(
+        "not an Iceberg metadata file or commit request: expected table metadata (JSON, perhaps"
+        " gzipped), a manifest list, a manifest, a Puffin file or a commit request"
+    )
+
+
+def _unzipped(content: bytes) -> bytes:
+    inflater = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        unzipped = inflater.decompress(content, _UNZIPPED_BYTES_MAX)
+    except zlib.error as error:
+        raise InvalidMetadataError(f"broken gzip: {error}") from None
+    if not inflater.eof:
+        raise InvalidMetadataError("truncated gzip, or more than a gigabyte in it")
+    return unzipped
+
+
+def _inspect_json(content: bytes) -> Inspection:
+    line = content[: LINE_BYTES_MAX + 1].partition(b"\n")[0]
+    try:
+        document = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        # Metadata may be spread over many lines, a request's line may not.
+        return _inspect_metadata(content)
+    if "quarantined_at_ms" in document:
+        return _inspect_quarantined(content)
+    if "request-version" in document:
+        return inspect_request(content)
+    return _inspect_metadata(content)
+
+
+# --- Table metadata ------------------------------------------------------------------------------
+
+
+def _inspect_metadata(content: bytes) -> Inspection:
+    metadata = parse_table_metadata(content)
+    views: list[View] = [
+        Facts("table metadata", metadata_facts(metadata)),
+        schema_rows(metadata.current_schema),
+    ]
+    if metadata.snapshots:
+        views.append(snapshot_rows(metadata))
+    if metadata.properties:
+        views.append(Facts("properties", dict(metadata.properties)))
+    return Inspection([{"kind": "table-metadata", **orjson.loads(content)}], views)
+
+
+# --- Avro ----------------------------------------------------------------------------------------
+
+
+def _inspect_avro(content: bytes) -> Inspection:
+    header = read_header(content)
+    if "partition-spec" in header.metadata:
+        return _inspect_manifest(content, {})
+    if b"manifest_path" in header.metadata["avro.schema"]:
+        return _inspect_manifest_list(content)
+    raise InvalidMetadataError("an Avro file, but neither a manifest nor a manifest list")
+
+
+def _inspect_manifest_list(content: bytes) -> Inspection:
+    decoded = decode_manifest_list(content)
+    header = {
+        key: text
+        for key, text in decoded.header.items()
+        if key not in ("avro.schema", "iceberg.schema")
+    }
+    rows = [describe_manifest_file(row) for row in decoded.rows]
+    shown = Rows(
+        "manifests",
+        ("content", "spec", "seq", "added", "existing", "deleted", "rows added", "bytes", "path"),
+        [
+            (
+                row.content.name.lower(),
+                row.partition_spec_id,
+                row.sequence_number,
+                row.added_files_count,
+                row.existing_files_count,
+                row.deleted_files_count,
+                row.added_rows_count,
+                row.manifest_length,
+                row.manifest_path,
+            )
+            for row in decoded.rows
+        ],
+    )
+    return Inspection(
+        [
+            {"kind": "manifest-list", "header": header},
+            *({"kind": "manifest-file", **row} for row in rows),
+        ],
+        [Facts("manifest list", header), shown],
+    )
+
+
+def _inspect_manifest(content: bytes, about: Description) -> Inspection:
+    decoded = decode_manifest(content)
+    facts: Description = {
+        "format_version": decoded.format_version,
+        "content": decoded.content.name.lower(),
+        "schema_id": decoded.schema.schema_id,
+        "partition_spec_id": decoded.spec.spec_id,
+        "partition_spec": spec_text(decoded.spec, decoded.schema),
+        "entries": len(decoded.entries),
+        **about,
+    }
+    lines = [
+        {"kind": "manifest-entry", **describe_entry(entry, decoded.schema, decoded.spec)}
+        for entry in decoded.entries
+    ]
+    views: list[View] = [Facts("manifest", facts), entry_rows(decoded), *_metric_rows(decoded)]
+    return Inspection([{"kind": "manifest", **facts}, *lines], views)
+
+
+def entry_rows(decoded: DecodedManifest) -> Rows:
+    """The entries of a manifest, one to a row; ids that are inherited are empty."""
+    return Rows(
+        "entries",
+        ("status", "content", "snapshot id", "seq", "records", "bytes", "partition", "path"),
+        [
+            (
+                entry.status.name.lower(),
+                entry.data_file.content.name.lower(),
+                entry.snapshot_id,
+                entry.sequence_number,
+                entry.data_file.record_count,
+                entry.data_file.file_size_in_bytes,
+                partition_text(entry.data_file, decoded.schema, decoded.spec),
+                entry.data_file.file_path,
+            )
+            for entry in decoded.entries
+        ],
+    )
+
+
+_METRICS = (
+    "column_size",
+    "value_count",
+    "null_value_count",
+    "nan_value_count",
+    "lower_bound",
+    "upper_bound",
+)
+
+
+def _metric_rows(decoded: DecodedManifest) -> Iterator[View]:
+    for entry in decoded.entries:
+        metrics = readable_metrics(entry.data_file, decoded.schema)
+        if metrics:
+            name = entry.data_file.file_path.rpartition("/")[2]
+            yield Rows(
+                f"columns of {name}",
+                ("column", "bytes", "values", "nulls", "NaNs", "lower bound", "upper bound"),
+                [(column, *map(found.get, _METRICS)) for column, found in metrics.items()],
+                is_detail=True,
+            )
+
+
+# --- Puffin --------------------------------------------------------------------------------------
+
+
+def _inspect_puffin(content: bytes) -> Inspection:
+    footer = decode_puffin_footer(content)
+    blobs = [describe_blob(blob) for blob in footer.blobs]
+    properties = dict(footer.properties)
+    headers = ("type", "fields", "snapshot_id", "sequence_number", "offset", "length")
+    rows = [tuple(blob[name] for name in headers) for blob in blobs]
+    return Inspection(
+        [
+            {"kind": "puffin", "properties": properties},
+            *({"kind": "puffin-blob", **blob} for blob in blobs),
+        ],
+        [Facts("Puffin file", properties), Rows("blobs", headers, rows)],
+    )
+
+
+# --- Requests ------------------------------------------------------------------------------------
+
+
+def _inspect_quarantined(content: bytes) -> Inspection:
+    record, request = read_quarantined(content, "this file")
+    found = Inspection(
+        [{"kind": "quarantine-record", **record.model_dump()}],
+        [Facts("quarantined", record_facts(record))],
+    )
+    found.add(inspect_request(request))
+    return found
+
+
+def record_facts(record: QuarantineRecord) -> Description:
+    return {
+        "reason": record.reason,
+        "message": record.message,
+        "quarantined": time_text(record.quarantined_at_ms),
+        "key": record.key,
+    }
+
+
+def inspect_request(content: bytes) -> Inspection:
+    """A commit request: its line, then each manifest that it carries."""
+    try:
+        sealed = read_request(content)
+    except InvalidRequestError as error:
+        return _inspect_broken_request(content, f"{error.reason}: {error}")
+    document = orjson.loads(content[: sealed.body])
+    found = Inspection([{"kind": "commit-request", **document}], [_request_facts(sealed)])
+    for number, reference in enumerate(sealed.request.manifests):
+        if reference.offset is not None:
+            found.add(_inspect_carried(sealed, number, reference))
+    return found
+
+
+def _inspect_broken_request(content: bytes, problem: str) -> Inspection:
+    """What can still be told of it: its line, if that is JSON."""
+    try:
+        document = orjson.loads(content.partition(b"\n")[0])
+    except orjson.JSONDecodeError:
+        document = {}
+    line = {"kind": "commit-request", "problem": problem, **document}
+    return Inspection([line], [Facts("broken commit request", line)], problem)
+
+
+def _request_facts(sealed: SealedRequest) -> Facts:
+    request = sealed.request
+    facts: Description = {
+        "table": request.identifier,
+        "table uuid": request.table_uuid,
+        "catalog": request.catalog,
+        "branch": request.branch,
+        "producer": request.producer.id,
+        "epoch": request.epoch,
+        "attempt": request.attempt,
+        "fingerprint": f"{request.fingerprint.kind} {request.fingerprint.value}",
+        "published": time_text(request.published_at_ms),
+        "operation": request.operation,
+        "manifests": len(request.manifests),
+        "files": sum(one.added_files_count for one in request.manifests) + len(request.files),
+        "rows": sum(one.added_rows_count for one in request.manifests),
+        "key": request.inbox_key,
+    }
+    return Facts("commit request", facts)
+
+
+def _inspect_carried(
+    sealed: SealedRequest, number: int, reference: ManifestReference
+) -> Inspection:
+    try:
+        return _inspect_manifest(bytes(sealed.manifest(reference)), {"manifest": number})
+    except FrazilError as error:
+        problem = f"manifest {number}: {error}"
+        line: Description = {"kind": "manifest", "manifest": number, "problem": problem}
+        return Inspection([line], [Facts("broken manifest", line)], problem)
+
+
+def without_details(views: Sequence[View]) -> list[View]:
+    """The views that do not repeat for each file."""
+    return [view for view in views if not (isinstance(view, Rows) and view.is_detail)]

@@ -1,0 +1,113 @@
+"""Table metadata as people look at it: facts, columns, snapshots, history."""
+
+from __future__ import annotations
+
+from committer.cli.describe import Description, describe_snapshot, order_text, spec_text
+from committer.cli.printing import time_text
+from committer.cli.view import Rows
+from committer.iceberg.partition_spec import print_partition_spec
+from committer.iceberg.schema import Schema, print_schema
+from committer.iceberg.snapshot import Snapshot, SnapshotLogEntry, print_snapshot_ref
+from committer.iceberg.sort_order import print_sort_order
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ports import LoadedTable
+
+
+def metadata_facts(metadata: TableMetadata) -> Description:
+    head = metadata.current_snapshot
+    summary = (head.summary if head else None) or {}
+    return {
+        "table uuid": metadata.table_uuid,
+        "format version": metadata.format_version,
+        "location": metadata.location,
+        "last updated": time_text(metadata.last_updated_ms),
+        "partitioned by": spec_text(metadata.default_spec, metadata.current_schema) or "nothing",
+        "sorted by": order_text(metadata) or "nothing",
+        "current snapshot": metadata.current_snapshot_id,
+        "sequence number": metadata.last_sequence_number,
+        "snapshots": len(metadata.snapshots),
+        "refs": ", ".join(f"{name} ({ref.type})" for name, ref in metadata.refs.items()),
+        "data files": summary.get("total-data-files"),
+        "records": summary.get("total-records"),
+    }
+
+
+def describe_table(table: LoadedTable) -> Description:
+    """A table as one object; schema, spec, order and refs in the specification's JSON form."""
+    metadata, head = table.metadata, table.metadata.current_snapshot
+    return {
+        "table": str(table.identifier),
+        "table_uuid": metadata.table_uuid,
+        "format_version": metadata.format_version,
+        "location": metadata.location,
+        "metadata_location": table.metadata_location,
+        "last_updated_ms": metadata.last_updated_ms,
+        "last_sequence_number": metadata.last_sequence_number,
+        "snapshots": len(metadata.snapshots),
+        "current_snapshot": describe_snapshot(head, metadata) if head else None,
+        "refs": {name: print_snapshot_ref(ref) for name, ref in metadata.refs.items()},
+        "schema": print_schema(metadata.current_schema),
+        "partition_spec": print_partition_spec(metadata.default_spec),
+        "sort_order": print_sort_order(metadata.default_sort_order),
+        "properties": dict(metadata.properties),
+    }
+
+
+def schema_rows(schema: Schema) -> Rows:
+    return Rows(
+        f"schema {schema.schema_id}",
+        ("id", "column", "type", "required", "doc"),
+        [
+            (field.field_id, field.name, field.field_type, field.required, field.doc)
+            for field in schema.fields
+        ],
+    )
+
+
+def snapshot_rows(metadata: TableMetadata) -> Rows:
+    return Rows(
+        "snapshots",
+        ("committed", "snapshot id", "parent", "seq", "operation", "files", "records", "refs"),
+        [_snapshot_row(snapshot, metadata) for snapshot in metadata.snapshots],
+    )
+
+
+def _snapshot_row(snapshot: Snapshot, metadata: TableMetadata) -> tuple[object, ...]:
+    summary = snapshot.summary or {}
+    refs = describe_snapshot(snapshot, metadata)["refs"]
+    return (
+        time_text(snapshot.timestamp_ms),
+        snapshot.snapshot_id,
+        snapshot.parent_snapshot_id,
+        snapshot.sequence_number,
+        snapshot.operation,
+        _change(summary, "data-files"),
+        _change(summary, "records"),
+        ", ".join(refs) if isinstance(refs, list) else "",
+    )
+
+
+def _change(summary: object, what: str) -> str:
+    """`+3 -1 = 12`, of what the summary says."""
+    if not isinstance(summary, dict):
+        return ""
+    added, deleted = summary.get(f"added-{what}"), summary.get(f"deleted-{what}")
+    total = summary.get(f"total-{what}")
+    parts = (added and f"+{added}", deleted and f"-{deleted}", total and f"= {total}")
+    return " ".join(filter(None, parts))
+
+
+def describe_history(metadata: TableMetadata) -> list[Description]:
+    """The snapshot log; whether each is still in the lineage of the current snapshot."""
+    return [_describe_change(entry, metadata) for entry in metadata.snapshot_log]
+
+
+def _describe_change(entry: SnapshotLogEntry, metadata: TableMetadata) -> Description:
+    snapshot, head = metadata.snapshot_by_id(entry.snapshot_id), metadata.current_snapshot_id
+    return {
+        "timestamp_ms": entry.timestamp_ms,
+        "snapshot_id": entry.snapshot_id,
+        "parent_snapshot_id": snapshot.parent_snapshot_id if snapshot else None,
+        "is_current_ancestor": head is not None
+        and metadata.is_ancestor(entry.snapshot_id, of=head),
+    }

@@ -1,0 +1,10 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
+TableArgument = Annotated[str, typer.Argument(metavar="NAME", help="The table: db.flights.")]

@@ -1,0 +1,169 @@
+"""`frazil quarantine`: look at requests that could not land, and decide about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from committer.cli.quarantined import Filters
+    from committer.service.parts import RequestParts
+
+app = typer.Typer(help="Requests that could not land: see why, then decide.", no_args_is_help=True)
+
+KeyArgument = Annotated[
+    str, typer.Argument(metavar="KEY", help="The key, or enough of its start, end or attempt.")
+]
+KeysArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY…", help="Keys, or enough of their start, end or attempt."),
+]
+All = Annotated[bool, typer.Option("--all", help="All that the filters accept.")]
+TableFilter = Annotated[str | None, typer.Option("--table", help="Of this table: name or uuid.")]
+ProducerFilter = Annotated[str | None, typer.Option("--producer", help="Of this producer.")]
+ReasonFilter = Annotated[str | None, typer.Option("--reason", help="With this reason code.")]
+
+
+@app.command("list")
+def list_(
+    table: TableFilter = None,
+    producer: ProducerFilter = None,
+    reason: ReasonFilter = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what is in quarantine, and why."""
+    from committer.cli.printing import print_json_lines, print_table, time_text
+    from committer.cli.quarantined import Filters, find_all
+    from committer.cli.session import run_with_requests
+
+    filters = Filters(table, producer, reason)
+    found = run_with_requests(lambda parts: find_all(parts, filters))
+    if as_json:
+        print_json_lines(one.describe() for one in found)
+        return
+    print_table(
+        ("attempt", "table", "producer", "epoch", "reason", "quarantined", "state"),
+        [
+            (
+                one.key.rpartition("/")[2][:8],
+                one.record.table or one.table_uuid,
+                one.producer,
+                one.parsed_key.epoch if one.parsed_key else None,
+                one.record.reason,
+                time_text(one.record.quarantined_at_ms),
+                "replay interrupted" if one.interrupted else "",
+            )
+            for one in found
+        ],
+    )
+
+
+@app.command()
+def show(key: KeyArgument, as_json: AsJson = False) -> None:
+    """Show why a request is in quarantine, what to do about it, and what it holds."""
+    from committer.cli.inspection import inspect_content, without_details
+    from committer.cli.printing import print_json_lines
+    from committer.cli.printing import show as show_views
+    from committer.cli.quarantined import advice_for, find_keys, load
+    from committer.cli.session import run_with_requests
+    from committer.cli.view import Facts
+
+    async def work(parts: RequestParts) -> bytes:
+        return await load(parts, (await find_keys(parts, [key]))[0])
+
+    found = inspect_content(run_with_requests(work))
+    advice = advice_for(str(found.lines[0].get("reason")))
+    if as_json:
+        print_json_lines([{**found.lines[0], "advice": advice}, *found.lines[1:]])
+        return
+    record, *rest = without_details(found.views)
+    if isinstance(record, Facts):
+        record = Facts(record.title, {**record.facts, "what to do": advice})
+    show_views([record, *rest])
+
+
+@app.command()
+def replay(
+    keys: KeysArgument = None,
+    every: All = False,
+    table: TableFilter = None,
+    producer: ProducerFilter = None,
+    reason: ReasonFilter = None,
+) -> None:
+    """Put requests back into the inbox, to be judged again. Prints their keys.
+
+    A crash in between loses nothing: replay again. Exit code 1 if one cannot be replayed.
+    """
+    from committer.cli.printing import say
+    from committer.cli.quarantined import Filters, Replayed
+    from committer.cli.quarantined import replay as replay_one
+    from committer.cli.session import run_with_requests
+
+    filters = Filters(table, producer, reason)
+
+    async def work(parts: RequestParts) -> list[Replayed]:
+        chosen = await _choose(parts, keys, every, filters)
+        return [await replay_one(parts, key) for key in chosen]
+
+    outcomes = run_with_requests(work)
+    for one in outcomes:
+        if one.refused is None:
+            typer.echo(one.key)
+        else:
+            say(f"frazil: {one.key} stays in quarantine: {one.refused}")
+    unannounced = next((one.unannounced for one in outcomes if one.unannounced), None)
+    if unannounced:
+        say(f"frazil: not announced ({unannounced}); a committer finds it when it lists the inbox")
+    if any(one.refused for one in outcomes):
+        raise typer.Exit(1)
+
+
+@app.command()
+def discard(
+    keys: KeysArgument = None,
+    every: All = False,
+    table: TableFilter = None,
+    producer: ProducerFilter = None,
+    reason: ReasonFilter = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove requests for good. Prints their keys. The data files that they name stay."""
+    from committer.cli.printing import counted, say
+    from committer.cli.quarantined import Filters
+    from committer.cli.session import run_with_requests
+
+    filters = Filters(table, producer, reason)
+    chosen = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
+    if not chosen:
+        return
+    say("\n".join(chosen))
+    say(
+        f"This removes {counted(len(chosen), 'request')} for good: the rows never"
+        " reach the table. The data files stay where they are, until orphan files are cleaned up."
+    )
+    if not yes:
+        typer.confirm("Discard?", abort=True, err=True)
+
+    async def remove(parts: RequestParts) -> None:
+        for key in chosen:
+            await parts.replays.discard(key)
+            typer.echo(key)
+
+    run_with_requests(remove)
+
+
+async def _choose(
+    parts: RequestParts, keys: list[str] | None, every: bool, filters: Filters
+) -> list[str]:
+    """The keys of the named requests, or of all that the filters accept."""
+    from committer.cli.quarantined import Filters as Nothing
+    from committer.cli.quarantined import find_all, find_keys
+
+    if bool(keys) == every or (keys and filters != Nothing()):
+        raise typer.BadParameter("name KEYs, or take --all (with --table, --producer, --reason)")
+    if keys:
+        return await find_keys(parts, keys)
+    return [one.key for one in await find_all(parts, filters)]

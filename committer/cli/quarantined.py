@@ -1,0 +1,187 @@
+"""Requests in quarantine: finding, filtering and replaying them. No printing here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from committer.cli.describe import Description
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    PublishError,
+)
+from committer.ports import Doorbell
+from committer.reason import Reason
+from committer.request import RequestKey, SealedRequest, digest, parse_inbox_key
+from committer.service.parts import RequestParts
+from committer.storage.inbox import Outstanding, QuarantineRecord
+
+# A request travels in its doorbell up to this size; the committer fetches a larger one.
+_INLINE_BYTES_MAX = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which requests are meant; None: all."""
+
+    table: str | None = None
+    producer: str | None = None
+    reason: str | None = None
+
+    def accept(self, found: Quarantined) -> bool:
+        return (
+            self.table in (None, found.record.table, found.table_uuid)
+            and self.producer in (None, found.producer)
+            and self.reason in (None, found.record.reason)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One request in quarantine, as its record tells. `interrupted`: a replay ended half way."""
+
+    key: str
+    record: QuarantineRecord
+    size_bytes: int
+    interrupted: bool
+
+    @property
+    def parsed_key(self) -> RequestKey | None:
+        try:
+            return parse_inbox_key(self.key)
+        except ValueError:
+            return None
+
+    @property
+    def table_uuid(self) -> str | None:
+        return str(self.parsed_key.table_uuid) if self.parsed_key else None
+
+    @property
+    def producer(self) -> str | None:
+        return self.parsed_key.producer if self.parsed_key else None
+
+    @property
+    def advice(self) -> str:
+        return advice_for(self.record.reason)
+
+    def describe(self) -> Description:
+        parsed = self.parsed_key
+        return {
+            "key": self.key,
+            "table": self.record.table,
+            "table_uuid": self.table_uuid,
+            "producer": self.producer,
+            "epoch": parsed.epoch if parsed else None,
+            "attempt": parsed.attempt if parsed else None,
+            "reason": self.record.reason,
+            "message": self.record.message,
+            "advice": self.advice,
+            "quarantined_at_ms": self.record.quarantined_at_ms,
+            "bytes": self.size_bytes,
+            "replay_interrupted": self.interrupted,
+        }
+
+
+def advice_for(reason: str) -> str:
+    """What to do about it; empty for a code of another version."""
+    known = next((code for code in Reason if code.value == reason), None)
+    return known.advice if known else ""
+
+
+async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
+    """All that the filters accept, in ascending order of key; interrupted replays too."""
+    found = {}
+    async for listed in parts.replays.interrupted():
+        found[listed.key] = await _read(parts, listed, interrupted=True)
+    async for listed in parts.quarantine.list():
+        found[listed.key] = await _read(parts, listed, interrupted=False)
+    return [one for _, one in sorted(found.items()) if one is not None and filters.accept(one)]
+
+
+async def _read(
+    parts: RequestParts, listed: Outstanding, *, interrupted: bool
+) -> Quarantined | None:
+    """None if it is gone by now. One without a readable record is shown all the same."""
+    folder = parts.replays.copies if interrupted else parts.quarantine
+    try:
+        record = await folder.record(listed.key)
+    except NotFoundError:
+        return None
+    except InvalidRequestError as error:
+        record = QuarantineRecord(
+            key=listed.key,
+            reason=Reason.REQUEST_MALFORMED,
+            message=str(error),
+            quarantined_at_ms=listed.modified_ms,
+        )
+    return Quarantined(listed.key, record, listed.size_bytes, interrupted)
+
+
+async def find_keys(parts: RequestParts, abbreviations: Sequence[str]) -> list[str]:
+    """The keys that are meant. Errors: `NotFoundError` for none, or more than one."""
+    keys = {listed.key async for listed in parts.quarantine.list()}
+    keys |= {listed.key async for listed in parts.replays.interrupted()}
+    return [choose_key(text, keys) for text in abbreviations]
+
+
+def choose_key(text: str, keys: Iterable[str]) -> str:
+    """The key itself, or the only one that starts or ends so, or whose attempt starts so."""
+    known = sorted(keys)
+    if text in known:
+        return text
+    fitting = [
+        key
+        for key in known
+        if text
+        and (key.startswith(text) or key.endswith(text) or key.split("/")[-1].startswith(text))
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise NotFoundError(f"nothing in quarantine has the key `{text}`")
+    shown = ", ".join(fitting[:3]) + (", …" if len(fitting) > 3 else "")
+    raise NotFoundError(f"`{text}` fits {len(fitting)} requests in quarantine: {shown}")
+
+
+async def load(parts: RequestParts, key: str) -> bytes:
+    """The quarantine object, or the copy that an interrupted replay has left."""
+    try:
+        return await parts.storage.get(parts.quarantine.location(key))
+    except NotFoundError:
+        return await parts.storage.get(parts.replays.copies.location(key))
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What became of a replay: in the inbox, or still in quarantine for a reason."""
+
+    key: str
+    refused: str | None = None
+    unannounced: str | None = None
+
+
+async def replay(parts: RequestParts, key: str) -> Replayed:
+    """Put a request back into the inbox and announce it, if the queue answers."""
+    try:
+        sealed = await parts.replays.replay(key)
+    except (InvalidRequestError, NotFoundError, PublishError) as error:
+        return Replayed(key, refused=str(error))
+    return Replayed(key, unannounced=await _announce(parts, sealed))
+
+
+async def _announce(parts: RequestParts, sealed: SealedRequest) -> str | None:
+    """Why it was not announced; then the committer finds it when it next lists the inbox."""
+    if parts.queue is None:
+        return None
+    content = sealed.content if len(sealed.content) <= _INLINE_BYTES_MAX else None
+    request = sealed.request
+    bell = Doorbell(
+        request.table_uuid, request.inbox_key, digest(sealed.content), content, reply_to=None
+    )
+    try:
+        await parts.queue.announce([bell])
+    except FrazilError as error:
+        return str(error)
+    return None

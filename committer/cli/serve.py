@@ -1,0 +1,48 @@
+"""`frazil serve`: run a committer until it is told to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from committer.settings import Settings
+
+
+def serve() -> None:
+    """Run a committer until SIGTERM or Ctrl-C; then finish the commits in hand."""
+    import asyncio
+
+    from committer.cli.session import read_settings
+    from committer.service.log import configure_logs
+    from committer.service.parts import start_private_queue
+    from committer.service.run import serve as run_service
+
+    settings = read_settings()
+    configure_logs(settings.service.log_format, settings.service.log_level)
+    # From the main thread and before the loop: the server ends with the thread that started it.
+    server = start_private_queue(settings)
+    if settings.service.log_format == "console":
+        typer.echo(_where_things_are(settings), err=True)
+    try:
+        asyncio.run(run_service(settings))
+    finally:
+        if server is not None:
+            server.stop()
+
+
+def _where_things_are(settings: Settings) -> str:
+    from committer.cli.session import without_secrets
+    from committer.service.parts import queue_url
+
+    service, queue = settings.service, queue_url(settings)
+    health = (
+        f"http://{service.http_host}:{service.http_port}/readyz" if service.http_port else "off"
+    )
+    return (
+        f"frazil: committing to catalog `{settings.catalog.name}`"
+        f" ({without_secrets(settings.catalog.uri)}); inbox {settings.inbox};"
+        f" queue {without_secrets(queue) if queue else 'none'}; health {health}; Ctrl-C drains and"
+        " ends"
+    )

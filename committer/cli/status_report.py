@@ -1,0 +1,283 @@
+"""What `frazil status` finds out. Each part that does not answer becomes a trouble, not an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import UUID
+
+from committer.cli.describe import Description
+from committer.cli.printing import age_text, counted
+from committer.cli.session import without_secrets
+from committer.cli.view import Facts, Rows, View
+from committer.errors import FrazilError, InvalidMetadataError
+from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
+from committer.ports import Catalog, LoadedTable, QueueDepth
+from committer.request import RequestKey, TableIdentifier, parse_inbox_key
+from committer.service.parts import RequestParts, open_catalog, queue_url
+from committer.storage.inbox import Outstanding
+
+T = TypeVar("T")
+_LOADS_AT_ONCE = 16
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Outstanding requests of one producer of one table."""
+
+    requests: int = 0
+    size_bytes: int = 0
+    oldest_ms: int | None = None
+
+    def add(self, found: Outstanding) -> None:
+        self.requests += 1
+        self.size_bytes += found.size_bytes
+        oldest = self.oldest_ms
+        self.oldest_ms = found.modified_ms if oldest is None else min(oldest, found.modified_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class LandedProducer:
+    """What the ledger of one table says of one producer on one branch."""
+
+    table: TableIdentifier
+    table_uuid: UUID
+    producer: str
+    branch: str
+    entry: ProducerEntry
+
+
+@dataclass(slots=True)
+class Report:
+    """All that was found out. None where nobody answered."""
+
+    now_ms: int
+    catalog_uri: str
+    inbox: str
+    queue: str | None
+    depth: QueueDepth | None = None
+    waiting: dict[tuple[str, str], Waiting] | None = None
+    quarantined: int | None = None
+    tables: dict[str, TableIdentifier] | None = None
+    landed: list[LandedProducer] = field(default_factory=list)
+    troubles: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Waiting:
+        found = list((self.waiting or {}).values())
+        ages = [one.oldest_ms for one in found if one.oldest_ms is not None]
+        return Waiting(
+            sum(one.requests for one in found),
+            sum(one.size_bytes for one in found),
+            min(ages, default=None),
+        )
+
+
+async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report:
+    """Ask everybody. Requests of one table are found by its uuid, which the catalog knows."""
+    url = queue_url(parts.settings)
+    report = Report(
+        parts.world.now_ms(),
+        without_secrets(parts.settings.catalog.uri),
+        parts.settings.inbox,
+        without_secrets(url) if url else None,
+    )
+    await _ask("catalog", _collect_tables(parts, wanted, report), report)
+    only = _uuid_of(wanted, report)
+    if wanted is None or only is not None:
+        report.waiting = await _ask("inbox", _group(parts.inbox.list(only)), report)
+        report.quarantined = await _ask("inbox", _count(parts.quarantine.list(only)), report)
+    if parts.queue is not None:
+        report.depth = await _ask("queue", parts.queue.depth(), report)
+    return report
+
+
+async def _ask(component: str, question: Coroutine[object, object, T], report: Report) -> T | None:
+    try:
+        return await question
+    except FrazilError as error:
+        report.troubles.setdefault(component, str(error))
+        return None
+
+
+def _uuid_of(wanted: TableIdentifier | None, report: Report) -> UUID | None:
+    names = (report.tables or {}).items()
+    return next((UUID(uuid) for uuid, name in names if name == wanted), None)
+
+
+async def _group(listed: AsyncIterator[Outstanding]) -> dict[tuple[str, str], Waiting]:
+    groups: dict[tuple[str, str], Waiting] = {}
+    async for found in listed:
+        key = _parse_key(found.key)
+        group = (str(key.table_uuid), key.producer) if key else ("", found.key)
+        groups.setdefault(group, Waiting()).add(found)
+    return groups
+
+
+def _parse_key(key: str) -> RequestKey | None:
+    try:
+        return parse_inbox_key(key)
+    except ValueError:
+        return None
+
+
+async def _count(listed: AsyncIterator[Outstanding]) -> int:
+    return len([found async for found in listed])
+
+
+# --- Tables --------------------------------------------------------------------------------------
+
+
+async def _collect_tables(
+    parts: RequestParts, wanted: TableIdentifier | None, report: Report
+) -> None:
+    catalog = await open_catalog(parts)
+    try:
+        names = [wanted] if wanted else await _all_tables(catalog)
+        turn = asyncio.Semaphore(_LOADS_AT_ONCE)
+        loaded = await asyncio.gather(*(_load(catalog, name, turn, report) for name in names))
+    finally:
+        await catalog.close()
+    tables = [table for table in loaded if table is not None]
+    report.tables = {str(table.metadata.table_uuid): table.identifier for table in tables}
+    report.landed = [landed for table in tables for landed in _landed(table)]
+
+
+async def _all_tables(catalog: Catalog) -> list[TableIdentifier]:
+    namespaces = await catalog.list_namespaces()
+    return [name for namespace in namespaces for name in await catalog.list_tables(namespace)]
+
+
+async def _load(
+    catalog: Catalog, name: TableIdentifier, turn: asyncio.Semaphore, report: Report
+) -> LoadedTable | None:
+    async with turn:
+        return await _ask(f"table {name}", catalog.load(name), report)
+
+
+def _landed(table: LoadedTable) -> list[LandedProducer]:
+    """The entries of the ledger; one that is another table's, or unreadable, claims nothing."""
+    found = []
+    for key, text in table.metadata.properties.items():
+        parsed = parse_property_key(key)
+        entry = _entry(text) if parsed else None
+        if parsed and entry and entry.table_uuid == table.metadata.table_uuid:
+            found.append(LandedProducer(table.identifier, entry.table_uuid, *parsed, entry))
+    return sorted(found, key=lambda one: (one.producer, one.branch))
+
+
+def _entry(text: str) -> ProducerEntry | None:
+    try:
+        return parse_entry(text)
+    except InvalidMetadataError:
+        return None
+
+
+# --- As JSON, and for people ---------------------------------------------------------------------
+
+
+def describe(report: Report) -> Description:
+    """One object; a part that did not answer is null and has a trouble."""
+    depth, total = report.depth, report.total
+    return {
+        "queue": {
+            "server": report.queue,
+            "waiting": depth.waiting if depth else None,
+            "pending": depth.pending if depth else None,
+        },
+        "catalog": {
+            "uri": report.catalog_uri,
+            "tables": None if report.tables is None else len(report.tables),
+        },
+        "inbox": None
+        if report.waiting is None
+        else {
+            "location": report.inbox,
+            "requests": total.requests,
+            "bytes": total.size_bytes,
+            "oldest_age_ms": _age_ms(total, report),
+        },
+        "quarantined": report.quarantined,
+        "outstanding": [
+            {
+                "table": _name(uuid, report),
+                "table_uuid": uuid or None,
+                "producer": producer,
+                "requests": waiting.requests,
+                "bytes": waiting.size_bytes,
+                "oldest_age_ms": _age_ms(waiting, report),
+            }
+            for (uuid, producer), waiting in (report.waiting or {}).items()
+        ],
+        "producers": [_describe_producer(landed) for landed in report.landed],
+        "troubles": report.troubles,
+    }
+
+
+def _describe_producer(landed: LandedProducer) -> Description:
+    latest = landed.entry.latest[0] if landed.entry.latest else None
+    return {
+        "table": str(landed.table),
+        "table_uuid": landed.table_uuid,
+        "producer": landed.producer,
+        "branch": landed.branch,
+        "last_epoch": landed.entry.epochs.highest,
+        "epochs": str(landed.entry.epochs),
+        "snapshot_id": latest.snapshot_id if latest else None,
+        "sequence_number": latest.sequence_number if latest else None,
+    }
+
+
+def _age_ms(waiting: Waiting, report: Report) -> int | None:
+    oldest = waiting.oldest_ms
+    return None if oldest is None else max(0, report.now_ms - oldest)
+
+
+def _name(table_uuid: str, report: Report) -> str | None:
+    name = (report.tables or {}).get(table_uuid)
+    return None if name is None else str(name)
+
+
+def views(report: Report) -> list[View]:
+    shown: list[View] = [Facts("status", _facts(report))]
+    if report.waiting:
+        shown.append(
+            Rows(
+                "outstanding",
+                ("table", "producer", "requests", "bytes", "oldest"),
+                [
+                    (
+                        _name(uuid, report) or uuid or "(not an inbox key)",
+                        producer,
+                        waiting.requests,
+                        waiting.size_bytes,
+                        age_text(_age_ms(waiting, report)),
+                    )
+                    for (uuid, producer), waiting in report.waiting.items()
+                ],
+            )
+        )
+    if report.landed:
+        rows = [tuple(_describe_producer(landed).values()) for landed in report.landed]
+        headers = ("table", "producer", "branch", "last epoch", "epochs", "snapshot id", "seq")
+        shown.append(Rows("landed", headers, [(row[0], *row[2:]) for row in rows]))
+    return shown
+
+
+def _facts(report: Report) -> Description:
+    depth, total = report.depth, report.total
+    return {
+        "queue": "none"
+        if report.queue is None
+        else f"{report.queue}: {depth.waiting} waiting, {depth.pending} of them handed out"
+        if depth
+        else f"{report.queue}: no answer",
+        "catalog": f"{report.catalog_uri}: "
+        + ("no answer" if report.tables is None else counted(len(report.tables), "table")),
+        "inbox": f"{report.inbox}: "
+        + ("no answer" if report.waiting is None else counted(total.requests, "request")),
+        "oldest request": age_text(_age_ms(total, report)) or "none waits",
+        "quarantined": report.quarantined,
+    }

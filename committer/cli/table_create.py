@@ -1,0 +1,144 @@
+"""`frazil table create`: from what was typed to the first metadata of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.options import TableArgument
+
+if TYPE_CHECKING:
+    from committer.iceberg.partition_spec import PartitionSpec
+    from committer.iceberg.schema import Schema
+    from committer.iceberg.sort_order import SortOrder
+    from committer.ports import LoadedTable
+    from committer.request import TableIdentifier
+    from committer.service.parts import Parts
+
+
+def create(
+    name: TableArgument,
+    schema: Annotated[
+        str,
+        typer.Option(
+            help='Columns such as "id long not null, name string", or a JSON file in the'
+            " specification's form."
+        ),
+    ],
+    partition: Annotated[str, typer.Option(help='Such as "month(at), bucket(8, name)".')] = "",
+    sort_order: Annotated[str, typer.Option(help='Such as "at desc nulls last, id".')] = "",
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="May be repeated.")
+    ] = None,
+    format_version: Annotated[int, typer.Option(min=1, max=3)] = 2,
+    location: Annotated[str, typer.Option(help="Default: <warehouse>/<namespace>/<name>.")] = "",
+) -> None:
+    """Make a table, and its namespace if there is none."""
+    from committer.cli.printing import say
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier = parse_identifier(name)
+    if "/" in name or not name.isprintable():
+        raise typer.BadParameter(f"`{name}`: expected a name without `/` and control characters")
+    shape = _Shape(schema, partition, sort_order, _parse_properties(properties or ()))
+
+    async def work(parts: Parts) -> LoadedTable:
+        table = _first_table(parts, identifier, shape, format_version, location)
+        await parts.catalog.create_namespace(identifier.namespace)
+        await parts.catalog.create_table(table)
+        return table
+
+    say(f"created {identifier} at {run_with_parts(work).metadata.location}")
+
+
+class _Shape:
+    """What the table is to look like, parsed. Errors: `typer.BadParameter`."""
+
+    def __init__(
+        self, schema: str, partition: str, sort_order: str, properties: dict[str, str]
+    ) -> None:
+        from committer.cli.table_text import parse_partition, parse_sort_order
+        from committer.iceberg.partition_spec import UNPARTITIONED
+        from committer.iceberg.sort_order import UNSORTED
+
+        self.properties = properties
+        try:
+            self.schema: Schema = _parse_schema(schema)
+            self.spec: PartitionSpec = (
+                parse_partition(partition, self.schema) if partition else UNPARTITIONED
+            )
+            self.order: SortOrder = (
+                parse_sort_order(sort_order, self.schema) if sort_order else UNSORTED
+            )
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+
+def _parse_schema(text: str) -> Schema:
+    """Columns as typed, the specification's JSON, or the name of a file with that."""
+    import orjson
+
+    from committer.cli.table_text import parse_columns
+    from committer.errors import InvalidMetadataError
+    from committer.iceberg.schema import parse_schema
+
+    if not text.lstrip().startswith("{"):
+        path = Path(text)
+        if not text.endswith(".json") and (" " in text.strip() or not path.is_file()):
+            return parse_columns(text)
+        try:
+            text = path.read_text()
+        except OSError as error:
+            raise ValueError(f"schema file `{path}`: {error.strerror}") from None
+    try:
+        return parse_schema(orjson.loads(text))
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"the schema is not JSON: {error}") from None
+    except InvalidMetadataError as error:
+        raise ValueError(str(error)) from None
+
+
+def _parse_properties(pairs: Sequence[str]) -> dict[str, str]:
+    properties = {}
+    for pair in pairs:
+        key, separator, text = pair.partition("=")
+        if not separator or not key.strip():
+            raise typer.BadParameter(f"--property: expected KEY=VALUE, found `{pair}`")
+        properties[key.strip()] = text
+    return properties
+
+
+def _first_table(
+    parts: Parts,
+    identifier: TableIdentifier,
+    shape: _Shape,
+    format_version: int,
+    location: str,
+) -> LoadedTable:
+    from committer.errors import InvalidMetadataError
+    from committer.iceberg.locations import metadata_file_location, metadata_folder
+    from committer.iceberg.table_metadata import new_table_metadata
+    from committer.ports import LoadedTable
+
+    warehouse = parts.settings.catalog.warehouse
+    default = "/".join((warehouse, *identifier.namespace, identifier.name))
+    try:
+        metadata = new_table_metadata(
+            table_uuid=parts.world.uuid(),
+            location=location or default,
+            schema=shape.schema,
+            partition_spec=shape.spec,
+            sort_order=shape.order,
+            properties=shape.properties,
+            format_version=format_version,
+            now_ms=parts.world.now_ms(),
+        )
+    except InvalidMetadataError as error:
+        raise typer.BadParameter(str(error)) from None
+    folder = metadata_folder(metadata.location, metadata.properties)
+    gzip = metadata.properties.get("write.metadata.compression-codec") == "gzip"
+    first = metadata_file_location(folder, 0, parts.world.uuid(), gzip=gzip)
+    return LoadedTable(identifier, metadata, first)

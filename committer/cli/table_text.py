@@ -1,0 +1,194 @@
+"""Schemas, partition specs and sort orders as people type them. Pure text in, values out.
+
+    id long, name string not null, at timestamptz, tags list<string>, price decimal(9, 2)
+    month(at), bucket(8, name), identity(id) as the_id
+    at desc nulls last, bucket(8, name)
+
+Type names are the specification's; `bigint`, `integer` and `bool` are understood too. Column ids
+count up as they are met. Errors of every function: `ValueError` saying what was expected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import count
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.partition_spec import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from committer.iceberg.schema import Schema, validate_schema
+from committer.iceberg.sort_order import SortField, SortOrder
+from committer.iceberg.transforms import IDENTITY, Transform, UnknownTransform, parse_transform
+from committer.iceberg.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    parse_type,
+)
+
+_OPENING, _CLOSING = "(<[", ")>]"
+_TYPE_ALIASES = {"bigint": "long", "integer": "int", "bool": "boolean"}
+_REQUIRED = re.compile(r"\s+(not\s+null|required)$", re.IGNORECASE)
+_OPTIONAL = re.compile(r"\s+(null|optional)$", re.IGNORECASE)
+_NESTED = re.compile(r"(struct|list|array|map)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+_TERM = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)
+_NAMED = re.compile(r"(.*\S)\s+as\s+(\S+)", re.IGNORECASE | re.DOTALL)
+_NULLS = re.compile(r"(.*\S)\s+nulls\s+(first|last)", re.IGNORECASE | re.DOTALL)
+_DIRECTION = re.compile(r"(.*\S)\s+(asc|desc)", re.IGNORECASE | re.DOTALL)
+_SUFFIXES = {"truncate": "trunc"}
+
+
+def _split(text: str, separator: str = ",") -> list[str]:
+    """Cut at separators outside brackets; parts are stripped, and none may be empty."""
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == separator and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    if depth or not all(parts):
+        raise ValueError(f"expected a list like `a, b(1, c)`, found `{text}`")
+    return parts
+
+
+# --- Schemas -------------------------------------------------------------------------------------
+
+
+def parse_columns(text: str) -> Schema:
+    """`id long, name string not null, …` as a schema."""
+    ids = count(1)
+    try:
+        schema = Schema(_parse_fields(_split(text), ids))
+        validate_schema(schema)
+    except InvalidMetadataError as error:
+        raise ValueError(str(error)) from None
+    return schema
+
+
+def _parse_fields(texts: list[str], ids: Iterator[int]) -> tuple[NestedField, ...]:
+    fields = tuple(_parse_field(text, ids) for text in texts)
+    names = [field.name for field in fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"column `{name}` is there twice")
+    return fields
+
+
+def _parse_field(text: str, ids: Iterator[int]) -> NestedField:
+    found = re.fullmatch(r"([^\s:<>(),]+)(?:\s*:\s*|\s+)(\S.*)", text, re.DOTALL)
+    if not found:
+        raise ValueError(f"expected a column such as `id long`, found `{text}`")
+    name, rest = found[1], found[2].strip()
+    kind = _OPTIONAL.sub("", _REQUIRED.sub("", rest))
+    field_id = next(ids)
+    return NestedField(
+        field_id, name, _parse_type(kind, ids), required=bool(_REQUIRED.search(rest))
+    )
+
+
+def _parse_type(text: str, ids: Iterator[int]) -> IcebergType:
+    nested = _NESTED.fullmatch(text.strip())
+    if not nested:
+        return parse_type(_TYPE_ALIASES.get(text.strip().lower(), text))
+    word, inside = nested[1].lower(), nested[2]
+    if word == "struct":
+        return StructType(_parse_fields(_split(inside), ids))
+    parts = _split(inside)
+    if word == "map" and len(parts) == 2:
+        key_id, value_id = next(ids), next(ids)
+        key, value = (_parse_type(part, ids) for part in parts)
+        return MapType(key_id, key, value_id, value, False)
+    if word != "map" and len(parts) == 1:
+        return ListType(next(ids), _parse_type(parts[0], ids), False)
+    raise ValueError(f"expected `list<type>` or `map<type, type>`, found `{text}`")
+
+
+# --- Partition specs and sort orders -------------------------------------------------------------
+
+
+def parse_partition(text: str, schema: Schema) -> PartitionSpec:
+    """`month(at), bucket(8, name)` as a spec; fields are named as engines name them."""
+    fields = tuple(
+        _partition_field(part, PARTITION_FIELD_ID_START + position, schema)
+        for position, part in enumerate(_split(text))
+    )
+    for field in fields:
+        _check_name(field, fields, schema)
+    return PartitionSpec(0, fields)
+
+
+def _partition_field(text: str, field_id: int, schema: Schema) -> PartitionField:
+    named = _NAMED.fullmatch(text)
+    transform, column = _parse_term(named[1] if named else text, schema)
+    word = str(transform).partition("[")[0]
+    derived = column if word == "identity" else f"{column}_{_SUFFIXES.get(word, word)}"
+    source_id = _find(column, schema).field_id
+    return PartitionField((source_id,), field_id, named[2] if named else derived, transform)
+
+
+def _check_name(field: PartitionField, fields: tuple[PartitionField, ...], schema: Schema) -> None:
+    if sum(other.name == field.name for other in fields) > 1:
+        raise ValueError(f"two partition fields are called `{field.name}`: name one with `as`")
+    column = schema.find(field.name)
+    is_its_value = field.transform == IDENTITY and column == schema.field(field.source_id)
+    if column is not None and not is_its_value:
+        raise ValueError(
+            f"partition field `{field.name}` is called like a column: name it with `as`"
+        )
+
+
+def parse_sort_order(text: str, schema: Schema) -> SortOrder:
+    """`at desc nulls last, bucket(8, name)` as an order; ascending puts nulls first."""
+    return SortOrder(1, tuple(_sort_field(part, schema) for part in _split(text)))
+
+
+def _sort_field(text: str, schema: Schema) -> SortField:
+    nulls = _NULLS.fullmatch(text)
+    rest = nulls[1] if nulls else text
+    directed = _DIRECTION.fullmatch(rest)
+    direction = directed[2].lower() if directed else "asc"
+    null_place = nulls[2].lower() if nulls else "first" if direction == "asc" else "last"
+    transform, column = _parse_term(directed[1] if directed else rest, schema)
+    source_id = _find(column, schema).field_id
+    return SortField((source_id,), transform, direction, f"nulls-{null_place}")
+
+
+def _parse_term(text: str, schema: Schema) -> tuple[Transform, str]:
+    """`column`, `month(column)`, `bucket(8, column)` or `bucket(column, 8)`."""
+    term = _TERM.fullmatch(text.strip())
+    word, arguments = (term[1], _split(term[2])) if term else ("identity", [text.strip()])
+    numbers = [argument for argument in arguments if argument.isdecimal()]
+    columns = [argument for argument in arguments if not argument.isdecimal()]
+    if len(columns) != 1 or len(numbers) > 1:
+        raise ValueError(f"expected a transform of one column such as `day(at)`, found `{text}`")
+    # Engines also write `days(at)`.
+    word = word.lower().removesuffix("s")
+    transform = _transform(word + (f"[{numbers[0]}]" if numbers else ""))
+    kind = _find(columns[0], schema).field_type
+    if not transform.can_transform(kind):
+        raise ValueError(f"`{text}`: {transform} does not take a column of type {kind}")
+    return transform, columns[0]
+
+
+def _transform(text: str) -> Transform:
+    try:
+        transform = parse_transform(text)
+    except InvalidMetadataError as error:
+        raise ValueError(str(error)) from None
+    if isinstance(transform, UnknownTransform):
+        raise ValueError(
+            f"no transform `{text}`: expected identity, year, month, day, hour,"
+            " bucket(n, column) or truncate(width, column)"
+        )
+    return transform
+
+
+def _find(name: str, schema: Schema) -> NestedField:
+    field = schema.find(name)
+    if field is None:
+        columns = ", ".join(column.name for column in schema.fields)
+        raise ValueError(f"no column `{name}`: the schema has {columns}")
+    return field
