@@ -36,7 +36,7 @@ class Schema:
     fields: tuple[NestedField, ...]
     schema_id: int = 0
     identifier_field_ids: tuple[int, ...] = ()
-    _index: _Index | None = attribute(default=None, compare=False, repr=False)
+    _index: _Index | None = attribute(default=None, init=False, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[NestedField, ...]:

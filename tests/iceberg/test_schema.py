@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from committer.errors import InvalidMetadataError
@@ -197,3 +199,11 @@ def test_identifier_inside_required_structs_is_accepted() -> None:
 def test_what_is_no_schema_is_refused_with_its_place(json_value: object) -> None:
     with pytest.raises(InvalidMetadataError, match="here"):
         parse_schema(json_value, where="here")
+
+
+def test_a_schema_with_other_fields_is_looked_up_anew() -> None:
+    schema = Schema((NestedField(1, "id", LongType(), True),))
+    assert schema.highest_field_id == 1
+    wider = replace(schema, fields=(*schema.fields, NestedField(2, "v", LongType(), False)))
+    assert wider.highest_field_id == 2
+    assert wider.find("v") is not None
