@@ -5,13 +5,27 @@ One cache lives as long as its process's connections. What is done with a table 
 
 from __future__ import annotations
 
-from committer.iceberg.table_metadata import parse_table_metadata
+import orjson
+
+from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
 from committer.ports import Catalog, LoadedTable, Storage
 from committer.request import TableIdentifier
 
+_HISTORY = frozenset(
+    {
+        "current-snapshot-id",
+        "metadata-log",
+        "partition-statistics",
+        "refs",
+        "snapshot-log",
+        "snapshots",
+        "statistics",
+    }
+)
+
 
 class TableCache:
-    """The newest metadata seen of each table."""
+    """The newest metadata seen of each table, without its history."""
 
     def __init__(self, *, catalog: Catalog, storage: Storage) -> None:
         self._catalog = catalog
@@ -23,11 +37,22 @@ class TableCache:
         location = await self._catalog.current_location(identifier)
         known = self._tables.get(identifier)
         if known is None or known.metadata_location != location:
-            metadata = parse_table_metadata(await self._storage.get(location))
+            metadata = parse_without_history(await self._storage.get(location))
             known = LoadedTable(identifier, metadata, location)
             self._tables[identifier] = known
         return known
 
-    def last_seen(self, identifier: TableIdentifier) -> LoadedTable | None:
-        """The table as `current` last found it; costs nothing."""
-        return self._tables.get(identifier)
+
+def parse_without_history(content: bytes) -> TableMetadata:
+    """A table as if it had no snapshots: a writer needs none, and thousands of them, read again in
+
+    each micro-batch of a busy table, would cost it more than its rows do.
+    """
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return parse_table_metadata(content)  # gzipped, or broken: it knows
+    if isinstance(document, dict):
+        kept = {key: value for key, value in document.items() if key not in _HISTORY}
+        content = orjson.dumps(kept)
+    return parse_table_metadata(content)

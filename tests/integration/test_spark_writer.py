@@ -28,9 +28,10 @@ from committer.iceberg.manifest import decode_manifest
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.sort_order import UNSORTED
-from committer.iceberg.table_metadata import new_table_metadata
+from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.transforms import parse_transform
 from committer.iceberg.types import LongType, NestedField, StringType
+from committer.plan.check import CheckBasis, CheckedRequest, Checker
 from committer.ports import LoadedTable
 from committer.queue.redis_stream import RedisQueue
 from committer.request import SealedRequest, TableIdentifier, read_request
@@ -103,8 +104,19 @@ class House:
         return await SqlCatalog.open(uri=uri, name="frazil", storage=LocalStorage())
 
     def requests(self, table: str) -> list[SealedRequest]:
-        """What waits in the inbox for a table, in the order of epochs; each one checked."""
-        return asyncio.run(self._requests(table, self.inbox()))
+        """What waits in the inbox for a table, in the order of epochs; the committer takes each."""
+        requests = asyncio.run(self._requests(table, self.inbox()))
+        metadata = asyncio.run(self._load(TableIdentifier.parse(table)))
+        checker = Checker(CheckBasis.of("frazil", metadata), metadata.current_schema)
+        for sealed in requests:
+            assert isinstance(checker.check(sealed), CheckedRequest)
+        return requests
+
+    async def _load(self, identifier: TableIdentifier) -> TableMetadata:
+        catalog = await self.open_catalog()
+        table = await catalog.load(identifier)
+        await catalog.close()
+        return table.metadata
 
     async def _requests(self, table: str, inbox: Inbox) -> list[SealedRequest]:
         keys = [found.key async for found in inbox.list()]

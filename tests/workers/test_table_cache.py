@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.table_metadata import parse_table_metadata
 from committer.storage.memory import MemoryStorage
+from tests.fixtures import table_dir, table_names
 from tests.workers.publishing import FLIGHTS, build_bench
-from workers.table_cache import TableCache
+from workers.table_cache import TableCache, parse_without_history
 
 
 class _CountingStorage(MemoryStorage):
@@ -24,3 +29,28 @@ async def test_metadata_is_read_again_only_when_the_pointer_has_moved() -> None:
     storage.gets = 0
     assert (await cache.current(FLIGHTS)).metadata_location != first.metadata_location
     assert storage.gets == 1
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_a_table_without_its_history_is_the_same_table_to_a_writer(name: str) -> None:
+    for path in sorted((table_dir(name) / "metadata").glob("*.metadata.json")):
+        whole, found = (
+            parse(path.read_bytes()) for parse in (parse_table_metadata, parse_without_history)
+        )
+        for fact in (
+            "table_uuid",
+            "format_version",
+            "location",
+            "schemas",
+            "current_schema",
+            "partition_specs",
+            "default_spec",
+            "properties",
+        ):
+            assert getattr(found, fact) == getattr(whole, fact)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\x1f\x8b"])
+def test_broken_metadata_is_called_broken(content: bytes) -> None:
+    with pytest.raises(InvalidMetadataError):
+        parse_without_history(content)
