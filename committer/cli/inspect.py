@@ -11,7 +11,7 @@ from committer.cli.options import AsJson
 
 
 def inspect(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A path or a file: URI.")],
+    file: Annotated[str, typer.Argument(help="A path or a file: URI.")],
     as_json: AsJson = False,
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Also show the column metrics of each file.")

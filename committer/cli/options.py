@@ -7,4 +7,4 @@ from typing import Annotated
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
-TableArgument = Annotated[str, typer.Argument(metavar="NAME", help="The table: db.flights.")]
+TableArgument = Annotated[str, typer.Argument(help="The table: db.flights.")]

@@ -127,3 +127,10 @@ def show(views: Iterable[View]) -> None:
                 print_facts(facts, title=title)
             case Rows(title, headers, rows):
                 print_table(headers, rows, title=title)
+
+
+def confirmed(question: str) -> bool:
+    """Ask on the terminal; no answer is no."""
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

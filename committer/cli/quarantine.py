@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Requests that could not land: see why, then decide.", no_args_is_help=True)
 
 KeyArgument = Annotated[
-    str, typer.Argument(metavar="KEY", help="The key, or enough of its start, end or attempt.")
+    str, typer.Argument(help="The key, or enough of its start, end or attempt.")
 ]
 KeysArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY…", help="Keys, or enough of their start, end or attempt."),
+    typer.Argument(help="Keys, or enough of their start, end or attempt."),
 ]
 All = Annotated[bool, typer.Option("--all", help="All that the filters accept.")]
 TableFilter = Annotated[str | None, typer.Option("--table", help="Of this table: name or uuid.")]
@@ -131,7 +131,7 @@ def discard(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove requests for good. Prints their keys. The data files that they name stay."""
-    from committer.cli.printing import counted, say
+    from committer.cli.printing import confirmed, counted, say
     from committer.cli.quarantined import Filters
     from committer.cli.session import run_with_requests
 
@@ -144,8 +144,9 @@ def discard(
         f"This removes {counted(len(chosen), 'request')} for good: the rows never"
         " reach the table. The data files stay where they are, until orphan files are cleaned up."
     )
-    if not yes:
-        typer.confirm("Discard?", abort=True, err=True)
+    if not yes and not confirmed("Discard?"):
+        say("frazil: nothing was removed")
+        raise typer.Exit(1)
 
     async def remove(parts: RequestParts) -> None:
         for key in chosen:

@@ -23,13 +23,17 @@ def serve() -> None:
     configure_logs(settings.service.log_format, settings.service.log_level)
     # From the main thread and before the loop: the server ends with the thread that started it.
     server = start_private_queue(settings)
-    if settings.service.log_format == "console":
-        typer.echo(_where_things_are(settings), err=True)
     try:
-        asyncio.run(run_service(settings))
+        asyncio.run(run_service(settings, opened=lambda: _say_where_things_are(settings)))
     finally:
         if server is not None:
             server.stop()
+
+
+def _say_where_things_are(settings: Settings) -> None:
+    """For people only: a program that reads the log gets events."""
+    if settings.service.log_format == "console":
+        typer.echo(_where_things_are(settings), err=True)
 
 
 def _where_things_are(settings: Settings) -> str:

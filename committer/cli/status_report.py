@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
@@ -12,7 +13,7 @@ from committer.cli.describe import Description
 from committer.cli.printing import age_text, counted
 from committer.cli.session import without_secrets
 from committer.cli.view import Facts, Rows, View
-from committer.errors import FrazilError, InvalidMetadataError
+from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
 from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
 from committer.ports import Catalog, LoadedTable, QueueDepth
 from committer.request import RequestKey, TableIdentifier, parse_inbox_key
@@ -76,7 +77,10 @@ class Report:
 
 
 async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report:
-    """Ask everybody. Requests of one table are found by its uuid, which the catalog knows."""
+    """Ask everybody. Requests of one table are found by its uuid, which the catalog knows.
+
+    Errors: `NoSuchTableError` if there is no such table.
+    """
     url = queue_url(parts.settings)
     report = Report(
         parts.world.now_ms(),
@@ -97,6 +101,8 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
 async def _ask(component: str, question: Coroutine[object, object, T], report: Report) -> T | None:
     try:
         return await question
+    except NotFoundError:
+        raise
     except FrazilError as error:
         report.troubles.setdefault(component, str(error))
         return None
@@ -135,9 +141,11 @@ async def _collect_tables(
 ) -> None:
     catalog = await open_catalog(parts)
     try:
-        names = [wanted] if wanted else await _all_tables(catalog)
-        turn = asyncio.Semaphore(_LOADS_AT_ONCE)
-        loaded = await asyncio.gather(*(_load(catalog, name, turn, report) for name in names))
+        if wanted is not None:
+            loaded: list[LoadedTable | None] = [await catalog.load(wanted)]
+        else:
+            names, turn = await _all_tables(catalog), asyncio.Semaphore(_LOADS_AT_ONCE)
+            loaded = await asyncio.gather(*(_load(catalog, name, turn, report) for name in names))
     finally:
         await catalog.close()
     tables = [table for table in loaded if table is not None]
@@ -153,8 +161,11 @@ async def _all_tables(catalog: Catalog) -> list[TableIdentifier]:
 async def _load(
     catalog: Catalog, name: TableIdentifier, turn: asyncio.Semaphore, report: Report
 ) -> LoadedTable | None:
+    """None if it cannot be read, or was dropped meanwhile."""
     async with turn:
-        return await _ask(f"table {name}", catalog.load(name), report)
+        with suppress(NotFoundError):
+            return await _ask(f"table {name}", catalog.load(name), report)
+    return None
 
 
 def _landed(table: LoadedTable) -> list[LandedProducer]:
@@ -277,7 +288,7 @@ def _facts(report: Report) -> Description:
         "catalog": f"{report.catalog_uri}: "
         + ("no answer" if report.tables is None else counted(len(report.tables), "table")),
         "inbox": f"{report.inbox}: "
-        + ("no answer" if report.waiting is None else counted(total.requests, "request")),
+        + ("not asked" if report.waiting is None else counted(total.requests, "request")),
         "oldest request": age_text(_age_ms(total, report)) or "none waits",
         "quarantined": report.quarantined,
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -60,13 +62,19 @@ def start_private_queue(settings: Settings) -> RedisServer | None:
     """Start (or find) the private server if the settings ask for one. Blocks for a moment."""
     if settings.queue.url != PRIVATE:
         return None
+    with named_setting("home"):
+        _make_folder(queue_folder(settings))
+    return start_redis_server(queue_folder(settings))
+
+
+@contextmanager
+def named_setting(name: str) -> Iterator[None]:
+    """Say which setting an adapter, which knows nothing of settings, has found wrong."""
     try:
-        return start_redis_server(queue_folder(settings))
-    except OSError as error:
-        raise SettingsError(
-            f"cannot keep the private queue in `{queue_folder(settings)}` (setting `home`,"
-            f" FRAZIL_HOME): {error.strerror or error}"
-        ) from error
+        yield
+    except SettingsError as error:
+        variable = "FRAZIL_" + name.upper().replace(".", "__")
+        raise SettingsError(f"setting `{name}` ({variable}): {error}") from error
 
 
 def queue_folder(settings: Settings) -> Path:
@@ -79,7 +87,8 @@ def open_request_parts(settings: Settings) -> RequestParts:
 
     Errors: `SettingsError`, naming the setting.
     """
-    storage = SchemeStorage({"file": LocalStorage(prune_below=(settings.inbox,))})
+    with named_setting("inbox"):
+        storage = SchemeStorage({"file": LocalStorage(prune_below=(settings.inbox,))})
     return RequestParts(
         settings=settings,
         world=RealWorld(),
@@ -110,22 +119,25 @@ async def open_catalog(parts: RequestParts) -> Catalog:
     """
     catalog = parts.settings.catalog
     if catalog.uri.startswith("sqlite:////"):
-        folder = Path(catalog.uri.removeprefix("sqlite:///")).parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SettingsError(
-                f"cannot make the folder `{folder}` of the catalog (setting `catalog.uri`,"
-                f" FRAZIL_CATALOG__URI): {error.strerror or error}"
-            ) from error
-    return await SqlCatalog.open(uri=catalog.uri, name=catalog.name, storage=parts.storage)
+        with named_setting("catalog.uri"):
+            _make_folder(Path(catalog.uri.removeprefix("sqlite:///")).parent)
+    with named_setting("catalog.uri"):
+        return await SqlCatalog.open(uri=catalog.uri, name=catalog.name, storage=parts.storage)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"folder `{folder}`: {error.strerror or error}") from error
 
 
 def _open_queue(settings: Settings) -> Queue | None:
     url = queue_url(settings)
     if url is None:
         return None
-    return RedisQueue(url, consumer=settings.queue.consumer or socket.gethostname())
+    with named_setting("queue.url"):
+        return RedisQueue(url, consumer=settings.queue.consumer or socket.gethostname())
 
 
 def queue_url(settings: Settings) -> str | None:

@@ -18,6 +18,7 @@ from committer.service.log import log
 from committer.service.parts import (
     Parts,
     RequestParts,
+    named_setting,
     open_catalog,
     open_request_parts,
     policy,
@@ -102,13 +103,16 @@ class Service:
 
     async def _probe(self, stop: asyncio.Event) -> None:
         """Refuse back ends that do not enforce conditions; wait for those that do not answer."""
-        settings = self._parts.settings
         probes: list[tuple[str, Callable[[], Awaitable[object]]]] = [
-            ("storage", lambda: self._parts.storage.probe(settings.inbox)),
+            ("storage", self._probe_inbox),
             ("catalog", self._parts.catalog.probe),
         ]
         for component, probe in probes:
             await until_answered(component, probe, stop, self.health)
+
+    async def _probe_inbox(self) -> None:
+        with named_setting("inbox"):
+            await self._parts.storage.probe(self._parts.settings.inbox)
 
     async def _drain(self, intake: Intake, readers: list[asyncio.Task[None]]) -> None:
         """Stop reading; finish the attempts in hand; tell what is known. The rest comes again."""
@@ -154,15 +158,18 @@ async def _pause(delay_s: float, stop: asyncio.Event) -> None:
             await stop.wait()
 
 
-async def serve(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT. Errors: `FrazilError`, also from inside the tasks."""
+async def serve(settings: Settings, *, opened: Callable[[], None] = lambda: None) -> None:
+    """Run until SIGTERM or SIGINT. `opened` is called once the port and the catalog are open.
+
+    Errors: `FrazilError`, also from inside the tasks.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     parts = open_request_parts(settings)
     try:
-        await _serve(parts, stop)
+        await _serve(parts, stop, opened)
     except BaseExceptionGroup as group:
         expected, rest = group.split(FrazilError)
         if expected is None or rest is not None:
@@ -172,13 +179,14 @@ async def serve(settings: Settings) -> None:
         await parts.close()
 
 
-async def _serve(parts: RequestParts, stop: asyncio.Event) -> None:
+async def _serve(parts: RequestParts, stop: asyncio.Event, opened: Callable[[], None]) -> None:
     service, health = parts.settings.service, Health(parts.world)
     async with serving(health, host=service.http_host, port=service.http_port):
         catalog = await until_answered("catalog", lambda: open_catalog(parts), stop, health)
         if catalog is None:
             return
         try:
+            opened()
             await Service(with_catalog(parts, catalog), health).run(stop)
         finally:
             await catalog.close()
