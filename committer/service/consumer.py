@@ -65,7 +65,6 @@ class Consumer:
 
     def _returned(self) -> None:
         self._failures = 0
-        self._is_proven = False
         self.is_away.clear()
         if self._health.well("queue"):
             log.info("queue.returned")
