@@ -1,0 +1,69 @@
+# What a user and a developer type. Needs make, git and Python 3.11 or newer with venv; everything
+# else is installed into .venv. `make help` lists the targets.
+
+VENV := .venv
+VENV43 := .venv-spark43
+RUN := $(VENV)/bin/
+export PYTHON
+# What `make demo` hands on.
+DEMO_OPTIONS := $(if $(ROWS),--rows $(ROWS)) $(if $(STREAMS),--streams $(STREAMS)) $(OPTIONS)
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null \
+	  || sed -n 's/^\([a-z]*\):[^#]*## /  make \1: /p' Makefile
+
+.PHONY: demo
+demo: install ## many Spark streams into one table, checked by other readers; ROWS=, STREAMS=, OPTIONS=
+	@$(RUN)frazil demo $(DEMO_OPTIONS)
+
+.PHONY: install
+install: ## the virtual environment .venv; PYTHON= chooses the interpreter
+	@sh tools/install.sh $(VENV) requirements.lock
+
+.PHONY: test
+test: install ## all tests: real servers, Spark, both Spark releases
+	@sh tools/install.sh $(VENV43) requirements-spark43.lock $(VENV)
+	@$(RUN)python -m tests.jars
+	@$(RUN)python tools/run_tests.py
+
+.PHONY: check
+check: install ## format, lint, types, import contracts and the quick tests
+	@$(MAKE) --no-print-directory -j2 -O lint types contracts quick
+
+.PHONY: lint
+lint: install
+	@$(RUN)ruff format --check --quiet .
+	@$(RUN)ruff check --quiet .
+
+.PHONY: types
+types: install
+	@$(RUN)mypy
+
+.PHONY: contracts
+contracts: install
+	@$(RUN)lint-imports
+
+.PHONY: quick
+quick: install
+	@$(RUN)python tools/run_tests.py quick
+
+.PHONY: format
+format: install ## format the code
+	@$(RUN)ruff format .
+	@$(RUN)ruff check --fix .
+
+.PHONY: docs
+docs: install ## write the files in docs that are made from code
+	@$(RUN)python tools/make_docs.py
+
+.PHONY: lock
+lock: install ## resolve pyproject.toml anew into requirements.lock
+	@sh tools/lock.sh
+
+.PHONY: clean
+clean: ## remove everything that the targets above made
+	rm -rf $(VENV) $(VENV43) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
+	  .import_linter_cache .hypothesis build dist uv.lock
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,123 @@
+"""The jars of foreign readers and writers for Spark: fetched once into `.cache/jars`.
+
+By Maven where there is one, else by the resolver inside PySpark. What arrives is compared with the
+hashes below, whoever brought it. `python -m tests.jars` fetches them ahead of the tests.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fixtures import CACHE
+from workers.java import find_java_home
+
+FOLDER = CACHE / "jars"
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+_FETCH_S_MAX = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    group: str
+    name: str
+    release: str
+    sha256: str
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.group}:{self.name}:{self.release}"
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}-{self.release}.jar"
+
+
+ICEBERG = (
+    Artifact(
+        "org.apache.iceberg",
+        "iceberg-spark-runtime-4.1_2.13",
+        "1.12.0",
+        sha256="3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    ),
+    Artifact(
+        "org.xerial",
+        "sqlite-jdbc",
+        "3.54.1.0",
+        sha256="f8dce420a6016278497f4f0560f65602b9db858de141b541cf91a4644ebe4639",
+    ),
+)
+
+
+def iceberg_jars() -> list[Path]:
+    """Iceberg's runtime for Spark and the SQLite driver that its JDBC catalog needs."""
+    with _locked():
+        missing = [each for each in ICEBERG if not each.path.is_file()]
+        if missing:
+            with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+                _fetch(missing, Path(folder))
+                for each in missing:
+                    _keep(each, Path(folder))
+    return [each.path for each in ICEBERG]
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(artifacts: list[Artifact], folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if not maven or not all(_by_maven(maven, each, folder) for each in artifacts):
+        _by_spark(artifacts, folder)
+
+
+def _by_maven(maven: str, artifact: Artifact, folder: Path) -> bool:
+    command = [
+        *(maven, "-q", "-B", _COPY),
+        *(f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={folder}"),
+    ]
+    return subprocess.run(command, cwd=folder, timeout=_FETCH_S_MAX).returncode == 0
+
+
+def _by_spark(artifacts: list[Artifact], folder: Path) -> None:
+    """Spark resolves packages before it runs a program; this one does nothing."""
+    import pyspark
+
+    spark_home = Path(pyspark.__file__).parent
+    program = folder / "nothing.py"
+    program.write_text("")
+    command = [
+        *(str(spark_home / "bin/spark-submit"), "--master", "local[1]"),
+        *("--packages", ",".join(each.coordinates for each in artifacts)),
+        *("--conf", f"spark.jars.ivy={folder / 'ivy'}", str(program)),
+    ]
+    java_home = str(find_java_home(folder / "java"))
+    environment = os.environ | {"JAVA_HOME": java_home, "SPARK_HOME": str(spark_home)}
+    subprocess.run(command, env=environment, timeout=_FETCH_S_MAX, check=True)
+
+
+def _keep(artifact: Artifact, folder: Path) -> None:
+    """Move a jar to its place, whatever folder and prefix its bringer gave it."""
+    found = next(folder.rglob(f"*{artifact.path.name}"), None)
+    if found is None:
+        raise FileNotFoundError(f"{artifact.coordinates} did not arrive")
+    sha256 = hashlib.sha256(found.read_bytes()).hexdigest()
+    if sha256 != artifact.sha256:
+        raise ValueError(f"{artifact.coordinates} arrived with another content: SHA-256 {sha256}")
+    found.replace(artifact.path)
+
+
+if __name__ == "__main__":
+    iceberg_jars()

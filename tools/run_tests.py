@@ -1,0 +1,88 @@
+"""Runs the tests in parts, each in the way that suits it, and adds up what they report.
+
+`run_tests.py` runs all parts, `run_tests.py quick` one of them. The last line is the sum.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = ROOT / ".venv/bin/python"
+PYTHON_SPARK43 = ROOT / ".venv-spark43/bin/python"
+PARALLEL = ("-n", "2", "--dist", "worksteal")
+QUIET = ("-q", "--no-header", "--color=no", "--durations=5", "--durations-min=5")
+# pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
+COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
+CLOSING = re.compile(r"^=*\s*(\d+ \w+(, )?)+ in [\d.]+s")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the tests, and the interpreter and options that they are run with."""
+
+    name: str
+    python: Path
+    arguments: tuple[str, ...]
+
+
+PARTS = (
+    Part("quick", PYTHON, (*PARALLEL, "-m", "not server and not spark and not slow")),
+    Part("server", PYTHON, ("-m", "server and not spark and not slow")),
+    Part("spark", PYTHON, ("-m", "spark and not slow")),
+    Part("slow", PYTHON, ("-m", "slow")),
+    Part("spark43", PYTHON_SPARK43, ("tests/integration/test_spark_writer.py",)),
+)
+
+
+@dataclass(slots=True)
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+def main(names: list[str]) -> int:
+    parts = [part for part in PARTS if not names or part.name in names]
+    total = Counts()
+    codes = [run_part(part, total) for part in parts]
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
+    return max(codes, default=2)
+
+
+def run_part(part: Part, total: Counts) -> int:
+    print(f"--- {part.name} tests", flush=True)
+    started = time.monotonic()
+    command = [str(part.python), "-m", "pytest", *QUIET, *part.arguments]
+    closing = ""
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            if CLOSING.match(line):
+                closing = line
+    add_up(closing, total)
+    if process.returncode and not closing:
+        total.failed += 1  # it broke before it could count
+    print(f"--- {part.name}: {time.monotonic() - started:.0f} s\n", flush=True)
+    return process.returncode
+
+
+def add_up(closing: str, total: Counts) -> None:
+    for count, outcome in COUNT.findall(closing):
+        match outcome:
+            case "passed":
+                total.passed += int(count)
+            case "skipped":
+                total.skipped += int(count)
+            case _:
+                total.failed += int(count)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
