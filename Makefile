@@ -59,11 +59,11 @@ docs: install ## write the files in docs that are made from code
 	@$(RUN)python tools/make_docs.py
 
 .PHONY: lock
-lock: install ## resolve pyproject.toml anew into requirements.lock
-	@sh tools/lock.sh
+lock: install ## resolve pyproject.toml into requirements.lock; OPTIONS=--upgrade for newer releases
+	@OPTIONS='$(OPTIONS)' sh tools/lock.sh
 
 .PHONY: clean
 clean: ## remove everything that the targets above made
 	rm -rf $(VENV) $(VENV43) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
-	  .import_linter_cache .hypothesis build dist uv.lock
+	  .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Resolves the dependencies anew, for all releases of Python, into lock files with hashes and
-# without the address of any package index. Needs an installed .venv.
+# Resolves the dependencies for all releases of Python into lock files with hashes and without the
+# address of any package index. Needs an installed .venv.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,11 @@ if [ ! -x "$uv" ]; then
     .venv-lock/bin/python -m pip --disable-pip-version-check install --quiet 'uv==0.13.8'
 fi
 
-"$uv" lock --quiet --upgrade
-"$uv" export --quiet --frozen --no-emit-project --all-groups --no-header -o requirements.lock
-echo 'pyspark==4.3.0' | "$uv" pip compile --quiet --universal --python-version 3.11 \
-    --generate-hashes --no-header --no-annotate -o requirements-spark43.lock -
+compile() {
+    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+        --no-header --no-annotate "$@"
+}
+# What a lock file names already stays, unless it is asked for: make lock OPTIONS=--upgrade
+# shellcheck disable=SC2086  # several options
+compile ${OPTIONS:-} --extra demo --group dev pyproject.toml -o requirements.lock
+echo 'pyspark==4.3.0' | compile - -o requirements-spark43.lock
