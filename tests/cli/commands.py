@@ -1,0 +1,109 @@
+"""Runs `frazil` in this process, in a home of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from committer.__main__ import main
+from committer.ports import LoadedTable
+from committer.request import SealedRequest, TableIdentifier
+from committer.service.parts import Parts, open_parts
+from committer.settings import load_settings
+from committer.storage.inbox import QuarantineRecord
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The JSON lines on stdout."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def object(self) -> dict[str, Any]:
+        (found,) = self.lines
+        return found
+
+
+class Frazil:
+    """The command with the settings of one test. No queue, unless they say otherwise."""
+
+    def __init__(
+        self,
+        home: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._capsys = capsys
+        chosen = {"FRAZIL_HOME": str(home), "FRAZIL_QUEUE__URL": "none", **(settings or {})}
+        for name, value in chosen.items():
+            monkeypatch.setenv(name, value)
+
+    def __call__(self, *arguments: str) -> Answer:
+        self._capsys.readouterr()
+        code = main(arguments)
+        captured = self._capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    def with_parts(self, work: Callable[[Parts], Awaitable[T]]) -> T:
+        """Do what another process would do beside the command."""
+
+        async def run() -> T:
+            parts = await open_parts(load_settings())
+            try:
+                return await work(parts)
+            finally:
+                await parts.close()
+
+        return asyncio.run(run())
+
+    def load(self, name: str = "db.flights") -> LoadedTable:
+        return self.with_parts(lambda parts: parts.catalog.load(TableIdentifier.parse(name)))
+
+    def put(self, *requests: SealedRequest) -> None:
+        async def work(parts: Parts) -> None:
+            for sealed in requests:
+                await parts.inbox.put(sealed)
+
+        self.with_parts(work)
+
+    def quarantine(self, sealed: SealedRequest, reason: str, message: str = "for a test") -> str:
+        """Put a request into quarantine as the committer does; its key."""
+        request = sealed.request
+        record = QuarantineRecord(
+            key=request.inbox_key,
+            reason=reason,
+            message=message,
+            quarantined_at_ms=1_800_000_000_000,
+            table=str(request.identifier),
+        )
+        self.with_parts(lambda parts: parts.quarantine.put(record, sealed.content))
+        return request.inbox_key
+
+    def outstanding(self) -> list[str]:
+        async def work(parts: Parts) -> list[str]:
+            return [found.key async for found in parts.inbox.list()]
+
+        return self.with_parts(work)
+
+    def quarantined(self) -> list[str]:
+        async def work(parts: Parts) -> list[str]:
+            return [found.key async for found in parts.quarantine.list()]
+
+        return self.with_parts(work)

@@ -1,0 +1,170 @@
+"""Replays on memory storage, cut off after every single call, and raced by a committer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+
+import pytest
+
+from committer.errors import InvalidRequestError, NotFoundError, StorageUnavailableError
+from committer.ports import NewObject, ObjectInfo
+from committer.request import SealedRequest
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.memory import MemoryStorage
+from committer.storage.replays import Replays
+from tests.request_builders import build_request
+from tests.table_builders import build_table
+from tests.worlds import ManualWorld
+
+ROOT = "memory://requests"
+# A replay makes fewer changes than this.
+CHANGES_MAX = 8
+
+
+class TappedStorage:
+    """Memory that is cut off before change number `changes_left`; `after_change` runs behind each.
+
+    A change that was cut off has not happened.
+    """
+
+    def __init__(
+        self,
+        inner: MemoryStorage,
+        *,
+        changes_left: int = CHANGES_MAX,
+        after_change: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._inner = inner
+        self._changes_left = changes_left
+        self._after_change = after_change
+
+    async def _change(self, change: Coroutine[object, object, None]) -> None:
+        if self._changes_left == 0:
+            change.close()
+            raise StorageUnavailableError("cut off")
+        self._changes_left -= 1
+        await change
+        if self._after_change is not None:
+            await self._after_change()
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        await self._change(self._inner.create(objects))
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        await self._change(self._inner.delete(locations))
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        return await self._inner.replace(location, content, etag=etag)
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        return await self._inner.get(location, offset=offset, length=length)
+
+    async def head(self, location: str) -> ObjectInfo:
+        return await self._inner.head(location)
+
+    def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        return self._inner.list(prefix)
+
+    async def probe(self, prefix: str) -> None:
+        await self._inner.probe(prefix)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class Place:
+    """An inbox with a quarantine in memory, and one request."""
+
+    def __init__(self) -> None:
+        self.storage = MemoryStorage(world=ManualWorld())
+        self.inbox = Inbox(self.storage, ROOT)
+        self.quarantine = Quarantine(self.storage, ROOT)
+        self.replays = Replays(self.storage, ROOT)
+        self.sealed: SealedRequest = build_request(build_table(warehouse="memory://warehouse"))
+        self.key = self.sealed.request.inbox_key
+
+    async def quarantined(self, *, content: bytes | None = None, at_ms: int = 1) -> None:
+        record = QuarantineRecord(
+            key=self.key, reason="table_unknown", message="gone", quarantined_at_ms=at_ms
+        )
+        await self.quarantine.put(record, content or self.sealed.content)
+
+    async def copies(self) -> list[str]:
+        """Where the request's content is."""
+        found = [info.location async for info in self.storage.list(ROOT)]
+        return [one for one in found if self.sealed.content in await self.storage.get(one)]
+
+
+async def test_a_replayed_request_is_in_the_inbox_and_nowhere_else() -> None:
+    place = Place()
+    await place.quarantined()
+    await place.replays.replay(place.key)
+    assert await place.copies() == [place.inbox.location(place.key)]
+    assert await place.inbox.get(place.key) == place.sealed.content
+
+
+@pytest.mark.parametrize("changes", range(CHANGES_MAX))
+async def test_a_replay_that_is_cut_off_loses_nothing_and_can_be_repeated(changes: int) -> None:
+    place = Place()
+    await place.quarantined()
+    try:
+        await Replays(TappedStorage(place.storage, changes_left=changes), ROOT).replay(place.key)
+    except StorageUnavailableError:
+        assert await place.copies()
+        await place.replays.replay(place.key)
+    assert await place.copies() == [place.inbox.location(place.key)]
+
+
+async def test_a_committer_that_quarantines_it_again_at_once_loses_nothing() -> None:
+    place = Place()
+    await place.quarantined()
+
+    async def judge() -> None:
+        """As the committer does: a durable record, then away from the inbox."""
+        if await place.inbox.contains(place.key):
+            await place.quarantined(at_ms=2)
+            await place.inbox.delete((place.key,))
+
+    await Replays(TappedStorage(place.storage, after_change=judge), ROOT).replay(place.key)
+    assert await place.copies() == [place.quarantine.location(place.key)]
+
+
+async def test_an_interrupted_replay_is_listed_until_it_is_repeated() -> None:
+    place = Place()
+    await place.quarantined()
+    with pytest.raises(StorageUnavailableError):
+        await Replays(TappedStorage(place.storage, changes_left=2), ROOT).replay(place.key)
+    assert [found.key async for found in place.replays.interrupted()] == [place.key]
+    await place.replays.replay(place.key)
+    assert [found.key async for found in place.replays.interrupted()] == []
+
+
+async def test_a_request_that_came_back_with_another_record_is_replayed_again() -> None:
+    place = Place()
+    await place.quarantined()
+    with pytest.raises(StorageUnavailableError):
+        await Replays(TappedStorage(place.storage, changes_left=3), ROOT).replay(place.key)
+    await place.quarantined(at_ms=2)
+    await place.inbox.delete((place.key,))
+    await place.replays.replay(place.key)
+    assert await place.copies() == [place.inbox.location(place.key)]
+
+
+async def test_an_unreadable_request_stays_where_it_is() -> None:
+    place = Place()
+    await place.quarantined(content=place.sealed.content[:-1])
+    with pytest.raises(InvalidRequestError):
+        await place.replays.replay(place.key)
+    assert [found.key async for found in place.quarantine.list()] == [place.key]
+    assert not await place.inbox.contains(place.key)
+
+
+async def test_a_discarded_request_is_gone_with_its_interrupted_replay() -> None:
+    place = Place()
+    await place.quarantined()
+    with pytest.raises(StorageUnavailableError):
+        await Replays(TappedStorage(place.storage, changes_left=1), ROOT).replay(place.key)
+    await place.replays.discard(place.key)
+    assert await place.copies() == []
+    with pytest.raises(NotFoundError):
+        await place.replays.replay(place.key)
