@@ -172,6 +172,8 @@ class Publisher:
             await self._quarantine.get(key)
         except NotFoundError:
             return False
+        except InvalidRequestError:
+            return True  # there, with a record that cannot be read
         return True
 
     def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:

@@ -125,6 +125,16 @@ async def test_a_second_write_is_refused_although_the_first_is_in_quarantine() -
         await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
 
 
+async def test_a_second_write_is_refused_although_the_record_of_the_first_is_broken() -> None:
+    bench = await build_bench()
+    await bench.publisher.publish(bench.written(names=("a",), may_repeat=True), DURABLE)
+    (key,) = await bench.inbox_keys()
+    await bench.inbox.delete([key])
+    await bench.storage.create([NewObject(bench.quarantine.location(key), b"no record")])
+    with pytest.raises(PublishError, match="give each write its own `sink` option"):
+        await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
+
+
 async def test_a_rerun_of_a_landed_epoch_is_published_as_another_attempt() -> None:
     bench = await build_bench()
     first = bench.written(may_repeat=True)
