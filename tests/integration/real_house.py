@@ -1,0 +1,277 @@
+"""A whole Frazil of real processes in a folder of its own, and the blows that it may get.
+
+`python -m committer serve`, a private Valkey, a SQLite catalog and local folders, as `make demo`
+has them. What is started here ends with the `with` block, however that is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from committer.catalog.sql import SqlCatalog
+from committer.iceberg.locations import metadata_file_location, metadata_folder
+from committer.iceberg.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema import Schema
+from committer.iceberg.sort_order import UNSORTED
+from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
+from committer.iceberg.transforms import parse_transform
+from committer.iceberg.types import LongType, NestedField, StringType
+from committer.ports import LoadedTable
+from committer.request import TableIdentifier
+from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.local import LocalStorage
+from workers.settings import WorkerSettings
+
+ROOT = Path(__file__).parents[2]
+CATALOG = "frazil"
+_START_S_MAX = 60.0
+_POLL_S = 0.02
+
+
+async def until(
+    holds: Callable[[], bool] | Callable[[], Awaitable[bool]],
+    what: str,
+    *,
+    timeout_s: float = 60.0,
+    poll_s: float = _POLL_S,
+) -> None:
+    """Return as soon as it holds. Errors: `TimeoutError` saying what did not come."""
+    end_s = time.monotonic() + timeout_s
+    while True:
+        answer = holds()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        if time.monotonic() > end_s:
+            raise TimeoutError(f"within {timeout_s:g} s not seen: {what}")
+        await asyncio.sleep(poll_s)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass(slots=True)
+class RealHouse:
+    """Folders and settings that outlive every process, and the processes that run now."""
+
+    folder: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    server: RedisServer | None = None
+    committer: subprocess.Popen[bytes] | None = None
+
+    @property
+    def catalog_file(self) -> Path:
+        return self.folder / "catalog.db"
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / "warehouse"
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "committer.log"
+
+    @property
+    def settings(self) -> WorkerSettings:
+        """How writers find this house."""
+        return WorkerSettings(
+            catalog_name=CATALOG,
+            catalog_uri=f"sqlite:///{self.catalog_file}",
+            inbox=f"file://{self.folder}/requests",
+            queue_url=private_server_url(self.folder / "queue"),
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Everything that a process of this house must know."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("FRAZIL_")}
+        return inherited | {
+            "FRAZIL_HOME": str(self.folder),
+            "FRAZIL_QUEUE__URL": self.settings.queue_url,
+            "FRAZIL_QUEUE__CONSUMER": "committer",
+            "FRAZIL_QUEUE__RECLAIM_IDLE_S": "2",
+            "FRAZIL_SERVICE__HTTP_PORT": str(self.port),
+            "FRAZIL_SERVICE__LOG_FORMAT": "json",
+            "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "1",
+            "FRAZIL_SERVICE__RECONCILE_AGE_S": "1",
+            "PYTHONPATH": str(ROOT),
+            **self.variables,
+        }
+
+    # --- The committer ---------------------------------------------------------------------------
+
+    def launch(self) -> None:
+        """Start the committer; it may take its time to be ready."""
+        with self.log_file.open("ab") as log:
+            self.committer = subprocess.Popen(
+                [sys.executable, "-m", "committer", "serve"],
+                cwd=self.folder,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    async def start(self) -> None:
+        """Start the committer and wait until it says that it is ready."""
+        self.launch()
+        await until(self.is_ready, "a committer that is ready", timeout_s=_START_S_MAX)
+
+    def is_ready(self) -> bool:
+        assert self.committer is not None
+        if self.committer.poll() is not None:
+            raise AssertionError(f"the committer ended: {self.log_file.read_text()[-2000:]}")
+        return self.readiness()[0] == 200
+
+    def readiness(self) -> tuple[int, dict[str, Any]]:
+        """Status and body of `/readyz`; status 0 while nobody listens."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as it:
+                return it.status, json.load(it)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+        except OSError:
+            return 0, {}
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the committer a signal: SIGKILL, SIGSTOP, SIGCONT, SIGTERM."""
+        assert self.committer is not None
+        self.committer.send_signal(number)
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            self.committer.wait(60)
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What the committers have logged under this name so far."""
+        if not self.log_file.exists():
+            return []
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        parsed = [_parse(line) for line in lines if name in line]
+        return [line for line in parsed if line.get("event") == name]
+
+    # --- The queue's server ----------------------------------------------------------------------
+
+    def start_queue(self) -> None:
+        self.server = start_redis_server(self.folder / "queue")
+
+    def kill_queue(self) -> None:
+        assert self.server is not None and self.server.process is not None
+        self.server.process.kill()
+        self.server.process.wait()
+
+    # --- What is durable -------------------------------------------------------------------------
+
+    async def open_catalog(self) -> SqlCatalog:
+        return await SqlCatalog.open(
+            uri=self.settings.catalog_uri, name=CATALOG, storage=LocalStorage()
+        )
+
+    async def create_table(self, name: str, *, format_version: int = 2) -> LoadedTable:
+        """A table of (id, carrier), partitioned by bucket(2, carrier)."""
+        identifier = TableIdentifier.parse(name)
+        location = f"file://{self.warehouse}/{'/'.join((*identifier.namespace, identifier.name))}"
+        metadata = flights(location, format_version=format_version)
+        first = metadata_file_location(metadata_folder(location, {}), 0, uuid4())
+        table = LoadedTable(identifier, metadata, first)
+        catalog = await self.open_catalog()
+        await catalog.create_namespace(identifier.namespace)
+        await catalog.create_table(table)
+        await catalog.close()
+        return table
+
+    async def load(self, name: str) -> LoadedTable:
+        catalog = await self.open_catalog()
+        try:
+            return await catalog.load(TableIdentifier.parse(name))
+        finally:
+            await catalog.close()
+
+    async def outstanding(self) -> list[str]:
+        """The keys of the requests in the inbox."""
+        inbox = Inbox(LocalStorage(), self.settings.inbox)
+        return [found.key async for found in inbox.list()]
+
+    async def is_settled(self) -> bool:
+        return not await self.outstanding()
+
+    async def quarantined(self) -> list[QuarantineRecord]:
+        quarantine = Quarantine(LocalStorage(), self.settings.inbox)
+        return [await quarantine.record(found.key) async for found in quarantine.list()]
+
+    def close(self) -> None:
+        """End every process, stopped ones too."""
+        if self.committer is not None and self.committer.poll() is None:
+            self.committer.kill()
+            self.committer.wait()
+        if self.server is not None:
+            self.server.stop()
+
+
+@contextmanager
+def real_house(**variables: str) -> Iterator[RealHouse]:
+    """A house with a running queue server and no committer yet. `variables`: more settings."""
+    # Not pytest's folder: the path of a unix socket must be short.
+    with tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True) as folder:
+        house = RealHouse(Path(folder), variables)
+        try:
+            house.start_queue()
+            yield house
+        except BaseException:
+            _show_end_of(house.log_file)
+            raise
+        finally:
+            house.close()
+
+
+def flights(location: str, *, format_version: int) -> TableMetadata:
+    """The first metadata of a table of (id, carrier), partitioned by bucket(2, carrier)."""
+    fields = (
+        NestedField(1, "id", LongType(), required=False),
+        NestedField(2, "carrier", StringType(), required=False),
+    )
+    bucket = PartitionField((2,), 1000, "carrier_bucket", parse_transform("bucket[2]"))
+    return new_table_metadata(
+        table_uuid=uuid4(),
+        location=location,
+        schema=Schema(fields),
+        partition_spec=PartitionSpec(0, (bucket,)),
+        sort_order=UNSORTED,
+        properties={},
+        format_version=format_version,
+        now_ms=time.time_ns() // 1_000_000,
+    )
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(line)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _show_end_of(log: Path) -> None:
+    if log.exists():
+        print("the last lines of the committer:", *log.read_text().splitlines()[-25:], sep="\n")

@@ -1,0 +1,105 @@
+"""Producers that write real Parquet files and publish them, as the Spark side does without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import pyarrow as pa
+
+from committer.ports import LoadedTable
+from committer.request import Fingerprint, Producer, Receipt
+from tests.integration.readers import local
+from tests.integration.real_house import RealHouse
+from workers.arrow_schema import arrow_schema
+from workers.connections import Connections, open_connections
+from workers.file_writer import FileNames, PartitionedWriter
+from workers.publisher import PublishPolicy, WrittenEpoch
+from workers.target import TargetTable
+
+ROWS_A_REQUEST = 4
+_EPOCHS_MAX = 10_000
+_POLICIES = {
+    "durable": PublishPolicy(wait="durable"),
+    "committed": PublishPolicy(wait="committed", wait_timeout_s=120.0),
+}
+
+
+@dataclass(slots=True)
+class RealProducer:
+    """One streaming query: publishes one epoch after another, each with rows of its own."""
+
+    number: int
+    table: LoadedTable
+    connections: Connections
+    wait: str = "durable"
+    epochs: int = 0
+    ids: list[int] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    receipts: dict[int, Receipt] = field(default_factory=dict)
+    path_of_epoch: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"query-{self.number}"
+
+    def write(self) -> WrittenEpoch:
+        """The next epoch's data files: two partitions."""
+        epoch, self.epochs = self.epochs, self.epochs + 1
+        attempt = uuid4()
+        start = (self.number * _EPOCHS_MAX + epoch) * ROWS_A_REQUEST
+        ids = list(range(start, start + ROWS_A_REQUEST))
+        metadata = self.table.metadata
+        schema = arrow_schema(metadata.current_schema)
+        rows = pa.record_batch([ids, [("AA", "UA")[each % 2] for each in ids]], schema=schema)
+        names = FileNames(0, epoch, str(attempt), f"{self.number:04x}")
+        target = TargetTable.of(str(self.table.identifier), metadata)
+        with PartitionedWriter(target, schema, names) as writer:
+            writer.write(rows)
+            files = writer.close()
+        self.ids += ids
+        self.paths += [local(file.file_path) for file in files]
+        self.path_of_epoch[epoch] = local(files[0].file_path)
+        return WrittenEpoch(
+            identifier=self.table.identifier,
+            table_uuid=metadata.table_uuid,
+            schema_id=metadata.current_schema_id,
+            producer=Producer(id=self.name, sequential=True),
+            epoch=epoch,
+            attempt=attempt,
+            fingerprint=Fingerprint(kind="spark-offsets", value=f"offsets-{epoch}"),
+            files=files,
+        )
+
+    async def publish(self, count: int = 1) -> None:
+        """Write and publish some epochs, one after another."""
+        for _ in range(count):
+            written = self.write()
+            receipt = await self.connections.publisher.publish(written, _POLICIES[self.wait])
+            self.receipts[written.epoch] = receipt
+
+
+@asynccontextmanager
+async def producers(
+    house: RealHouse, table: LoadedTable, count: int, *, waiting: int = 0
+) -> AsyncIterator[list[RealProducer]]:
+    """So many producers of one table, the first `waiting` of which wait for their commits."""
+    opened = [await open_connections(house.settings) for _ in range(count)]
+    try:
+        yield [
+            RealProducer(number, table, each, wait="committed" if number < waiting else "durable")
+            for number, each in enumerate(opened)
+        ]
+    finally:
+        for each in opened:
+            await each.close()
+
+
+def all_paths(published: list[RealProducer]) -> list[str]:
+    return sorted(path for producer in published for path in producer.paths)
+
+
+def all_ids(published: list[RealProducer]) -> list[int]:
+    return [each for producer in published for each in producer.ids]
