@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter
 
+from committer.world import RealWorld
 from workers.options import WriteOptions
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten, current_micro_batch, write_task
-from workers.world import DriverWorld
 
 
 class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
@@ -23,7 +23,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
     def __init__(self, options: WriteOptions, target: TargetTable) -> None:
         self._options = options
         self._target = target
-        self._attempt = DriverWorld().uuid()
+        self._attempt = RealWorld().uuid()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
         micro_batch = current_micro_batch()

@@ -14,10 +14,10 @@ from committer.queue.redis_stream import RedisQueue
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.local import LocalStorage
 from committer.storage.scheme import SchemeStorage
+from committer.world import RealWorld
 from workers.publisher import Publisher
 from workers.settings import NO_QUEUE, WorkerSettings, variable_of
 from workers.table_cache import TableCache
-from workers.world import DriverWorld
 
 _SQLITE = "sqlite:///"
 
@@ -52,7 +52,7 @@ async def open_connections(settings: WorkerSettings) -> Connections:
         inbox=Inbox(storage, settings.inbox),
         quarantine=Quarantine(storage, settings.inbox),
         queue=queue,
-        world=DriverWorld(),
+        world=RealWorld(),
     )
     return Connections(publisher, storage, catalog, queue)
 

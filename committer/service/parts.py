@@ -14,12 +14,12 @@ from committer.plan.batching import BatchPolicy
 from committer.ports import Catalog, Queue, Storage, World
 from committer.queue.redis_stream import RedisQueue
 from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
-from committer.service.world import RealWorld
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.local import LocalStorage
 from committer.storage.replays import Replays
 from committer.storage.scheme import SchemeStorage
+from committer.world import RealWorld
 
 PRIVATE = "private"
 NONE = "none"

@@ -12,8 +12,8 @@ from committer.catalog.memory import MemoryCatalog
 from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine
 from committer.ports import Catalog
-from committer.service.world import RealWorld
 from committer.storage.memory import MemoryStorage
+from committer.world import RealWorld
 from tests.contract.sql_faults import SqlFaults
 from tests.faulty_catalog import Fault, FaultyCatalog
 
