@@ -27,21 +27,13 @@ from typing import IO, Literal
 from urllib.parse import quote
 
 from committer.errors import SettingsError
+from committer.service.child_process import ends_with_parent
 
 _SOCKET_BYTES_MAX = 103  # the smallest `sun_path` of the systems we know, without the final NUL
 _POLL_S = 0.02
 _POLLS_MAX = 1_500
 _STOP_S_MAX = 10.0
 _LOG_LINES_MAX = 5
-
-# Becomes the server: asks for a signal when its parent ends, unless that is past already.
-_LAUNCH = """
-import ctypes, os, signal, sys
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -191,11 +183,10 @@ def _spawn(binary: Path, folder: Path, appendfsync: str, lock: IO[str]) -> subpr
         "maxmemory-policy": "noeviction",
     }
     arguments = [part for name, value in settings.items() for part in (f"--{name}", value)]
-    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid())]
     try:
         # A session of its own: Ctrl-C in a terminal is for the parent, which stops it in order.
         return subprocess.Popen(  # noqa: S603 (the program is ours or the operator's)
-            [*launcher, str(binary), *arguments],
+            ends_with_parent([str(binary), *arguments]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

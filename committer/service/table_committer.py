@@ -10,6 +10,7 @@ whichever lands, the other cannot. No verdict rests on anything but freshly read
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -372,6 +373,7 @@ class TableCommitter:
             ended.append(Ended.of(self._pending.pop(key), receipt))
         self._shop.settle(ended)
         self._log_landed(intent, plan)
+        self._log_requests(intent, plan)
 
     def _log_landed(self, intent: _Intent, plan: CommitPlan) -> None:
         now_ms = self._shop.world.now_ms()
@@ -388,6 +390,21 @@ class TableCommitter:
             wait_s=round(max(0, (self._last_start_ms or now_ms) - published_ms) / 1000, 3),
             conflicts=intent.attempts - 1,
         )
+
+    def _log_requests(self, intent: _Intent, plan: CommitPlan) -> None:
+        """How long each request took, for who wants to see every one."""
+        if not log.is_enabled_for(logging.DEBUG):
+            return
+        now_ms = self._shop.world.now_ms()
+        for one in intent.batch.requests:
+            log.debug(
+                "request.landed",
+                table=str(self.identifier),
+                producer=one.request.producer.id,
+                epoch=one.request.epoch,
+                snapshot_id=plan.snapshot.snapshot_id,
+                latency_s=round(max(0, now_ms - one.request.published_at_ms) / 1000, 3),
+            )
 
     def _about(self, intent: _Intent, plan: CommitPlan) -> dict[str, object]:
         return {
