@@ -7,11 +7,11 @@ Inside `foreachBatch` a write stands for the micro-batch instead: its tasks know
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter
 
-from committer.world import RealWorld
 from workers.options import WriteOptions
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten, current_micro_batch, write_task
@@ -23,7 +23,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
     def __init__(self, options: WriteOptions, target: TargetTable) -> None:
         self._options = options
         self._target = target
-        self._attempt = RealWorld().uuid()
+        self._attempt = _fresh_attempt()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
         micro_batch = current_micro_batch()
@@ -38,3 +38,9 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
 
     def abort(self, messages: Sequence[FilesWritten | None]) -> None:
         """Delete nothing: see `FrazilStreamWriter.abort`."""
+
+
+def _fresh_attempt() -> UUID:
+    from committer.world import RealWorld  # executors do without it
+
+    return RealWorld().uuid()

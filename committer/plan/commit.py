@@ -171,13 +171,19 @@ def _list_manifests(
     listed.extend(carried)
     for position, entry in enumerate(listed):
         row = entry.row
-        if metadata.format_version >= 3 and row.content is ManifestContent.DATA and row.first_row_id is None:
+        if _needs_row_ids(metadata, row):
             row = replace(row, first_row_id=next_row_id)
             next_row_id += (row.existing_rows_count or 0) + (row.added_rows_count or 0)
         if row is not entry.row or not entry.encoded:
             encoded = encode_manifest_file(row, metadata.format_version)
             listed[position] = ListedManifest(encoded, row)
     return tuple(listed), next_row_id
+
+
+def _needs_row_ids(metadata: TableMetadata, row: ManifestFile) -> bool:
+    """In version 3 a data manifest without row ids gets them, also one from before an upgrade."""
+    is_data = row.content is ManifestContent.DATA
+    return metadata.format_version >= 3 and is_data and row.first_row_id is None
 
 
 def _row(manifest: PreparedManifest, batch: Batch, sequence_number: int) -> ManifestFile:
