@@ -83,6 +83,7 @@ class ServiceSettings(_Group):
     log_format: Literal["console", "json"] = "console"
     """`json` for machines."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least level that is written."""
 
 
 class Settings(BaseSettings):

@@ -1,0 +1,39 @@
+"""What the how-to pages tell a reader to do is done here, as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.readers import expected, seen_by_all
+from tests.integration.real_house import RealHouse, real_house, until
+
+HOW_TO = Path(__file__).parent.parent / "docs/how-to"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The code blocks of a language on a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (HOW_TO / page).read_text(), re.M | re.S)
+
+
+def run(house: RealHouse, *command: str) -> None:
+    search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = house.environment() | {"PATH": search_path}
+    subprocess.run(command, cwd=house.folder, env=environment, check=True, timeout=60)
+
+
+@pytest.mark.server
+async def test_a_request_made_by_hand_as_the_page_says_lands() -> None:
+    with real_house() as house:
+        run(house, "sh", "-ec", blocks("publish-by-hand.md", "sh")[0])
+        run(house, sys.executable, "-c", blocks("publish-by-hand.md", "python")[0])
+        await house.start()
+        await until(house.is_settled, "an empty inbox")
+        assert await house.quarantined() == []
+        seen = await seen_by_all(house, "db.events")
+    assert seen["PyIceberg"] == seen["DuckDB"] == expected(1, [1, 2, 3])

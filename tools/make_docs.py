@@ -1,0 +1,142 @@
+"""Writes the reference files that are made from code: `make docs`. A test compares them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from committer import settings
+from committer.cli.app import app
+from committer.request import CommitRequest
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs/reference"
+_WIDTH = 100
+
+
+def documents() -> dict[Path, str]:
+    """Every generated file and its content."""
+    return {
+        REFERENCE / "commit-request.schema.json": _request_schema(),
+        REFERENCE / "settings.md": _settings_page(),
+        REFERENCE / "cli.md": _cli_page(),
+    }
+
+
+def main() -> None:
+    for path, content in documents().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+# --- The commit request --------------------------------------------------------------------------
+
+
+def _request_schema() -> str:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **CommitRequest.model_json_schema(by_alias=True),
+    }
+    return json.dumps(schema, indent=2) + "\n"
+
+
+# --- Settings ------------------------------------------------------------------------------------
+
+_SETTINGS_INTRODUCTION = """\
+# Settings of the committer
+
+Made from `committer/settings.py` by `make docs`.
+
+Read once at start-up. Sources, strongest first:
+
+1. environment variables, as in the tables below;
+2. the TOML file that `FRAZIL_CONFIG` names, else `<home>/frazil.toml` if there is one; groups are
+   TOML tables (`[commit]`, then `min_interval_ms = 500`);
+3. the defaults, with which everything runs on one machine below `~/.frazil`.
+
+What is wrong or unknown is named, and nothing starts (exit code 2). A writer on Spark reads five of
+these names too: [spark-options.md](spark-options.md).
+"""
+
+
+def _settings_page() -> str:
+    plain, groups = [], []
+    for name, field in settings.Settings.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            groups.append((name, type(field.default)))
+        else:
+            plain.append((name, field))
+    general = _settings_table("", plain, _field_docs(settings.Settings))
+    parts = [_SETTINGS_INTRODUCTION, f"## General\n\n{general}"]
+    for name, group in groups:
+        table = _settings_table(f"{name}.", list(group.model_fields.items()), _field_docs(group))
+        parts.append(f"## `{name}`\n\n{inspect.getdoc(group)}\n\n{table}")
+    return "\n".join(parts)
+
+
+def _settings_table(prefix: str, fields: list[tuple[str, FieldInfo]], docs: dict[str, str]) -> str:
+    lines = ["| setting | variable | default | |", "|---|---|---|---|"]
+    for name, field in fields:
+        setting = prefix + name
+        variable = "FRAZIL_" + setting.replace(".", "__").upper()
+        default = "" if str(field.default) == "" else f"`{field.default}`"
+        lines.append(f"| `{setting}` | `{variable}` | {default} | {docs[name]} |")
+    return "\n".join(lines) + "\n"
+
+
+def _field_docs(model: type[BaseModel]) -> dict[str, str]:
+    """The string that stands below each field. A field without one is a `KeyError` later."""
+    (definition,) = ast.parse(dedent(inspect.getsource(model))).body
+    assert isinstance(definition, ast.ClassDef)
+    docs = {}
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                docs[name] = " ".join(text.split()).replace("|", "\\|")
+    return docs
+
+
+# --- The command ---------------------------------------------------------------------------------
+
+_CLI_INTRODUCTION = """\
+# The `frazil` command
+
+Made from `committer/cli` by `make docs`.
+
+Exit codes: 0 done; 1 what was asked for failed, or is not there; 2 wrong usage or settings; 130
+Ctrl-C. Results go to stdout, everything else to stderr. `--json` prints one JSON object a line.
+"""
+
+
+def _cli_page() -> str:
+    parts = [_CLI_INTRODUCTION]
+    for path, help_text in _helps("frazil", typer.main.get_command(app), None):
+        lines = "\n".join(line.rstrip() for line in help_text.splitlines())
+        parts.append(f"## `{path}`\n\n{indent(lines, '    ')}\n")
+    return "\n".join(parts)
+
+
+def _helps(path: str, command: Any, parent: Any) -> Iterator[tuple[str, str]]:
+    """Each command's path and help, the groups before what is in them."""
+    width = {"terminal_width": _WIDTH, "max_content_width": _WIDTH}
+    name = path.rpartition(" ")[2]
+    context = command.make_context(name, [], parent=parent, resilient_parsing=True, **width)
+    yield path, command.get_help(context)
+    for child_name, child in getattr(command, "commands", {}).items():
+        yield from _helps(f"{path} {child_name}", child, context)
+
+
+if __name__ == "__main__":
+    main()
