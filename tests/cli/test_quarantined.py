@@ -20,7 +20,7 @@ def test_a_key_may_be_abbreviated_to_what_only_it_has(text: str, key: str) -> No
 
 
 def test_an_abbreviation_that_fits_several_is_refused_with_what_it_fits() -> None:
-    with pytest.raises(NotFoundError, match="`aaa` fits 2 requests in quarantine: .*-x1, .*-x2$"):
+    with pytest.raises(NotFoundError, match=r"`aaa` fits 2 requests in quarantine: .*-x1, .*-x2$"):
         choose_key("aaa", KEYS)
 
 

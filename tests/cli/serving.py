@@ -1,0 +1,89 @@
+"""`frazil serve` as a process of its own, in a home of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+REPOSITORY = Path(__file__).parent.parent.parent
+DEADLINE_S = 30.0
+_POLL_S = 0.02
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Poll, because a process tells nobody when it has done something."""
+    end_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end_s, f"waited {DEADLINE_S} s until {what}"
+        time.sleep(_POLL_S)
+
+
+class Serving:
+    """One process; `log` is what it has written to stderr."""
+
+    def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.port = free_port()
+        self._log = home / "serve.log"
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-W", "error", "-m", "committer", "serve"],
+                cwd=REPOSITORY,
+                env={
+                    **os.environ,
+                    "FRAZIL_HOME": str(home),
+                    "FRAZIL_QUEUE__URL": "private",
+                    "FRAZIL_SERVICE__HTTP_PORT": str(self.port),
+                    **(settings or {}),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def is_ready(self) -> bool:
+        assert self.process.poll() is None, self.log
+        try:
+            with urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (URLError, OSError):
+            return False
+
+    def wait_until_ready(self) -> None:
+        wait_until(self.is_ready, "it is ready")
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal; the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(DEADLINE_S)
+
+
+@contextmanager
+def serving(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[Serving]:
+    """A process that is killed at the end, if it still runs."""
+    running = Serving(home, settings)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.process.kill()
+        running.process.wait()
