@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from committer.cli import inspect, quarantine, serve, status, table
+from committer.cli import demo, inspect, quarantine, serve, status, table
 
 app = typer.Typer(
     name="frazil",
@@ -43,6 +43,7 @@ def _frazil(
 
 
 app.command()(serve.serve)
+app.command()(demo.demo)
 app.command()(status.status)
 app.command()(inspect.inspect)
 app.add_typer(table.app, name="table")

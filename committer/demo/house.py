@@ -1,0 +1,170 @@
+"""Everything that runs during the demo, below one folder: queue server, committer, Spark.
+
+Other programs' settings are left out, so that the demo is the same everywhere and touches nothing
+but its folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from committer.demo.application_plan import (
+    ApplicationPlan,
+    deal,
+    plan_streams,
+    print_plan,
+    spark_confs,
+)
+from committer.demo.flights import spark_schema
+from committer.demo.options import DemoOptions, make_home
+from committer.demo.processes import ChildProcess, start
+from committer.demo.table import TABLE
+from committer.errors import SettingsError
+from committer.service.redis_server import private_server_url, start_redis_server
+from committer.settings import Settings, load_settings
+from workers.java import find_java_home
+
+_FOREIGN_VARIABLES = ("FRAZIL_", "SPARK_", "PYSPARK_")
+_GRACE_S = 12.0
+_COMMITTER_VARIABLES = {
+    "FRAZIL_SERVICE__HTTP_PORT": "0",
+    "FRAZIL_SERVICE__LOG_FORMAT": "json",
+    "FRAZIL_SERVICE__LOG_LEVEL": "debug",  # tells of each request that lands
+    "FRAZIL_SERVICE__DRAIN_S_MAX": "8",
+}
+
+
+@dataclass(slots=True)
+class House:
+    """The parts of one run."""
+
+    options: DemoOptions
+    settings: Settings
+    queue_url: str
+    java_home: Path
+    children: list[ChildProcess] = field(default_factory=list)
+
+    @property
+    def input_folder(self) -> Path:
+        return self.options.home / "input"
+
+    @property
+    def logs(self) -> Path:
+        return self.options.home / "logs"
+
+    def events_of(self, application: ChildProcess) -> Path:
+        """Where an application tells its progress to."""
+        return application.log.with_suffix(".jsonl")
+
+    async def start_committer(self) -> ChildProcess:
+        command = [sys.executable, "-m", "committer", "serve"]
+        environment = os.environ | _COMMITTER_VARIABLES
+        return await self._start("committer", command, environment)
+
+    async def start_applications(self) -> list[ChildProcess]:
+        """All at once: most of a start is waiting for a single core."""
+        groups = deal(plan_streams(self.options.streams, self.options.home), self._applications)
+        folder = self.options.home / "spark"
+        folder.mkdir()
+        environment = os.environ | {
+            "JAVA_HOME": str(self.java_home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "TMPDIR": str(folder),
+        }
+        started = []
+        for number, streams in enumerate(groups, start=1):
+            name = f"spark-{number}"
+            plan = ApplicationPlan(
+                name=name,
+                table=str(TABLE),
+                schema=spark_schema(),
+                home=str(self.options.home),
+                queue_url=self.queue_url,
+                events=str(self.logs / f"{name}.jsonl"),
+                spark_confs=spark_confs(folder),
+                streams=streams,
+            )
+            command = [sys.executable, "-m", "committer.demo.application", print_plan(plan)]
+            started.append(await self._start(name, command, environment))
+        return started
+
+    @property
+    def _applications(self) -> int:
+        return self.options.applications
+
+    async def _start(
+        self, name: str, command: list[str], environment: dict[str, str]
+    ) -> ChildProcess:
+        child = await start(name, command, log=self.logs / f"{name}.log", environment=environment)
+        self.children.append(child)
+        return child
+
+    async def stop(self) -> None:
+        """End all that still runs, at one time."""
+        await asyncio.gather(*(child.stop(_GRACE_S) for child in self.children))
+
+
+@asynccontextmanager
+async def open_house(options: DemoOptions) -> AsyncIterator[House]:
+    """A folder, a queue server and a Java; on the way out nothing is left running.
+
+    Errors: `SettingsError` saying what is missing.
+    """
+    make_home(options.home)
+    with _clean_environment(options.home), _queue(options) as queue_url:
+        os.environ["FRAZIL_QUEUE__URL"] = queue_url
+        java_home = await asyncio.to_thread(find_java_home, options.home / "java")
+        house = House(options, load_settings(), queue_url, java_home)
+        try:
+            yield house
+        finally:
+            await house.stop()
+
+
+@contextmanager
+def _clean_environment(home: Path) -> Iterator[None]:
+    """Nothing but our own settings, here and in the processes that are started."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith(_FOREIGN_VARIABLES):
+            del os.environ[name]
+    os.environ["FRAZIL_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _queue(options: DemoOptions) -> Iterator[str]:
+    """The URL of the server that the user named, or of a private one."""
+    if options.redis_url is not None:
+        yield options.redis_url
+        return
+    with _queue_folder(options.home) as folder:
+        server = start_redis_server(folder)
+        try:
+            yield server.url
+        finally:
+            server.stop()
+
+
+@contextmanager
+def _queue_folder(home: Path) -> Iterator[Path]:
+    """Below `home`, unless that is too long for a unix socket."""
+    folder = home / "queue"
+    try:
+        private_server_url(folder)
+    except SettingsError:
+        with tempfile.TemporaryDirectory(prefix="frazil-", dir="/tmp") as short:
+            yield Path(short)
+    else:
+        yield folder

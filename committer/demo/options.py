@@ -1,0 +1,50 @@
+"""What a run of the demo is asked to do, and the folder that holds all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from committer.errors import SettingsError
+
+_ROWS_PER_BATCH_MIN = 2_000
+_BATCHES_MAX = 15
+_BATCHES_MIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """`batches`: micro-batches of each stream. `redis_url`: None for a private server."""
+
+    home: Path
+    rows: int
+    streams: int
+    applications: int
+    batches: int
+    redis_url: str | None = None
+
+
+def default_batches(rows: int, streams: int) -> int:
+    """Few rows make fewer micro-batches, many make larger ones."""
+    return min(_BATCHES_MAX, max(_BATCHES_MIN, rows // streams // _ROWS_PER_BATCH_MIN))
+
+
+def default_home(now_ms: int) -> Path:
+    """A new folder below the current one, named by the time."""
+    time = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
+    folder: Path = Path("demo-data").absolute()
+    names = (time.strftime("%Y-%m-%d-%H%M%S") + suffix for suffix in ("", *"bcdefghij"))
+    return next(folder / name for name in names if not (folder / name).exists())
+
+
+def make_home(home: Path) -> None:
+    """Errors: `SettingsError` if it holds something: nothing of a user is ever overwritten."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if any(home.iterdir()):
+            raise SettingsError(
+                f"--home: `{home}` is not empty: name a new folder, or remove this one first"
+            )
+    except OSError as error:
+        raise SettingsError(f"--home: `{home}`: {error.strerror}") from error

@@ -1,0 +1,124 @@
+"""One run of the demo, from an empty folder to the verdict. What is shown is in `view.py`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pyarrow as pa
+from rich.console import Console
+
+from committer.demo import view
+from committer.demo.flights import PARTITIONED_BY, read_flights
+from committer.demo.hints import hints
+from committer.demo.house import House, open_house
+from committer.demo.interruption import Interruption, run_until_signal
+from committer.demo.options import DemoOptions
+from committer.demo.readers import TableReport, read_by_duckdb, read_by_pyiceberg, sums_by_carrier
+from committer.demo.replay import plan_input, write_input
+from committer.demo.table import TABLE, create_table
+from committer.demo.verdict import Reading, differences, disagreements
+from committer.demo.watch import Watch
+
+_READY_S_MAX = 60.0
+_QUIET_S_MAX = 120.0
+_DRAIN_S_MAX = 30.0
+
+
+def run_demo(options: DemoOptions) -> int:
+    """The exit code: 0 if all readers found what was put in, 130 after Ctrl-C.
+
+    Errors: `FrazilError` if a part is missing or has failed.
+    """
+    console = view.open_console()
+    try:
+        return run_until_signal(
+            _run(options, console), told=lambda: view.line(console, "stopping …")
+        )
+    except Interruption as interruption:
+        view.line(console, f"stopped everything; what there is lies in {options.home}")
+        return interruption.exit_code
+
+
+async def _run(options: DemoOptions, console: Console) -> int:
+    clock = asyncio.get_running_loop().time
+    started_s = clock()
+    view.show_title(console, options)
+    async with open_house(options) as house:
+        flights = await _prepare(house, console)
+        await _replay(house, console)
+    written_s = clock()
+    report, by_duckdb = await asyncio.to_thread(_read_back, house)
+    passed = _show_verdict(flights, report, by_duckdb, console)
+    view.fact(console, "warehouse", report.location)
+    took = f"{written_s - started_s:.0f} s, and {clock() - written_s:.0f} s to read it back"
+    view.fact(console, "took", took)
+    if passed:
+        view.show_hints(console, hints(options.home, report))
+    return 0 if passed else 1
+
+
+async def _prepare(house: House, console: Console) -> pa.Table:
+    """The input as files, and an empty table."""
+    options = house.options
+    flights = await asyncio.to_thread(read_flights, options.rows)
+    files = plan_input(options.rows, options.streams, options.batches)
+    await asyncio.to_thread(write_input, flights, files, house.input_folder)
+    view.fact(
+        console,
+        "input",
+        f"{options.rows:,} flights in {len(files)} Parquet files for {options.streams} streams",
+    )
+    await create_table(house.settings)
+    view.fact(console, "table", f"{TABLE}, Iceberg v2, partitioned by {PARTITIONED_BY}")
+    return flights
+
+
+async def _replay(house: House, console: Console) -> None:
+    """Start everything, and watch until all that was published is committed."""
+    options = house.options
+    committer = await house.start_committer()
+    watch = Watch(committer, options.rows)
+    async for progress in watch.looks(quiet_s_max=_READY_S_MAX):
+        if progress.committer_ready:
+            break
+    view.fact(console, "committer", f"process {committer.process.pid} is ready")
+    applications = await house.start_applications()
+    for child in applications:
+        watch.add_application(child, house.events_of(child))
+    view.show_applications(console, [child.process.pid for child in applications])
+    await _watch(watch, options.applications, console)
+    code = await committer.stop(_DRAIN_S_MAX)
+    if code:
+        committer.check()
+
+
+async def _watch(watch: Watch, applications: int, console: Console) -> None:
+    clock = asyncio.get_running_loop().time
+    started_s = clock()
+    with view.ProgressView(console, applications) as shown:
+        async for progress in watch.looks(quiet_s_max=_QUIET_S_MAX):
+            done = watch.applications_ended and progress.is_settled
+            shown.update(progress, clock() - started_s, last=done)
+            if done:
+                return
+
+
+def _read_back(house: House) -> tuple[TableReport, Reading]:
+    catalog = house.settings.catalog
+    report = read_by_pyiceberg(catalog.uri, catalog.name, str(TABLE))
+    return report, read_by_duckdb(report.metadata_location)
+
+
+def _show_verdict(
+    flights: pa.Table, report: TableReport, by_duckdb: Reading, console: Console
+) -> bool:
+    expected = sums_by_carrier(flights)
+    readings = (report.reading, by_duckdb)
+    found = [
+        *(text for reading in readings for text in differences(expected, reading)),
+        *disagreements(*readings),
+    ]
+    view.show_snapshots(console, report.snapshots)
+    view.show_sums(console, expected, readings)
+    view.show_verdict(console, found)
+    return not found

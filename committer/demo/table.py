@@ -1,0 +1,42 @@
+"""Makes the demo's table by the project's own parts, before anybody writes to it."""
+
+from __future__ import annotations
+
+from committer.demo.flights import iceberg_schema, partition_spec
+from committer.iceberg.locations import metadata_file_location, metadata_folder
+from committer.iceberg.sort_order import UNSORTED
+from committer.iceberg.table_metadata import new_table_metadata
+from committer.ports import LoadedTable
+from committer.request import TableIdentifier
+from committer.service.parts import Parts, open_parts
+from committer.settings import Settings
+
+TABLE = TableIdentifier.parse("demo.flights")
+
+
+async def create_table(settings: Settings) -> None:
+    """A partitioned table of format version 2 in a catalog that is made if need be."""
+    parts = await open_parts(settings)
+    try:
+        await parts.catalog.create_namespace(TABLE.namespace)
+        await parts.catalog.create_table(_first_table(parts))
+    finally:
+        await parts.close()
+
+
+def _first_table(parts: Parts) -> LoadedTable:
+    schema = iceberg_schema()
+    warehouse = parts.settings.catalog.warehouse
+    metadata = new_table_metadata(
+        table_uuid=parts.world.uuid(),
+        location="/".join((warehouse, *TABLE.namespace, TABLE.name)),
+        schema=schema,
+        partition_spec=partition_spec(schema),
+        sort_order=UNSORTED,
+        properties={},
+        format_version=2,
+        now_ms=parts.world.now_ms(),
+    )
+    folder = metadata_folder(metadata.location, metadata.properties)
+    first = metadata_file_location(folder, 0, parts.world.uuid())
+    return LoadedTable(TABLE, metadata, first)

@@ -1,0 +1,212 @@
+"""What a person sees: a live display on a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from committer.demo.options import DemoOptions
+from committer.demo.progress import Progress, percentile
+from committer.demo.readers import SnapshotRow
+from committer.demo.verdict import Carriers, Reading, total
+
+_LINE_S = 3.0
+_BAR_WIDTH = 28
+_PIPE_WIDTH = 120
+_SNAPSHOTS_MAX = 8
+_DIFFERENCES_MAX = 20
+
+
+def open_console() -> Console:
+    """Standard output. Into a pipe no line is broken."""
+    console = Console(highlight=False)
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, width=_PIPE_WIDTH, color_system=None)
+
+
+def line(console: Console, text: str) -> None:
+    """Some words, as long as they are."""
+    console.print(Text(text), soft_wrap=True)
+
+
+def fact(console: Console, name: str, text: str) -> None:
+    """One fact of a run."""
+    console.print(Text.assemble((f"  {name:<12}", "bold"), text), soft_wrap=True)
+
+
+def show_title(console: Console, options: DemoOptions) -> None:
+    console.print(
+        Text.assemble(
+            ("frazil demo", "bold"),
+            f"  {options.streams} Spark streams, {options.applications} applications, one table",
+        )
+    )
+    console.print()
+    fact(console, "folder", str(options.home))
+
+
+def show_applications(console: Console, pids: Sequence[int]) -> None:
+    processes = ", ".join(map(str, pids))
+    fact(console, "Spark", f"starting {len(pids)} applications (processes {processes})")
+    console.print()
+
+
+class ProgressView:
+    """Shows a `Progress`, as often as `update` is called; use it as a context."""
+
+    def __init__(self, console: Console, applications: int) -> None:
+        self._console = console
+        self._applications = applications
+        self._line_s = 0.0
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+
+    def __enter__(self) -> ProgressView:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def update(self, progress: Progress, elapsed_s: float, *, last: bool = False) -> None:
+        if self._live:
+            self._live.update(self._picture(progress, elapsed_s), refresh=True)
+        elif last or elapsed_s >= self._line_s:
+            self._line_s = elapsed_s + _LINE_S
+            self._console.print(Text(self._line(progress, elapsed_s)), soft_wrap=True)
+
+    def _picture(self, progress: Progress, elapsed_s: float) -> Table:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(min_width=12, style="bold")
+        grid.add_column()
+        grid.add_column(justify="right", min_width=12)
+        grid.add_column()
+        grid.add_row(
+            "  published",
+            _bar(progress.rows_published, progress.rows_expected),
+            f"{progress.rows_published:,} rows",
+            f"{progress.batches_published} micro-batches{self._waiting(progress)}",
+        )
+        grid.add_row(
+            "  committed",
+            _bar(progress.rows_committed, progress.rows_expected),
+            f"{progress.rows_committed:,} rows",
+            f"{progress.commits} commits of {progress.batches_per_commit:.1f} micro-batches",
+        )
+        table = Table.grid()
+        table.add_row(grid)
+        table.add_row(
+            f"  [bold]latency   [/]  published → committed: {_latency(progress)}"
+            f"     [bold]conflicts[/] seen by writers: {_conflicts(progress)}"
+            f"     {elapsed_s:.0f} s"
+        )
+        return table
+
+    def _waiting(self, progress: Progress) -> str:
+        started = progress.applications_started
+        return (
+            ""
+            if started == self._applications
+            else f" (Spark: {started} of {self._applications} up)"
+        )
+
+    def _line(self, progress: Progress, elapsed_s: float) -> str:
+        return (
+            f"  {elapsed_s:5.1f} s  published {progress.rows_published:,} rows in"
+            f" {progress.batches_published} micro-batches{self._waiting(progress)}; committed"
+            f" {progress.rows_committed:,} rows by {progress.commits} commits of"
+            f" {progress.batches_per_commit:.1f} micro-batches; latency {_latency(progress)};"
+            f" conflicts seen by writers: {_conflicts(progress)}"
+        )
+
+
+def _bar(done: int, of: int) -> ProgressBar:
+    return ProgressBar(total=of, completed=done, width=_BAR_WIDTH)
+
+
+def _latency(progress: Progress) -> str:
+    median, worst = (percentile(progress.latencies_s, percent) for percent in (50, 99))
+    return "–" if median is None or worst is None else f"p50 {median:.2f} s, p99 {worst:.2f} s"
+
+
+def _conflicts(progress: Progress) -> int:
+    """A writer meets a conflict as an error of its query, and in no other way."""
+    return len(progress.writer_errors)
+
+
+# --- After the run ---
+
+
+def show_sums(console: Console, expected: Carriers, readings: Sequence[Reading]) -> None:
+    """The input beside what each reader found."""
+    console.print()
+    sums = [total(expected), *(total(reading.carriers) for reading in readings)]
+    table = _table("read by others", "input", *(reading.reader for reading in readings))
+    table.add_row("rows", *(f"{one.flights:,}" for one in sums))
+    table.add_row("sum of distance", *(f"{one.distance:,}" for one in sums))
+    table.add_row("sum of arr_delay", *(f"{one.arr_delay:,}" for one in sums))
+    equal = (_equal_carriers(expected, reading.carriers) for reading in readings)
+    table.add_row("carriers with equal sums", str(len(expected)), *map(str, equal))
+    table.add_row("data files", "", *(f"{len(reading.paths):,}" for reading in readings))
+    table.add_row("paths named twice", "", *(str(len(one.duplicate_paths)) for one in readings))
+    console.print(table)
+
+
+def show_verdict(console: Console, found: Sequence[str]) -> None:
+    """What differs, or that nothing does."""
+    console.print()
+    if not found:
+        words = "every flight is in the table exactly once, say both readers"
+        console.print(Text.assemble("  ", ("✔ ", "bold green"), (words, "bold")))
+        console.print()
+        return
+    console.print(Text.assemble("  ", ("✘ ", "bold red"), ("the table is not the input", "bold")))
+    for text in found[:_DIFFERENCES_MAX]:
+        line(console, f"    {text}")
+    if len(found) > _DIFFERENCES_MAX:
+        line(console, f"    and {len(found) - _DIFFERENCES_MAX} more")
+    console.print()
+
+
+def show_hints(console: Console, commands: Sequence[str]) -> None:
+    console.print()
+    console.print(Text("  look around", style="bold"))
+    for command in commands:
+        line(console, f"    {command}")
+
+
+def _equal_carriers(expected: Carriers, found: Carriers) -> int:
+    return sum(found.get(carrier) == sums for carrier, sums in expected.items())
+
+
+def show_snapshots(console: Console, snapshots: Sequence[SnapshotRow]) -> None:
+    """The last ones, newest first."""
+    console.print()
+    title = f"last of {len(snapshots)} snapshots"
+    table = _table(title, "snapshot id", "micro-batches", "files", "rows", "rows in all")
+    for one in reversed(snapshots[-_SNAPSHOTS_MAX:]):
+        table.add_row(
+            _time(one.timestamp_ms),
+            str(one.snapshot_id),
+            *(f"{number:,}" for number in (one.requests, one.files, one.rows, one.total_rows)),
+        )
+    console.print(table)
+
+
+def _time(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(" ", "milliseconds")[:-6]
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2))
+    for number, header in enumerate(headers):
+        table.add_column(header, justify="right" if number else "left", header_style="bold")
+    return table
