@@ -1,4 +1,4 @@
-"""Producers that write real Parquet files and publish them, as the Spark side does without Spark."""
+"""Producers that write real Parquet files and publish them as Spark does, without Spark."""
 
 from __future__ import annotations
 

@@ -1,0 +1,127 @@
+"""Iceberg Java in a Spark application of its own: SQL in, rows out.
+
+    with java_engine(house) as java:
+        java.sql("SELECT count(*) FROM frazil.db.flights")
+
+Run as a program it is that application. It reads one JSON string a line and answers with one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.integration.processes import kill_session
+from tests.integration.real_house import CATALOG, ROOT, RealHouse
+from tests.jars import iceberg_jars
+from workers.java import find_java_home
+
+
+class JavaEngine:
+    """A running Spark with Iceberg's own runtime and the house's catalog as `frazil`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def sql(self, statement: str) -> list[list[Any]]:
+        """Run a statement; errors of Spark come back as `RuntimeError`."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(statement) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("Spark has ended")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        rows: list[list[Any]] = answer["rows"]
+        return rows
+
+    def value(self, statement: str) -> Any:
+        """The only value of a statement's only row."""
+        [[value]] = self.sql(statement)
+        return value
+
+
+@contextmanager
+def java_engine(house: RealHouse) -> Iterator[JavaEngine]:
+    """Start the application; at the end it is gone, with everything that it started."""
+    jars = ",".join(str(jar) for jar in iceberg_jars())
+    environment = house.environment() | {"JAVA_HOME": str(find_java_home(house.folder / "java"))}
+    log = (house.folder / "java.log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, str(house.catalog_file), str(house.warehouse), jars],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield JavaEngine(process)
+    except BaseException:
+        log.flush()
+        print((house.folder / "java.log").read_text()[-3000:])
+        raise
+    finally:
+        kill_session(process)
+        log.close()
+
+
+# --- The application -----------------------------------------------------------------------------
+
+
+def _session(catalog_file: str, warehouse: str, jars: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    confs = {
+        "spark.jars": jars,
+        "spark.sql.extensions": (
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+        ),
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": "jdbc",
+        f"{prefix}.uri": f"jdbc:sqlite:{catalog_file}",
+        f"{prefix}.warehouse": f"file://{warehouse}",
+        f"{prefix}.jdbc.schema-version": "V1",
+        # Each statement sees the table as it is.
+        f"{prefix}.cache-enabled": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("iceberg-java")
+    for key, value in confs.items():
+        builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def main(catalog_file: str, warehouse: str, jars: str) -> None:
+    # What Java prints must not come between the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    spark = _session(catalog_file, warehouse, jars)
+    for line in sys.stdin:
+        try:
+            rows = [list(row) for row in spark.sql(json.loads(line)).collect()]
+            answer = {"rows": rows}
+        except Exception as error:  # noqa: BLE001  # the other side raises it
+            answer = {"error": f"{type(error).__name__}: {error}"[:4000]}
+        answers.write(json.dumps(answer, default=str) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,192 @@
+"""A Spark application with one streaming query into a table, in a process that may be killed.
+
+Run as a program it takes one command a line and answers each with a line of JSON: `start`, with the
+value of the option `wait`; `drain`; `stop`, answered once the query is stopping, and `stopped`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import utime
+from pathlib import Path
+from typing import Any
+
+from tests.integration.processes import kill_session
+from tests.integration.real_house import ROOT, RealHouse
+from workers.java import find_java_home
+
+_EARLIER_S = 1_700_000_000
+_INTERRUPTED_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What survives every driver: the input, one file a micro-batch, and the checkpoint."""
+
+    folder: Path
+    table: str
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "source"
+
+    def add_input(self, number: int, ids: Sequence[int]) -> None:
+        """One more file. It appears at once, since Spark may look at any time."""
+        self.source.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps({"id": each, "carrier": ("AA", "UA")[each % 2]}) for each in ids]
+        hidden = self.source / f".{number:04d}.json"
+        hidden.write_text("\n".join(lines) + "\n")
+        utime(hidden, (_EARLIER_S + number, _EARLIER_S + number))
+        hidden.rename(self.source / f"{number:04d}.json")
+
+    def has_offsets(self, epoch: int) -> bool:
+        return (self.checkpoint / "offsets" / str(epoch)).exists()
+
+    def has_committed(self, epoch: int) -> bool:
+        """Whether Spark itself has noted that the micro-batch is done."""
+        return (self.checkpoint / "commits" / str(epoch)).exists()
+
+    @property
+    def query_id(self) -> str:
+        found: str = json.loads((self.checkpoint / "metadata").read_text())["id"]
+        return found
+
+
+class Driver:
+    """The running application."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def send(self, *words: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(" ".join(words) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the Spark application has ended")
+        answer = json.loads(line)
+        if isinstance(answer, str) and answer.startswith("error"):
+            raise RuntimeError(answer)
+        return answer
+
+    def ask(self, *words: str) -> Any:
+        self.send(*words)
+        return self.answer()
+
+    def kill(self) -> None:
+        """kill -9 of the driver, its JVM and all Python workers."""
+        kill_session(self.process)
+
+
+@contextmanager
+def spark_driver(house: RealHouse, stream: Stream) -> Iterator[Driver]:
+    """Start the application; at the end it is gone, with everything that it started."""
+    environment = house.environment() | {"JAVA_HOME": str(find_java_home(house.folder / "java"))}
+    log_file = stream.folder / "spark.log"
+    with log_file.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, stream.table, str(stream.folder)],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+    driver = Driver(process)
+    try:
+        yield driver
+    except BaseException:
+        print(log_file.read_text()[-3000:])
+        raise
+    finally:
+        driver.kill()
+
+
+# --- The application -----------------------------------------------------------------------------
+
+
+def _session(folder: Path) -> Any:
+    from pyspark.sql import SparkSession
+
+    from workers.session import configure
+
+    builder = configure(SparkSession.builder.master("local[2]").appName("streaming"))
+    confs = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
+    }
+    for key, value in confs.items():
+        builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+class _Application:
+    def __init__(self, table: str, folder: Path) -> None:
+        self._stream = Stream(folder, table)
+        self._spark = _session(folder)
+        self._query: Any = None
+        self._stopping: threading.Thread | None = None
+
+    def start(self, wait: str) -> str:
+        reader = self._spark.readStream.schema("id long, carrier string")
+        rows = reader.option("maxFilesPerTrigger", 1).json(str(self._stream.source))
+        writer = rows.writeStream.format("frazil").option("wait", wait)
+        writer = writer.option("checkpointLocation", str(self._stream.checkpoint))
+        self._query = writer.start(self._stream.table)
+        return str(self._query.id)
+
+    def drain(self) -> str:
+        self._query.processAllAvailable()
+        return "drained"
+
+    def stop(self) -> str:
+        self._stopping = threading.Thread(target=self._query.stop)
+        self._stopping.start()
+        while self._query.isActive:
+            time.sleep(0.01)
+        # Spark interrupts the query's thread a moment later; the commit must still be running then.
+        time.sleep(_INTERRUPTED_S)
+        return "stopping"
+
+    def stopped(self) -> str:
+        assert self._stopping is not None
+        self._stopping.join()
+        return "stopped"
+
+
+def main(table: str, folder: str) -> None:
+    application = _Application(table, Path(folder))
+    for line in sys.stdin:
+        command, *arguments = line.split()
+        try:
+            answer = getattr(application, command)(*arguments)
+        except Exception as error:  # noqa: BLE001  # the other side raises it
+            answer = f"error: {error}"[:4000]
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,177 @@
+"""A Spark driver killed, or its query stopped, between publish and Spark's own commit log.
+
+The next start runs that micro-batch again, with the same rows in other files. It never doubles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.integration.processes import signal_session
+from tests.integration.readers import Contents, seen_by_all
+from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.streaming_application import Driver, Stream, spark_driver
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+]
+
+TABLE = "db.flights"
+ROWS = 10
+EXPERIMENTS_MAX = 6
+
+
+class Experiment:
+    """One table, one stream, and a committer that stands still whenever we need time to look."""
+
+    def __init__(self, house: RealHouse, stream: Stream, table_uuid: str) -> None:
+        self.house = house
+        self.stream = stream
+        self.inbox = house.folder / "requests" / "inbox" / table_uuid
+        self.epochs = 0
+
+    def next_epoch(self) -> int:
+        """Give the query input for one more micro-batch."""
+        epoch, self.epochs = self.epochs, self.epochs + 1
+        self.stream.add_input(epoch, range(epoch * ROWS, (epoch + 1) * ROWS))
+        return epoch
+
+    def attempts(self, epoch: int) -> list[str]:
+        """The attempts at an epoch that are durable in the inbox."""
+        return [path.name for path in self.inbox.glob(f"*/{epoch:020d}/*") if _is_object(path)]
+
+    def is_in_between(self, epoch: int) -> bool:
+        """Published; Spark has planned the micro-batch, and does not know that it is done."""
+        stream = self.stream
+        published = bool(self.attempts(epoch))
+        return published and stream.has_offsets(epoch) and not stream.has_committed(epoch)
+
+    def duplicates(self, epoch: int) -> int:
+        events = self.house.events("request.duplicate")
+        assert all(event.get("warning") is None for event in events)
+        return sum(1 for event in events if event["epoch"] == epoch)
+
+    async def is_landed(self, epoch: int) -> bool:
+        """Nothing of the epoch waits any more."""
+        return not self.attempts(epoch)
+
+    def pause(self) -> None:
+        """The committer stands still until `resume`."""
+        self.house.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.house.signal(signal.SIGCONT)
+
+
+def _is_object(path: Path) -> bool:
+    return not path.name.startswith(".")
+
+
+async def test_a_micro_batch_that_spark_runs_again_is_in_the_table_once(tmp_path: Path) -> None:
+    with real_house() as house:
+        table = await house.create_table(TABLE)
+        await house.start()
+        stream = Stream(tmp_path, TABLE)
+        experiment = Experiment(house, stream, str(table.metadata.table_uuid))
+        landed = await _kill_after_publish(experiment)
+        waiting = await _kill_while_it_waits(experiment)
+        stopped = await _stop_while_it_waits(experiment, waiting)
+        await until(house.is_settled, "an empty inbox")
+        await _check(experiment, [landed, waiting, stopped])
+
+
+async def _kill_after_publish(experiment: Experiment) -> int:
+    """Published and landed, but Spark's commit log does not have it. Ends in a killed driver."""
+    with spark_driver(experiment.house, experiment.stream) as driver:
+        experiment.next_epoch()
+        driver.ask("start", "durable")
+        await _drain(driver)
+        for _ in range(EXPERIMENTS_MAX):
+            experiment.pause()
+            epoch = experiment.next_epoch()
+            await until(lambda e=epoch: bool(experiment.attempts(e)), "a request", poll_s=0)
+            signal_session(driver.process.pid, signal.SIGSTOP)
+            if reached := experiment.is_in_between(epoch):
+                driver.kill()
+            else:
+                signal_session(driver.process.pid, signal.SIGCONT)
+            experiment.resume()
+            if reached:
+                break
+    assert reached, "never saw a request before Spark's commit log had it"
+    await until(lambda: experiment.is_landed(epoch), "the epoch in the table")
+    print(f"epoch {epoch}: kill -9 after publish; it landed before the restart")
+    return epoch
+
+
+async def _kill_while_it_waits(experiment: Experiment) -> int:
+    """The replay of the first blow, then a driver that dies while it waits for the committer.
+
+    The committer stands still afterwards.
+    """
+    with spark_driver(experiment.house, experiment.stream) as driver:
+        driver.ask("start", "committed")
+        await _drain(driver)
+        experiment.pause()
+        epoch = experiment.next_epoch()
+        await until(lambda: experiment.is_in_between(epoch), "a driver that waits")
+        driver.kill()
+    assert experiment.is_in_between(epoch)
+    print(f"epoch {epoch}: kill -9 after publish; it had not landed at the restart")
+    return epoch
+
+
+async def _stop_while_it_waits(experiment: Experiment, replayed: int) -> int:
+    """The replay of the second blow; then a plain `stop()` during a commit, and a new start."""
+    with spark_driver(experiment.house, experiment.stream) as driver:
+        driver.ask("start", "committed")
+        await until(lambda: len(experiment.attempts(replayed)) == 2, "a second attempt")
+        experiment.resume()
+        await _drain(driver)
+        for _ in range(EXPERIMENTS_MAX):
+            experiment.pause()
+            epoch = experiment.next_epoch()
+            await until(lambda e=epoch: experiment.is_in_between(e), "a driver that waits")
+            await asyncio.to_thread(driver.ask, "stop")
+            experiment.resume()
+            await asyncio.to_thread(driver.ask, "stopped")
+            reached = not experiment.stream.has_committed(epoch)
+            await until(lambda e=epoch: experiment.is_landed(e), "the epoch in the table")
+            driver.ask("start", "committed")
+            await _drain(driver)
+            if reached:
+                break
+        assert reached, "Spark has noted each micro-batch that was stopped during its commit"
+        experiment.next_epoch()
+        await _drain(driver)
+    print(f"epoch {epoch}: stop() during the commit, which Spark did not note; it landed")
+    return epoch
+
+
+async def _drain(driver: Driver) -> None:
+    """Return when Spark has no input left."""
+    await asyncio.to_thread(driver.ask, "drain")
+
+
+async def _check(experiment: Experiment, replayed: list[int]) -> None:
+    house, epochs = experiment.house, experiment.epochs
+    ids = range(epochs * ROWS)
+    seen = await seen_by_all(house, TABLE)
+    files = seen["Frazil"].files
+    assert seen == dict.fromkeys(seen, Contents(files, files, len(ids), len(ids), sum(ids)))
+    assert await house.quarantined() == []
+    assert all(experiment.duplicates(epoch) >= 1 for epoch in replayed)
+    on_disk = len([*house.warehouse.rglob("*.parquet")])
+    assert on_disk > files, "no micro-batch was written twice"
+    print(
+        f"{epochs} micro-batches, epochs {replayed} run twice or more: {len(ids)} rows in {files}"
+        f" files, each once, by {', '.join(seen)} ({on_disk} files were written); every replay"
+        " acknowledged as a duplicate; inbox and quarantine empty"
+    )
