@@ -1,0 +1,220 @@
+"""The house itself: import contracts, and documents that say what the code says."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from committer.ledger_entry import property_key
+from committer.reason import Reason
+from tests.request_builders import build_request
+from tests.table_builders import build_table
+from tools.make_docs import documents
+from workers import options
+from workers.settings import SETTING_NAMES, variable_of
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PACKAGES = ("committer", "workers", "pyspark_frazil")
+
+
+def tracked_files() -> list[Path]:
+    """Every file that git knows of and that is there."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    found = (ROOT / name for name in listed.stdout.split("\0") if name)
+    return [path for path in found if path.is_file()]
+
+
+def sources() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+
+
+# --- Code ----------------------------------------------------------------------------------------
+
+
+def test_the_import_contracts_hold() -> None:
+    lint_imports = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache", "--no-logo"]
+    found = subprocess.run(lint_imports, cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout
+
+
+def test_every_module_opens_by_saying_what_lives_there() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if (text := path.read_text()) and ast.get_docstring(ast.parse(text)) is None
+    ]
+    assert silent == []
+
+
+# --- The tree ------------------------------------------------------------------------------------
+
+# Put together here, so that this file does not hold them itself.
+FORBIDDEN = {
+    "a path of one machine": "|".join(
+        ("/work" + "/", "/tmp/" + r"w\b", "/root" + "/", "~/" + ".pyenv")
+    ),
+    "the host of a package index": "|".join(
+        (
+            r"py" + r"pi\.org",
+            r"python" + r"hosted\.org",
+            r"maven" + r"2?\.(apache\.)?org",
+            r"repo1" + r"\.maven",
+            r"crates" + r"\.io",
+            r"npm" + r"js\.(org|com)",
+            r"go" + r"lang\.org",
+            r"deb" + r"ian\.org",
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_the_tree_names_no_machine_and_no_package_index(what: str) -> None:
+    pattern = re.compile(FORBIDDEN[what].encode())
+    naming = [
+        f"{path.relative_to(ROOT)}: {found[0].decode()}"
+        for path in tracked_files()
+        if path.suffix != ".xz" and (found := pattern.search(path.read_bytes()))
+    ]
+    assert naming == []
+
+
+# --- Documents -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+def test_a_page_made_from_code_is_up_to_date(path: Path) -> None:
+    assert path.read_text() == documents()[path], "run `make docs`"
+
+
+def test_the_published_schema_accepts_a_request_that_we_write() -> None:
+    schema = json.loads((DOCS / "reference/commit-request.schema.json").read_text())
+    line = build_request(build_table(warehouse="file:///warehouse")).content.split(b"\n", 1)[0]
+    Draft202012Validator(schema).validate(json.loads(line))
+
+
+def test_the_page_of_reasons_has_each_code_with_its_advice_and_no_other() -> None:
+    rows = _rows(DOCS / "reference/reasons.md")
+    assert {code.strip("`"): advice for code, _, advice in rows} == {
+        reason.value: reason.advice for reason in Reason
+    }
+
+
+def test_the_page_of_spark_options_has_each_option_and_setting() -> None:
+    text = (DOCS / "reference/spark-options.md").read_text()
+    wanted = {*options._OURS, *SETTING_NAMES, *map(variable_of, SETTING_NAMES)}
+    assert [name for name in sorted(wanted) if f"`{name}`" not in text] == []
+
+
+def test_the_page_of_the_ledger_names_its_property_as_the_code_does() -> None:
+    text = (DOCS / "reference/ledger.md").read_text()
+    assert f"`{property_key('<producer id>')}`" in text
+    for key in _keys_of_ours():
+        assert key in text, f"`{key}` is not in ledger.md"
+
+
+def _keys_of_ours() -> set[str]:
+    """Public keys of properties, summaries and headers: literals such as `frazil.requests`."""
+    found = set()
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.update(re.findall(r"^frazil\.[a-z.-]+$", node.value))
+    return found - {"frazil.toml", "frazil.workers"}
+
+
+def test_the_page_of_log_events_has_each_event_and_no_other() -> None:
+    service = sorted((ROOT / "committer/service").rglob("*.py"))
+    patterns = {
+        re.sub(r"\\\*", "[a-z_]+", re.escape(name)) for path in service for name in _events(path)
+    }
+    text = (DOCS / "reference/log-events.md").read_text()
+    named = set(re.findall(r"`([a-z]+\.[a-z_]+)`", text)) - {"service.log_format"}
+    assert [p for p in sorted(patterns) if not any(re.fullmatch(p, n) for n in named)] == []
+    assert [n for n in sorted(named) if not any(re.fullmatch(p, n) for p in patterns)] == []
+
+
+LEVELS = ("debug", "info", "warning", "error", "exception")
+
+
+def _events(path: Path) -> Iterator[str]:
+    """Names given to `log.info` and its like; `*` stands for what is filled in."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="log"), attr=level), args=[name, *_]
+            ) if level in LEVELS:
+                parts = name.values if isinstance(name, ast.JoinedStr) else [name]
+                yield "".join(
+                    part.value
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                    else "*"
+                    for part in parts
+                )
+
+
+def test_the_page_of_dependencies_names_each_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    listed = [
+        *project["project"]["dependencies"],
+        *(one for extra in project["project"]["optional-dependencies"].values() for one in extra),
+        *project["dependency-groups"]["dev"],
+        *project["build-system"]["requires"],
+    ]
+    names = {re.split(r"[^a-z0-9-]", one)[0] for one in listed} - {"frazil"}
+    text = (DOCS / "dependencies.md").read_text()
+    assert [name for name in sorted(names) if f"`{name}`" not in text] == []
+
+
+def test_every_link_in_a_page_leads_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages()
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+        if "://" not in target and not Path(os.path.normpath(page.parent / target)).exists()
+    ]
+    assert broken == []
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    missing = []
+    for page in pages():
+        for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text()):
+            file = ROOT / path
+            if not file.is_file() or not re.search(rf"def {name}\(", file.read_text()):
+                missing.append(f"{path}::{name}")
+    assert missing == []
+
+
+def test_every_target_that_a_page_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = {
+        target
+        for page in pages()
+        for target in re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), re.M)
+    }
+    assert named <= targets
+
+
+def _rows(page: Path) -> list[list[str]]:
+    """The cells of a page's tables, without the head."""
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
