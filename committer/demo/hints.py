@@ -7,26 +7,53 @@ import shlex
 import sys
 from pathlib import Path
 
-from committer.demo.readers import DUCKDB_EXTENSIONS, TableReport, extension_path
+from committer.demo.readers import TableReport, extension_path
 from committer.demo.table import TABLE
 
-_SQL = (
-    "SELECT carrier, count(*) AS flights, avg(arr_delay) AS delay"
-    " FROM iceberg_scan(?) GROUP BY ALL ORDER BY flights DESC"
-)
+_QUESTION = "SELECT carrier, count(*), avg(arr_delay) FROM flights GROUP BY ALL ORDER BY 2 DESC"
+_QUERY_SCRIPT = """\
+# Asks DuckDB about the table as it was at the end of the demo; the view is named {view}.
+import sys
+
+import duckdb
+
+METADATA = {metadata!r}
+
+duckdb.load_extension({avro!r})
+duckdb.load_extension({iceberg!r})
+duckdb.sql("FROM iceberg_scan(?)", params=[METADATA]).create_view({view!r})
+print(duckdb.sql(sys.argv[1] if len(sys.argv) > 1 else "FROM {view}"))
+"""
 
 
-def hints(home: Path, report: TableReport) -> list[str]:
+def write_query_script(home: Path, report: TableReport) -> Path:
+    """A program that asks DuckDB, whose extensions must be loaded by their paths."""
+    script = home / "query.py"
+    script.write_text(
+        _QUERY_SCRIPT.format(
+            view=TABLE.name,
+            avro=str(extension_path("avro")),
+            iceberg=str(extension_path("iceberg")),
+            metadata=str(_metadata_file(report)),
+        )
+    )
+    return script
+
+
+def hints(home: Path, report: TableReport, query_script: Path) -> list[str]:
     """Commands for a shell."""
     frazil = f"FRAZIL_HOME={_quoted(home)} {_frazil()}"
-    metadata = Path(report.metadata_location.removeprefix("file://"))
     return [
         f"{frazil} table show {TABLE}",
         f"{frazil} table snapshots {TABLE}",
         f"{frazil} table files {TABLE}",
-        f"{_frazil()} inspect {_quoted(metadata)}",
-        f"{_quoted(Path(sys.executable))} -c {shlex.quote(_duckdb(metadata))}",
+        f"{_frazil()} inspect {_quoted(_metadata_file(report))}",
+        f'{_quoted(Path(sys.executable))} {_quoted(query_script)} "{_QUESTION}"',
     ]
+
+
+def _metadata_file(report: TableReport) -> Path:
+    return Path(report.metadata_location.removeprefix("file://"))
 
 
 def _frazil() -> str:
@@ -34,20 +61,6 @@ def _frazil() -> str:
     if script.is_file():
         return _quoted(script)
     return f"{_quoted(Path(sys.executable))} -m committer"
-
-
-def _duckdb(metadata: Path) -> str:
-    extensions = [_short(extension_path(name)) for name in DUCKDB_EXTENSIONS]
-    load = "; ".join(f"duckdb.load_extension({_literal(path)})" for path in extensions)
-    return (
-        f"import duckdb; {load};"
-        f" print(duckdb.sql({_literal(_SQL)}, params=[{_literal(_short(metadata))}]))"
-    )
-
-
-def _literal(text: str) -> str:
-    """A Python string in double quotes: single ones are the shell's."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _quoted(path: Path) -> str:

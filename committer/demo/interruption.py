@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -18,22 +18,21 @@ class Interruption(Exception):
         self.exit_code = 128 + number
 
 
-def run_until_signal(work: Coroutine[object, object, T], told: Callable[[], None]) -> T:
+def run_until_signal(work: Coroutine[object, object, T]) -> T:
     """Run to the end, or raise `Interruption` after the work has cleaned up.
 
-    `told` is called at the signal. Further ones change nothing: what remains is short.
+    Further signals change nothing: what remains is short.
     """
-    return asyncio.run(_run(work, told))
+    return asyncio.run(_run(work))
 
 
-async def _run(work: Coroutine[object, object, T], told: Callable[[], None]) -> T:
+async def _run(work: Coroutine[object, object, T]) -> T:
     task = asyncio.ensure_future(work)
     received: list[int] = []
 
     def interrupt(number: int) -> None:
         if not received:
             received.append(number)
-            told()
             task.cancel()
 
     loop = asyncio.get_running_loop()

@@ -33,9 +33,12 @@ def default_batches(rows: int, streams: int) -> int:
 def default_home(now_ms: int) -> Path:
     """A new folder below the current one, named by the time."""
     time = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
-    folder: Path = Path("demo-data").absolute()
-    names = (time.strftime("%Y-%m-%d-%H%M%S") + suffix for suffix in ("", *"bcdefghij"))
-    return next(folder / name for name in names if not (folder / name).exists())
+    first = Path("demo-data").absolute() / time.strftime("%Y-%m-%d-%H%M%S")
+    home, number = first, 1
+    while home.exists():
+        number += 1
+        home = first.with_name(f"{first.name}-{number}")
+    return home
 
 
 def make_home(home: Path) -> None:

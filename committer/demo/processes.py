@@ -50,8 +50,7 @@ class ChildProcess:
 
     async def stop(self, grace_s: float) -> int:
         """Ask it to end, then insist; return once nothing of it is left. The exit code."""
-        if self.exit_code is None:
-            self._signal(signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 await self._wait_for_group()

@@ -19,13 +19,16 @@ from committer.demo.events import (
 
 @dataclass(slots=True)
 class Progress:
-    """Totals of a run so far. Nothing in it is estimated."""
+    """Totals of a run so far. Nothing in it is estimated.
+
+    `…_reported`: as published, by Spark, which tells it a moment later than it happens.
+    """
 
     rows_expected: int
     committer_ready: bool = False
     applications_started: int = 0
-    batches_published: int = 0
-    rows_published: int = 0
+    batches_reported: int = 0
+    rows_reported: int = 0
     batches_committed: int = 0
     rows_committed: int = 0
     files_committed: int = 0
@@ -47,8 +50,8 @@ class Progress:
                 self.applications_started += 1
             case RowsWritten(rows=rows):
                 # A micro-batch without rows publishes nothing.
-                self.batches_published += rows > 0
-                self.rows_published += max(0, rows)
+                self.batches_reported += rows > 0
+                self.rows_reported += max(0, rows)
             case RequestLanded(latency_s):
                 self.latencies_s.append(latency_s)
             case CommitLanded(requests, files, rows, conflicts):
@@ -63,13 +66,22 @@ class Progress:
                 self.quarantined.append(f"{reason}: {message}")
 
     @property
+    def batches_published(self) -> int:
+        """What is in the table was published, whether or not Spark has told so yet."""
+        return max(self.batches_reported, self.batches_committed)
+
+    @property
+    def rows_published(self) -> int:
+        return max(self.rows_reported, self.rows_committed)
+
+    @property
     def batches_per_commit(self) -> float:
         return self.batches_committed / self.commits if self.commits else 0.0
 
     @property
     def is_settled(self) -> bool:
         """Everything that Spark reported as published is in the table."""
-        return self.batches_committed >= self.batches_published
+        return self.batches_committed >= self.batches_reported
 
 
 def percentile(values: Sequence[float], percent: int) -> float | None:

@@ -24,7 +24,7 @@ SELECT carrier, count(*), count(arr_delay), sum(distance), sum(arr_delay)
 FROM iceberg_scan(?) GROUP BY carrier
 """
 _FILES = "SELECT file_path FROM iceberg_metadata(?) WHERE status <> 'DELETED'"
-DUCKDB_EXTENSIONS = ("avro", "iceberg")  # in the order in which they must be loaded
+_EXTENSIONS = ("avro", "iceberg")  # in the order in which they must be loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ def _snapshot_row(snapshot: Any) -> SnapshotRow:
     return SnapshotRow(
         snapshot.timestamp_ms,
         snapshot.snapshot_id,
-        int(summary["frazil.requests-count"]),
-        int(summary["added-data-files"]),
-        int(summary["added-records"]),
-        int(summary["total-records"]),
+        int(summary.get("frazil.requests-count", 0)),
+        int(summary.get("added-data-files", 0)),
+        int(summary.get("added-records", 0)),
+        int(summary.get("total-records", 0)),
     )
 
 
@@ -88,7 +88,7 @@ def read_by_duckdb(metadata_location: str) -> Reading:
     """Scan the table by DuckDB."""
     path = metadata_location.removeprefix("file://")
     with duckdb.connect() as connection:
-        for name in DUCKDB_EXTENSIONS:
+        for name in _EXTENSIONS:
             connection.execute(f"LOAD '{extension_path(name)}'")
         sums = _sums(connection.execute(_QUERY, [path]).fetchall())
         paths = [row[0] for row in connection.execute(_FILES, [path]).fetchall()]

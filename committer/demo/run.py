@@ -9,7 +9,7 @@ from rich.console import Console
 
 from committer.demo import view
 from committer.demo.flights import PARTITIONED_BY, read_flights
-from committer.demo.hints import hints
+from committer.demo.hints import hints, write_query_script
 from committer.demo.house import House, open_house
 from committer.demo.interruption import Interruption, run_until_signal
 from committer.demo.options import DemoOptions
@@ -31,11 +31,9 @@ def run_demo(options: DemoOptions) -> int:
     """
     console = view.open_console()
     try:
-        return run_until_signal(
-            _run(options, console), told=lambda: view.line(console, "stopping …")
-        )
+        return run_until_signal(_run(options, console))
     except Interruption as interruption:
-        view.line(console, f"stopped everything; what there is lies in {options.home}")
+        view.line(console, f"stopped; what there is lies in {options.home}")
         return interruption.exit_code
 
 
@@ -44,8 +42,12 @@ async def _run(options: DemoOptions, console: Console) -> int:
     started_s = clock()
     view.show_title(console, options)
     async with open_house(options) as house:
-        flights = await _prepare(house, console)
-        await _replay(house, console)
+        try:
+            flights = await _prepare(house, console)
+            await _replay(house, console)
+        except asyncio.CancelledError:
+            view.line(console, "\nstopping …")
+            raise
     written_s = clock()
     report, by_duckdb = await asyncio.to_thread(_read_back, house)
     passed = _show_verdict(flights, report, by_duckdb, console)
@@ -53,7 +55,8 @@ async def _run(options: DemoOptions, console: Console) -> int:
     took = f"{written_s - started_s:.0f} s, and {clock() - written_s:.0f} s to read it back"
     view.fact(console, "took", took)
     if passed:
-        view.show_hints(console, hints(options.home, report))
+        script = write_query_script(options.home, report)
+        view.show_hints(console, hints(options.home, report, script))
     return 0 if passed else 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -16,7 +16,7 @@ from committer.demo.progress import Progress, percentile
 from committer.demo.readers import SnapshotRow
 from committer.demo.verdict import Carriers, Reading, total
 
-_LINE_S = 3.0
+_LINE_S = 5.0
 _BAR_WIDTH = 28
 _PIPE_WIDTH = 120
 _SNAPSHOTS_MAX = 8
@@ -83,53 +83,60 @@ class ProgressView:
             self._line_s = elapsed_s + _LINE_S
             self._console.print(Text(self._line(progress, elapsed_s)), soft_wrap=True)
 
-    def _picture(self, progress: Progress, elapsed_s: float) -> Table:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(min_width=12, style="bold")
-        grid.add_column()
-        grid.add_column(justify="right", min_width=12)
-        grid.add_column()
-        grid.add_row(
+    def _picture(self, progress: Progress, elapsed_s: float) -> Group:
+        bars = Table.grid(padding=(0, 2))
+        bars.add_column(min_width=12, style="bold")
+        bars.add_column()
+        bars.add_column(justify="right", min_width=12)
+        bars.add_column()
+        bars.add_row(
             "  published",
             _bar(progress.rows_published, progress.rows_expected),
             f"{progress.rows_published:,} rows",
-            f"{progress.batches_published} micro-batches{self._waiting(progress)}",
+            f"{progress.batches_published} micro-batches",
         )
-        grid.add_row(
+        bars.add_row(
             "  committed",
             _bar(progress.rows_committed, progress.rows_expected),
             f"{progress.rows_committed:,} rows",
-            f"{progress.commits} commits of {progress.batches_per_commit:.1f} micro-batches",
+            _commits(progress),
         )
-        table = Table.grid()
-        table.add_row(grid)
-        table.add_row(
-            f"  [bold]latency   [/]  published → committed: {_latency(progress)}"
-            f"     [bold]conflicts[/] seen by writers: {_conflicts(progress)}"
-            f"     {elapsed_s:.0f} s"
+        words = self._starting(progress) or (
+            f"latency {_latency(progress)}; conflicts seen by writers: {_conflicts(progress)}"
         )
-        return table
+        return Group(bars, Text.assemble((f"  {elapsed_s:>6.0f} s    ", "bold"), words))
 
-    def _waiting(self, progress: Progress) -> str:
-        started = progress.applications_started
-        return (
-            ""
-            if started == self._applications
-            else f" (Spark: {started} of {self._applications} up)"
-        )
+    def _starting(self, progress: Progress) -> str | None:
+        """Until there is something to count: it takes a Spark longer to start than to write."""
+        if progress.batches_published:
+            return None
+        up = progress.applications_started
+        if up < self._applications:
+            return f"Spark is starting: {up} of {self._applications} applications are up"
+        return "Spark is up; the first micro-batches are on their way"
 
     def _line(self, progress: Progress, elapsed_s: float) -> str:
-        return (
-            f"  {elapsed_s:5.1f} s  published {progress.rows_published:,} rows in"
-            f" {progress.batches_published} micro-batches{self._waiting(progress)}; committed"
-            f" {progress.rows_committed:,} rows by {progress.commits} commits of"
-            f" {progress.batches_per_commit:.1f} micro-batches; latency {_latency(progress)};"
-            f" conflicts seen by writers: {_conflicts(progress)}"
+        words = self._starting(progress) or (
+            f"published {progress.rows_published:,} rows in"
+            f" {progress.batches_published} micro-batches; committed"
+            f" {progress.rows_committed:,} rows in {_commits(progress)};"
+            f" latency {_latency(progress)}; conflicts seen by writers: {_conflicts(progress)}"
         )
+        return f"  {elapsed_s:>5.0f} s  {words}"
 
 
 def _bar(done: int, of: int) -> ProgressBar:
-    return ProgressBar(total=of, completed=done, width=_BAR_WIDTH)
+    return ProgressBar(
+        total=of,
+        completed=done,
+        width=_BAR_WIDTH,
+        complete_style="cyan",
+        finished_style="green",
+    )
+
+
+def _commits(progress: Progress) -> str:
+    return f"{progress.commits} commits of {progress.batches_per_commit:.1f} micro-batches"
 
 
 def _latency(progress: Progress) -> str:
@@ -190,7 +197,7 @@ def _equal_carriers(expected: Carriers, found: Carriers) -> int:
 def show_snapshots(console: Console, snapshots: Sequence[SnapshotRow]) -> None:
     """The last ones, newest first."""
     console.print()
-    title = f"last of {len(snapshots)} snapshots"
+    title = f"the last of {len(snapshots)} snapshots (UTC)"
     table = _table(title, "snapshot id", "micro-batches", "files", "rows", "rows in all")
     for one in reversed(snapshots[-_SNAPSHOTS_MAX:]):
         table.add_row(
