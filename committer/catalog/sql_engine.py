@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from enum import Enum
+from pathlib import Path
 from typing import Literal
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
@@ -15,6 +16,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from committer.catalog.sqlite_file import follow_name
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,
@@ -165,6 +167,9 @@ def _prepare_sqlite(engine: Engine, *, busy_timeout_ms: int, journal_mode: Journ
 
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
+    database = str(engine.url.database)
+    if not database.startswith("file:"):  # SQLite's own URI form may name what is no path
+        follow_name(engine, Path(database))
 
 
 def _set_journal_mode(connection: DBAPIConnection, journal_mode: JournalMode) -> None:
