@@ -116,7 +116,7 @@ def main(catalog_file: str, warehouse: str, jars: str) -> None:
     for line in sys.stdin:
         try:
             rows = [list(row) for row in spark.sql(json.loads(line)).collect()]
-            answer = {"rows": rows}
+            answer: dict[str, Any] = {"rows": rows}
         except Exception as error:  # noqa: BLE001  # the other side raises it
             answer = {"error": f"{type(error).__name__}: {error}"[:4000]}
         answers.write(json.dumps(answer, default=str) + "\n")
