@@ -1,4 +1,4 @@
-"""Modules with `VIRTUAL_TIME = True` run on virtual time: a wait of an hour takes no time at all."""
+"""Modules with `VIRTUAL_TIME = True` run on virtual time: a wait of an hour takes no time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.virtual_time import VirtualTimeLoop
-
 from committer.service.log import configure_logs
+from tests.virtual_time import VirtualTimeLoop
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 

@@ -35,9 +35,7 @@ INBOX = "memory://requests"
 class House:
     """All parts of a service on servers that outlive it: each `running()` is a new process."""
 
-    def __init__(
-        self, *, min_interval_ms: int = 0, with_queue: bool = True, seed: int = 0
-    ) -> None:
+    def __init__(self, *, min_interval_ms: int = 0, with_queue: bool = True, seed: int = 0) -> None:
         self.world = LoopWorld(seed=seed)
         self.storage = CountingStorage(MemoryStorage(world=self.world))
         self.inbox_storage = CountingStorage(self.storage.inner)
@@ -145,7 +143,7 @@ class House:
         if head is None or head.manifest_list is None:
             return []
         listed = decode_manifest_list(await self.storage.inner.get(head.manifest_list))
-        files = []
+        files: list[DataFile] = []
         for row in listed.rows:
             content = await self.storage.inner.get(row.manifest_path)
             decoded = decode_manifest(content, manifest_file=row)
