@@ -17,7 +17,7 @@ from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
 from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
 from committer.ports import Catalog, LoadedTable, QueueDepth
 from committer.request import RequestKey, TableIdentifier, parse_inbox_key
-from committer.service.parts import RequestParts, open_catalog, queue_url
+from committer.service.parts import RequestParts, open_known_catalog, queue_url
 from committer.storage.inbox import Outstanding
 
 T = TypeVar("T")
@@ -139,7 +139,7 @@ async def _count(listed: AsyncIterator[Outstanding]) -> int:
 async def _collect_tables(
     parts: RequestParts, wanted: TableIdentifier | None, report: Report
 ) -> None:
-    catalog = await open_catalog(parts)
+    catalog = await open_known_catalog(parts)
     try:
         if wanted is not None:
             loaded: list[LoadedTable | None] = [await catalog.load(wanted)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from committer.catalog.sql import SqlCatalog
-from committer.errors import SettingsError
+from committer.errors import CatalogUnavailableError, SettingsError
 from committer.plan.batching import BatchPolicy
 from committer.ports import Catalog, Queue, Storage, World
 from committer.queue.redis_stream import RedisQueue
@@ -23,6 +23,8 @@ from committer.world import RealWorld
 
 PRIVATE = "private"
 NONE = "none"
+_SQLITE = "sqlite:///"
+_SQLITE_PATH = "sqlite:////"  # the last slash begins an absolute path
 
 
 @dataclass(slots=True)
@@ -118,11 +120,36 @@ async def open_catalog(parts: RequestParts) -> Catalog:
     Errors: `SettingsError`, naming the setting; `CatalogUnavailableError`; `AccessError`.
     """
     catalog = parts.settings.catalog
-    if catalog.uri.startswith("sqlite:////"):
+    if catalog.uri.startswith(_SQLITE_PATH):
         with named_setting("catalog.uri"):
-            _make_folder(Path(catalog.uri.removeprefix("sqlite:///")).parent)
+            _make_folder(Path(catalog.uri.removeprefix(_SQLITE)).parent)
     with named_setting("catalog.uri"):
         return await SqlCatalog.open(uri=catalog.uri, name=catalog.name, storage=parts.storage)
+
+
+async def open_known_catalog(parts: RequestParts) -> Catalog:
+    """As `open_catalog`, but never make a new, empty catalog while requests wait for tables.
+
+    Where the file of a SQLite catalog is away (a disk that is not mounted yet), every one of them
+    would go to quarantine for an unknown table. Errors: also `CatalogUnavailableError` then.
+    """
+    if _is_away(parts.settings.catalog.uri) and await _has_outstanding(parts.inbox):
+        raise CatalogUnavailableError(
+            f"the file of the catalog `{parts.settings.catalog.uri}` does not exist, but requests"
+            f" wait in `{parts.settings.inbox}` for its tables; if it is lost, `frazil table"
+            " create` begins a new one"
+        )
+    return await open_catalog(parts)
+
+
+def _is_away(uri: str) -> bool:
+    return uri.startswith(_SQLITE_PATH) and not Path(uri.removeprefix(_SQLITE)).exists()
+
+
+async def _has_outstanding(inbox: Inbox) -> bool:
+    async for _ in inbox.list():
+        return True
+    return False
 
 
 def _make_folder(folder: Path) -> None:

@@ -19,7 +19,7 @@ from committer.service.parts import (
     Parts,
     RequestParts,
     named_setting,
-    open_catalog,
+    open_known_catalog,
     open_request_parts,
     policy,
     with_catalog,
@@ -182,7 +182,7 @@ async def serve(settings: Settings, *, opened: Callable[[], None] = lambda: None
 async def _serve(parts: RequestParts, stop: asyncio.Event, opened: Callable[[], None]) -> None:
     service, health = parts.settings.service, Health(parts.world)
     async with serving(health, host=service.http_host, port=service.http_port):
-        catalog = await until_answered("catalog", lambda: open_catalog(parts), stop, health)
+        catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
         if catalog is None:
             return
         try:
