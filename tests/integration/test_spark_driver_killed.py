@@ -6,13 +6,15 @@ The next start runs that micro-batch again, with the same rows in other files. I
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.integration.processes import signal_session
-from tests.integration.readers import Contents, seen_by_all
+from tests.integration.readers import Contents, live_files, seen_by_all
 from tests.integration.real_house import RealHouse, real_house, until
 from tests.integration.streaming_application import Driver, Stream, spark_driver
 
@@ -26,6 +28,7 @@ pytestmark = [
 TABLE = "db.flights"
 ROWS = 10
 EXPERIMENTS_MAX = 6
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Experiment:
@@ -166,6 +169,7 @@ async def _check(experiment: Experiment, replayed: list[int]) -> None:
     seen = await seen_by_all(house, TABLE)
     files = seen["Frazil"].files
     assert seen == dict.fromkeys(seen, Contents(files, files, len(ids), len(ids), sum(ids)))
+    assert set(await _rows_by_attempt(house)) == {ROWS}, "an epoch mixes files of two attempts"
     assert await house.quarantined() == []
     assert all(experiment.duplicates(epoch) >= 1 for epoch in replayed)
     on_disk = len([*house.warehouse.rglob("*.parquet")])
@@ -175,3 +179,12 @@ async def _check(experiment: Experiment, replayed: list[int]) -> None:
         f" files, each once, by {', '.join(seen)} ({on_disk} files were written); every replay"
         " acknowledged as a duplicate; inbox and quarantine empty"
     )
+
+
+async def _rows_by_attempt(house: RealHouse) -> list[int]:
+    """How many rows each attempt has in the table; its uuid is in the names of its files."""
+    rows: Counter[str] = Counter()
+    for file in live_files(await house.load(TABLE)):
+        [attempt] = _UUID.findall(Path(file.path).name)
+        rows[attempt] += file.record_count
+    return list(rows.values())

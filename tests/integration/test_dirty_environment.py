@@ -1,0 +1,143 @@
+"""Storage, catalog or queue away or unusable: `/readyz` says so, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+
+import pytest
+
+from tests.integration.mounts import full, read_only, read_only_file, tmpfs
+from tests.integration.readers import live_files
+from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
+
+TABLE = "db.flights"
+
+
+@asynccontextmanager
+async def publishing(house: RealHouse) -> AsyncIterator[RealProducer]:
+    """A table and a producer; at the end everything published is in the table, once."""
+    table = await house.create_table(TABLE)
+    async with producers(house, table, 1) as [producer]:
+        yield producer
+    await until(house.is_settled, "an empty inbox")
+    await until(house.is_ready, "a committer that is ready again")
+    live = live_files(await house.load(TABLE))
+    paths = [file.path for file in live]
+    assert sorted(paths) == all_paths([producer])
+    assert sum(file.record_count for file in live) == len(all_ids([producer]))
+    assert await house.quarantined() == []
+    print(f"  {producer.epochs} requests landed, {len(paths)} files, each once, none quarantined")
+
+
+async def until_troubled(house: RealHouse, component: str, said: str) -> None:
+    """Readiness is refused because of this component, and says why."""
+
+    def is_troubled() -> bool:
+        assert house.committer is not None and house.committer.poll() is None
+        status, body = house.readiness()
+        return status == 503 and said in body["troubles"].get(component, "")
+
+    await until(is_troubled, f"`{said}` of {component} in {house.readiness()}")
+    print(f"/readyz: 503 {house.readiness()[1]['troubles']}")
+
+
+async def test_catalog_file_that_is_moved_away_is_waited_for() -> None:
+    with real_house() as house:
+        async with publishing(house) as producer:
+            await house.start()
+            await producer.publish(2)
+            await until(house.is_settled, "the first requests in the table")
+            away = house.folder / "away.db"
+            # The writer has no catalog either, so its request is written before.
+            house.signal(signal.SIGSTOP)
+            await producer.publish(3)
+            house.catalog_file.rename(away)
+            house.signal(signal.SIGCONT)
+            await until_troubled(house, f"table {TABLE}", "unable to open database file")
+            assert not house.catalog_file.exists()
+            away.rename(house.catalog_file)
+
+
+async def test_catalog_file_that_is_away_at_the_start_is_waited_for() -> None:
+    with real_house() as house:
+        async with publishing(house) as producer:
+            await producer.publish(3)
+            away = house.folder / "away.db"
+            house.catalog_file.rename(away)
+            house.launch()
+            await until_troubled(house, "catalog", "does not exist, but requests wait")
+            assert not house.catalog_file.exists()
+            away.rename(house.catalog_file)
+
+
+async def test_catalog_that_another_process_has_locked_is_waited_for() -> None:
+    with real_house() as house:
+        async with publishing(house) as producer:
+            await house.start()
+            with closing(sqlite3.connect(house.catalog_file, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                await producer.publish(3)
+                await until_troubled(house, f"table {TABLE}", "database is locked")
+                other.rollback()
+
+
+async def test_catalog_file_that_is_read_only_ends_the_start_and_keeps_all_requests() -> None:
+    with real_house() as house:
+        async with publishing(house) as producer:
+            await producer.publish(3)
+            with read_only_file(house.catalog_file):
+                house.launch()
+                assert house.committer is not None
+                assert await asyncio.to_thread(house.committer.wait, 60) == 1
+                said = house.log_file.read_text().splitlines()[-1]
+                assert "read-only" in said or "readonly" in said
+                print(f"the committer ends with: {said}")
+                assert len(await house.outstanding()) == 3
+            await house.start()
+
+
+async def test_warehouse_that_is_read_only_is_waited_for() -> None:
+    with real_house() as house, tmpfs(house.warehouse) as mount:
+        async with publishing(house) as producer:
+            await house.start()
+            await producer.publish(1)
+            await until(house.is_settled, "the first request in the table")
+            house.signal(signal.SIGSTOP)
+            await producer.publish(2)
+            with read_only(mount):
+                house.signal(signal.SIGCONT)
+                await until_troubled(house, f"table {TABLE}", "Read-only file system")
+
+
+async def test_warehouse_that_is_full_is_waited_for() -> None:
+    with real_house() as house, tmpfs(house.warehouse, size="2m") as mount:
+        async with publishing(house) as producer:
+            await house.start()
+            await producer.publish(1)
+            await until(house.is_settled, "the first request in the table")
+            house.signal(signal.SIGSTOP)
+            await producer.publish(2)
+            with full(mount):
+                house.signal(signal.SIGCONT)
+                await until_troubled(house, f"table {TABLE}", "No space left on device")
+
+
+async def test_queue_server_that_comes_later_than_the_committer_is_waited_for() -> None:
+    with real_house() as house:
+        async with publishing(house) as producer:
+            house.kill_queue()
+            house.launch()
+            await until_troubled(house, "queue", "redis.sock")
+            await producer.publish(3)
+            await until(house.is_settled, "the inbox alone to do")
+            print("  landed without a queue")
+            house.start_queue()
+            await until(house.is_ready, "a committer that is ready again")
+            await producer.publish(3)
