@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from committer.demo.options import queue_folder
 from committer.demo.readers import TableReport, extension_path
 from committer.demo.table import TABLE
 
@@ -42,7 +43,8 @@ def write_query_script(home: Path, report: TableReport) -> Path:
 
 def hints(home: Path, report: TableReport, query_script: Path) -> list[str]:
     """Commands for a shell."""
-    frazil = f"FRAZIL_HOME={_quoted(home)} {_frazil()}"
+    queue = "" if queue_folder(home) else "FRAZIL_QUEUE__URL=none "
+    frazil = f"{queue}FRAZIL_HOME={_quoted(home)} {_frazil()}"
     return [
         f"{frazil} table show {TABLE}",
         f"{frazil} table snapshots {TABLE}",

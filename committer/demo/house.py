@@ -23,11 +23,10 @@ from committer.demo.application_plan import (
     spark_confs,
 )
 from committer.demo.flights import spark_schema
-from committer.demo.options import DemoOptions, make_home
+from committer.demo.options import DemoOptions, make_home, queue_folder
 from committer.demo.processes import ChildProcess, start
 from committer.demo.table import TABLE
-from committer.errors import SettingsError
-from committer.service.redis_server import private_server_url, start_redis_server
+from committer.service.redis_server import start_redis_server
 from committer.settings import Settings, load_settings
 from workers.java import find_java_home
 
@@ -159,12 +158,9 @@ def _queue(options: DemoOptions) -> Iterator[str]:
 
 @contextmanager
 def _queue_folder(home: Path) -> Iterator[Path]:
-    """Below `home`, unless that is too long for a unix socket."""
-    folder = home / "queue"
-    try:
-        private_server_url(folder)
-    except SettingsError:
-        with tempfile.TemporaryDirectory(prefix="frazil-", dir="/tmp") as short:
-            yield Path(short)
-    else:
+    folder = queue_folder(home)
+    if folder is not None:
         yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="frazil-", dir="/tmp") as short:
+        yield Path(short)

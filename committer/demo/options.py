@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from committer.errors import SettingsError
+from committer.service.redis_server import private_server_url
 
 _ROWS_PER_BATCH_MIN = 2_000
 _BATCHES_MAX = 15
@@ -51,3 +52,13 @@ def make_home(home: Path) -> None:
             )
     except OSError as error:
         raise SettingsError(f"--home: `{home}`: {error.strerror}") from error
+
+
+def queue_folder(home: Path) -> Path | None:
+    """Of the private queue server; None where that is too long for a unix socket."""
+    folder = home / "queue"
+    try:
+        private_server_url(folder)
+    except SettingsError:
+        return None
+    return folder

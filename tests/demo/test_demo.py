@@ -1,0 +1,185 @@
+"""`frazil demo` as a user runs it: real Spark applications, a real committer, a real queue server.
+
+Each run is a process. What it left running is looked for among all processes of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+]
+
+ROOT = Path(__file__).parents[2]
+RUN_S_MAX = 300.0
+END_S_MAX = 30.0
+SMALL = ("--rows", "20000", "--streams", "4")
+UP = "Spark is up"
+
+
+class Demo:
+    """A running demo whose output is read from a file."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self._out = folder / "out.txt"
+        command = [sys.executable, "-m", "committer", "demo", "--home", "home", *arguments]
+        with self._out.open("w") as out:
+            # A group of its own, as a shell gives it: Ctrl-C reaches all of it.
+            self.process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                stdout=out,
+                stderr=out,
+                process_group=0,
+            )
+
+    @property
+    def output(self) -> str:
+        return self._out.read_text()
+
+    def wait(self) -> int:
+        return self.process.wait(RUN_S_MAX)
+
+    def wait_for(self, text: str) -> None:
+        until(lambda: text in self.output or self.process.poll() is not None, RUN_S_MAX)
+        assert text in self.output, self.output
+
+    def left(self) -> list[str]:
+        """The processes that belong to this run, itself left out."""
+        found = processes_of(self.home)
+        return [command for command in found if " demo --home" not in command]
+
+
+@contextmanager
+def running(folder: Path, *arguments: str) -> Iterator[Demo]:
+    demo = Demo(folder, *arguments)
+    try:
+        yield demo
+    finally:
+        if demo.process.poll() is None:
+            demo.process.terminate()
+            demo.process.wait(END_S_MAX)
+
+
+def processes_of(home: Path) -> list[str]:
+    """Those that inherited its variable, or (Valkey renames itself) name a place in it."""
+    variable, place = f"FRAZIL_HOME={home}".encode(), f"{home}/".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError):
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+                variables = (folder / "environ").read_bytes().split(b"\0")
+                if variable in variables or place in command:
+                    found.append(command.decode(errors="replace"))
+    return found
+
+
+def until(holds: Callable[[], bool], limit_s: float) -> None:
+    end_s = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < end_s, "waited in vain"
+        time.sleep(0.1)
+
+
+def test_many_streams_make_one_table_that_other_readers_find_whole(tmp_path: Path) -> None:
+    with running(tmp_path, *SMALL) as demo:
+        assert demo.wait() == 0, demo.output
+        assert demo.left() == []
+    out = demo.output
+    assert "4 Spark streams, 2 applications, one table" in out
+    assert "20,000 flights in 12 Parquet files for 4 streams" in out
+    assert re.search(
+        r"published 20,000 rows in 12 micro-batches; committed 20,000 rows in \d+ commits of"
+        r" [\d.]+ micro-batches; latency p50 [\d.]+ s, p99 [\d.]+ s; conflicts seen by writers: 0",
+        out,
+    )
+    assert re.search(r"^rows +20,000 +20,000 +20,000$", out, re.MULTILINE)
+    assert re.search(r"^carriers with equal sums +15 +15 +15$", out, re.MULTILINE)
+    assert re.search(r"^paths named twice +0 +0$", out, re.MULTILINE)
+    assert "every flight is in the table exactly once, say both readers" in out
+    assert f"warehouse   file://{demo.home}/warehouse/demo/flights" in out
+    # The inbox holds what is outstanding, and nothing is.
+    assert [path for path in (demo.home / "requests").rglob("*") if path.is_file()] == []
+    assert_every_hint_works(demo)
+    assert_a_second_run_refuses_the_folder(demo)
+
+
+def assert_every_hint_works(demo: Demo) -> None:
+    commands = demo.output.partition("  look around\n")[2].splitlines()
+    assert len(commands) == 5
+    for command in commands:
+        answer = subprocess.run(
+            ["sh", "-c", command.strip()],
+            cwd=demo.folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert answer.returncode == 0, (command, answer.stderr)
+        assert answer.stdout, command
+        words = shlex.split(command)
+        if "query.py" in command:
+            assert "UA" in answer.stdout
+        elif "show" in words:
+            assert "month(time_hour), bucket[8](carrier)" in answer.stdout
+
+
+def assert_a_second_run_refuses_the_folder(demo: Demo) -> None:
+    with running(demo.folder, *SMALL) as second:
+        assert second.wait() == 2
+        assert "is not empty: name a new folder" in second.output
+
+
+@pytest.mark.parametrize("whole_group", [True, False], ids=["terminal", "kill"])
+def test_ctrl_c_leaves_nothing_running(tmp_path: Path, whole_group: bool) -> None:
+    with running(tmp_path, *SMALL) as demo:
+        demo.wait_for(UP if whole_group else "published")
+        names = " ".join(demo.left())
+        for name in ("java", "valkey-server", "committer serve", '"spark-2"'):
+            assert name in names
+        if whole_group:
+            os.killpg(demo.process.pid, signal.SIGINT)
+        else:
+            os.kill(demo.process.pid, signal.SIGINT)
+        assert demo.process.wait(END_S_MAX) == 130
+        until(lambda: not demo.left(), 5)
+    assert "stopping …" in demo.output
+    assert "Traceback" not in demo.output
+
+
+def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
+    with running(tmp_path, *SMALL) as demo:
+        demo.wait_for(UP)
+        demo.process.kill()
+        until(lambda: not demo.left(), END_S_MAX)
+
+
+def test_an_application_that_dies_fails_the_demo_with_its_last_words(tmp_path: Path) -> None:
+    with running(tmp_path, *SMALL) as demo:
+        demo.wait_for(UP)
+        (pids,) = re.findall(r"\(processes (\d+), \d+\)", demo.output)
+        os.kill(int(pids), signal.SIGKILL)
+        assert demo.process.wait(END_S_MAX) == 1
+        until(lambda: not demo.left(), 5)
+    assert "frazil: spark-1 ended with SIGKILL; the end of" in demo.output
+    assert "Setting default log level" in demo.output
