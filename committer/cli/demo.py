@@ -36,7 +36,7 @@ def demo(
     from committer.world import RealWorld
 
     if apps is not None and apps > streams:
-        raise typer.BadParameter(f"--apps: {streams} streams are enough for {streams} applications")
+        raise typer.BadParameter(f"--apps: expected at most one for each of the {streams} streams")
     options = DemoOptions(
         home=home.absolute() if home else default_home(RealWorld().now_ms()),
         rows=rows,
