@@ -14,6 +14,8 @@ from committer.errors import InvariantError
 from committer.iceberg.avro_binary import LONGS
 from committer.iceberg.avro_container import compress, decompress, encode_container
 from committer.iceberg.avro_decoder import decode_record, record_decoder
+from committer.iceberg.avro_schemas import manifest_entry_type, schema_headers
+from committer.iceberg.avro_shapes import RecordShape, schema_shape
 from committer.iceberg.data_file import ManifestEntry
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_encoder import entry_encoder
@@ -59,15 +61,28 @@ def join_manifests(
         raise InvariantError("entries of format version 1 need their snapshot id")
     pool = _Pool(codec)
     blocks: list[_Block] = []
+    shape = _entry_shape(context)
     for part in parts:
+        # Entries of an older format version, or from before a promotion, are laid out otherwise.
+        fits = part.walked.is_ours and shape == _written_shape(part)
         if context.format_version == 1:
-            blocks += pool.add_all(_with_snapshot_id(part, context, snapshot_id))
-        elif part.walked.is_ours:
+            blocks += pool.add_all(_with_snapshot_id(part, context, snapshot_id, fits))
+        elif fits:
             blocks += _moved(part, codec, pool)
         else:
             blocks += pool.add_all(_encoded_anew(part, context, None))
     blocks += pool.flush()
     return _joined(parts, context, blocks, sync=sync, codec=codec)
+
+
+def _entry_shape(context: ManifestContext) -> RecordShape:
+    kind = partition_type(context.spec, context.schema)
+    entry = manifest_entry_type(context.format_version, kind)
+    return schema_shape(schema_headers(entry, "manifest_entry")[0])
+
+
+def _written_shape(part: ManifestPart) -> RecordShape:
+    return schema_shape(part.walked.header.metadata["avro.schema"])
 
 
 def _joined(
@@ -138,9 +153,9 @@ def _raw(part: ManifestPart, block: WalkedBlock) -> bytes:
 
 
 def _with_snapshot_id(
-    part: ManifestPart, context: ManifestContext, snapshot_id: int | None
+    part: ManifestPart, context: ManifestContext, snapshot_id: int | None, fits: bool
 ) -> Iterator[bytes]:
-    if not part.walked.is_ours or snapshot_id is None:
+    if not fits or snapshot_id is None:
         yield from _encoded_anew(part, context, snapshot_id)
         return
     head = _V1_HEAD[:1] + b"\x02" + LONGS[snapshot_id]

@@ -14,6 +14,8 @@ from uuid import UUID
 from committer.iceberg.locations import manifest_location, metadata_folder
 from committer.iceberg.manifest import EncodedManifest, ManifestContext
 from committer.iceberg.manifest_splice import join_manifests
+from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.schema import Schema
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.check import CheckedRequest
 from committer.plan.handed_manifest import CheckedManifest
@@ -81,10 +83,9 @@ def _join(
     manifests: list[CheckedManifest],
     number: int,
 ) -> EncodedManifest:
+    spec = metadata.spec_by_id(spec_id)
     context = ManifestContext(
-        format_version=metadata.format_version,
-        schema=metadata.current_schema,
-        spec=metadata.spec_by_id(spec_id),
+        format_version=metadata.format_version, schema=_schema_of(spec, metadata), spec=spec
     )
     return join_manifests(
         [manifest.part for manifest in manifests],
@@ -92,6 +93,17 @@ def _join(
         sync=sync_marker(batch.commit_uuid, number),
         snapshot_id=batch.snapshot_id,
     )
+
+
+def _schema_of(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
+    """The current schema; for an older spec whose source columns it dropped, the last with them.
+
+    Without the source column a partition field has no type, and its values could not be written.
+    """
+    sources = {field.source_id for field in spec.fields}
+    candidates = (metadata.current_schema, *reversed(metadata.schemas))
+    fitting = (one for one in candidates if all(one.field(source) for source in sources))
+    return next(fitting, metadata.current_schema)
 
 
 def sync_marker(commit_uuid: UUID, number: int) -> bytes:

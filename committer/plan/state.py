@@ -36,8 +36,12 @@ class TableState:
 
     @classmethod
     def of(cls, table: LoadedTable, previous: TableState | None = None) -> TableState:
-        """The state of a freshly loaded table; heads that are still heads are carried over."""
-        kept = previous.heads if previous else {}
+        """The state of a freshly loaded table; heads that are still heads are carried over.
+
+        Not over an upgrade: their rows are encoded for the format version that they were read for.
+        """
+        version = table.metadata.format_version
+        kept = previous.heads if previous and previous.metadata.format_version == version else {}
         heads = {ref.snapshot_id for ref in table.metadata.refs.values()}
         return cls(
             table,
@@ -47,7 +51,7 @@ class TableState:
 
     def with_head(self, snapshot_id: int, manifest_list: bytes) -> TableState:
         """The state once a manifest list was read. Errors: `InvalidMetadataError`."""
-        decoded = decode_manifest_list(manifest_list)
+        decoded = decode_manifest_list(manifest_list, format_version=self.metadata.format_version)
         rows = tuple(
             ListedManifest(encoded, row)
             for encoded, row in zip(decoded.encoded_rows, decoded.rows, strict=True)
