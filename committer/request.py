@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
+from math import isfinite
 from typing import Annotated, Literal, Self
 from urllib.parse import quote, unquote
 from uuid import UUID
@@ -107,14 +108,28 @@ def _printable(text: str) -> str:
 
 def _path_segment(text: str) -> str:
     """A producer's id is one segment of an inbox key."""
-    if text in (".", "..") or len(quote(text, safe="")) > 200:
-        raise ValueError("expected ≤ 200 characters once percent-encoded, not `.` or `..`")
+    if text in ("", ".", "..") or len(quote(text, safe="")) > 200:
+        raise ValueError("expected 1 to 200 characters once percent-encoded, not `.` or `..`")
     return text
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    """The parser reads NaN and Infinity, which no other JSON reader understands."""
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError("expected numbers that JSON has, found NaN or an infinity")
+    for inner in value.values() if isinstance(value, dict) else _items(value):
+        _finite(inner)
+    return value
+
+
+def _items(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 Name = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_printable)]
 ProducerId = Annotated[Name, AfterValidator(_path_segment)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Document = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 Digest = Annotated[str, Field(pattern=r"^blake2b-256:[0-9a-f]{64}$")]
 
 
@@ -149,7 +164,7 @@ class Needs(_Model):
     """What an operation relies on, beside the files that it adds."""
 
     base_snapshot_id: Annotated[int, Field(ge=0)] | None = None
-    conflict_filter: dict[str, JsonValue] | bool | None = None
+    conflict_filter: Document | bool | None = None
     isolation_level: Literal["serializable", "snapshot"] | None = None
     removed_paths: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
     on_conflict: Literal["quarantine", "discard"] = "quarantine"
@@ -197,7 +212,7 @@ class CommitRequest(_Model):
     signature: Annotated[str, Field(max_length=1024)] | None = None
     key_id: Name | None = None
     manifests: Annotated[tuple[ManifestReference, ...], Field(max_length=10_000)] = ()
-    files: tuple[dict[str, JsonValue], ...] = ()
+    files: tuple[Document, ...] = ()
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
@@ -311,8 +326,9 @@ _VERSION = re.compile(rb'"request-version"\s*:\s*([^,}\s]{1,20})')
 
 
 def _parse_line(line: bytes) -> CommitRequest:
+    """Strict: neither `"5"` nor `true` is a number, and keys are spelled in one way only."""
     try:
-        return CommitRequest.model_validate_json(line)
+        request = CommitRequest.model_validate_json(line, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         version = _VERSION.search(line)
         if version and version[1] != str(REQUEST_VERSION).encode():
@@ -324,6 +340,9 @@ def _parse_line(line: bytes) -> CommitRequest:
         raise _refused(Reason.REQUEST_MALFORMED, _problems(error)) from None
     except RecursionError:
         raise _refused(Reason.REQUEST_MALFORMED, "the JSON line is nested too deeply") from None
+    if "request_version" not in request.model_fields_set:
+        raise _refused(Reason.REQUEST_MALFORMED, "request-version: Field required")
+    return request
 
 
 def _problems(error: ValidationError) -> str:
@@ -394,7 +413,9 @@ def inbox_key(table_uuid: UUID, producer: str, epoch: int, attempt: UUID) -> str
 def parse_inbox_key(key: str) -> RequestKey:
     """The inverse of `inbox_key`. Errors: `ValueError` for what `inbox_key` never prints."""
     table_uuid, producer, epoch, attempt = key.split("/")
-    parsed = RequestKey(UUID(table_uuid), unquote(producer), int(epoch), UUID(attempt))
+    parsed = RequestKey(
+        UUID(table_uuid), _path_segment(unquote(producer)), int(epoch), UUID(attempt)
+    )
     if inbox_key(parsed.table_uuid, parsed.producer, parsed.epoch, parsed.attempt) != key:
         raise ValueError(f"not an inbox key: `{key}`")
     return parsed
