@@ -131,6 +131,16 @@ class ProducerEntry:
             latest=(landed, *self.latest)[:LATEST_MAX],
         )
 
+    def with_promises(self, *, sequential: bool, one_shot: bool) -> ProducerEntry:
+        """What a producer once did not promise is not relied upon any more: its entry would be
+        dropped, or its gaps closed, while it goes on.
+        """
+        return replace(
+            self,
+            sequential=self.sequential and sequential,
+            one_shot=self.one_shot and one_shot,
+        )
+
     def without_gaps(self, below: int) -> ProducerEntry:
         return replace(self, epochs=self.epochs.without_gaps(below))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from committer.plan.check import CheckedRequest
@@ -20,6 +20,18 @@ class BatchPolicy:
     files_max: int = 100_000
     bytes_max: int = 64 * 1024 * 1024
     requests_max: int = 10_000
+
+
+INTERVAL_PROPERTY = "frazil.commit.min-interval-ms"
+INTERVAL_MS_MAX = 3_600_000
+
+
+def interval_ms(properties: Mapping[str, str], default: int) -> int:
+    """A table's own least interval, at most an hour; the default where it says nothing readable."""
+    text = properties.get(INTERVAL_PROPERTY, "").strip()
+    if not (text.isascii() and text.isdigit()):
+        return default
+    return min(int(text), INTERVAL_MS_MAX) if len(text) < 16 else INTERVAL_MS_MAX
 
 
 def wait_ms(policy: BatchPolicy, *, last_start_ms: int | None, now_ms: int) -> int:

@@ -44,9 +44,11 @@ class CheckedRequest:
 
 @dataclass(frozen=True, slots=True)
 class NeedsManifests:
-    """The request names manifests in storage: read these and check again with the bytes."""
+    """The request names manifests in storage, with their lengths: read these (one byte more tells a
+    longer one, whatever its size) and check again with the bytes.
+    """
 
-    locations: tuple[str, ...]
+    lengths: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class CheckBasis:
     catalog: str
     table_uuid: UUID
     format_version: int
+    current_schema_id: int
     schemas: tuple[Schema, ...]
     partition_specs: tuple[PartitionSpec, ...]
     places: AllowedPlaces
@@ -68,6 +71,7 @@ class CheckBasis:
             catalog,
             metadata.table_uuid,
             metadata.format_version,
+            metadata.current_schema_id,
             metadata.schemas,
             metadata.partition_specs,
             AllowedPlaces.of(metadata),
@@ -93,10 +97,10 @@ class Checker:
         request = sealed.request
         self.check_target(request)
         _check_operation(request)
-        named = tuple(ref.path for ref in request.manifests if ref.path is not None)
+        named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
         for path in named:
             self._check_place(path, "manifest")
-        missing = tuple(path for path in named if path not in (read or {}))
+        missing = {path: length for path, length in named.items() if path not in (read or {})}
         if missing:
             return NeedsManifests(missing)
         manifests = tuple(self._manifests(sealed, read or {}))

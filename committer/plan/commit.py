@@ -36,6 +36,7 @@ from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import (
     Landed,
     ProducerEntry,
+    parse_property_key,
     print_entry,
     property_key,
     short_fingerprint,
@@ -69,6 +70,20 @@ class LedgerChores:
     close_gaps: Mapping[str, int] = field(default_factory=dict)
     drop: frozenset[str] = frozenset()
 
+    def of_branch(self, branch: str) -> LedgerChores:
+        """Those of one branch: a catalog may check the head of the branch that a commit moves, and
+        nothing else (REST), so an entry of another branch may be older than it looks.
+        """
+        return LedgerChores(
+            {key: below for key, below in self.close_gaps.items() if _is_of(key, branch)},
+            frozenset(key for key in self.drop if _is_of(key, branch)),
+        )
+
+
+def _is_of(key: str, branch: str) -> bool:
+    parsed = parse_property_key(key)
+    return parsed is not None and parsed[1] == branch
+
 
 @dataclass(frozen=True, slots=True)
 class NeedsManifestList:
@@ -80,7 +95,10 @@ class NeedsManifestList:
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """What an attempt writes in one parallel round, the swap behind it, and the state after it."""
+    """What an attempt writes in one parallel round, the swap behind it, and the state after it.
+
+    `landed` is keyed by inbox key. `chores` are those that this commit takes along.
+    """
 
     swap: Swap
     objects: tuple[NewObject, ...]
@@ -97,9 +115,10 @@ def plan_commit(
     attempt: Attempt,
     chores: LedgerChores,
 ) -> CommitPlan | NeedsManifestList:
-    """Plan one attempt. `prepared` are the batch's manifests; `landed` is keyed by inbox key."""
+    """Plan one attempt. `prepared` are the batch's manifests."""
     metadata = state.metadata
-    parent = parent_snapshot(metadata, batch.branch)
+    chores = chores.of_branch(batch.branch)
+    parent = metadata.branch_head(batch.branch)
     carried = _carried_manifests(state, parent)
     if isinstance(carried, NeedsManifestList):
         return carried
@@ -127,15 +146,10 @@ def plan_commit(
     after = TableState(
         replace(state.table, metadata=swap.metadata, metadata_location=swap.metadata_location),
         state.ledger.without(dropped).with_landed(entries),
-        _heads(state, parent, snapshot, listed),
+        _heads(state, batch, snapshot, listed),
     )
     objects = (*(manifest.written for manifest in prepared), manifest_list)
     return CommitPlan(swap, objects, snapshot, landed, chores, after)
-
-
-def parent_snapshot(metadata: TableMetadata, branch: str) -> Snapshot | None:
-    """The branch's head; a branch that does not exist yet starts at main's head."""
-    return metadata.branch_head(branch) or metadata.branch_head("main")
 
 
 def _carried_manifests(
@@ -271,6 +285,8 @@ def _ledger_changes(
         request = checked.request
         key = property_key(request.producer.id, request.branch)
         entry = entries.get(key) or ledger.entry_of(request)
+        producer = request.producer
+        entry = entry.with_promises(sequential=producer.sequential, one_shot=producer.one_shot)
         entries[key] = entry.with_landed(landed[request.inbox_key])
     for key, below in chores.close_gaps.items():
         known = entries.get(key) or ledger.entries.get(key)
@@ -363,13 +379,12 @@ def _manifest_list(
 
 def _heads(
     state: TableState,
-    parent: Snapshot | None,
+    batch: Batch,
     snapshot: Snapshot,
     listed: tuple[ListedManifest, ...],
 ) -> dict[int, tuple[ListedManifest, ...]]:
     """Keep the new head's manifests; the old head's unless another ref still names it."""
-    heads = dict(state.heads)
-    if parent is not None:
-        heads.pop(parent.snapshot_id, None)
+    others = {ref.snapshot_id for name, ref in state.metadata.refs.items() if name != batch.branch}
+    heads = {head: rows for head, rows in state.heads.items() if head in others}
     heads[snapshot.snapshot_id] = listed
     return heads

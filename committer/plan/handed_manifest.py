@@ -36,6 +36,8 @@ from committer.reason import Reason
 
 # What of a header decides; the codec and the sync marker do not.
 _DECISIVE = ("schema", "partition-spec", "partition-spec-id", "format-version", "avro.schema")
+# A client whose headers never repeat must not fill the memory.
+_FITTING_MAX = 256
 _CONTENTS = {"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}
 _INLINE_SYNC = b"frazil inline 01"
 
@@ -99,7 +101,10 @@ class HeaderCheck:
         key = tuple(header.metadata.get(name, b"") for name in _DECISIVE)
         known = self._fitting.get(key)
         if known is None:
-            known = self._fitting[key] = self._compare(header)
+            known = self._compare(header)
+            if len(self._fitting) >= _FITTING_MAX:
+                self._fitting.clear()
+            self._fitting[key] = known
         return known
 
     def _compare(self, header: Header) -> _FittingHeader:

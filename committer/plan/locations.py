@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from committer.iceberg.table_metadata import TableMetadata
 
@@ -37,8 +38,22 @@ class AllowedPlaces:
         for prefix in self.prefixes:
             if path.startswith(prefix):
                 rest = path[len(prefix) - 1 :]
-                return "its spelling is not canonical" if _SUSPICIOUS.search(rest) else None
+                if _SUSPICIOUS.search(rest) or _leaves(rest):
+                    return "its spelling is not canonical"
+                return None
         return f"it is not below {' or '.join(self.prefixes)}"
+
+
+def _leaves(rest: str) -> bool:
+    """Whether a reader that decodes percent signs would find itself outside the folder."""
+    if "%" not in rest:
+        return False
+    depth = 0
+    for segment in re.split(r"[/\\]", unquote(rest).lstrip("/")):
+        depth += -1 if segment == ".." else 1
+        if depth < 1:
+            return True
+    return False
 
 
 def names_attempt(path: str, attempt: str) -> bool:

@@ -6,7 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from committer.errors import InvalidRequestError, InvariantError, NotFoundError
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    InvariantError,
+    NotFoundError,
+    SettingsError,
+)
 from committer.ledger_entry import Landed
 from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
 from committer.plan.ledger import Duplicate, Forgotten, LedgerAnswer, NotLanded, Refused
@@ -51,12 +57,23 @@ class AlreadyLanded:
 
 @dataclass(slots=True)
 class Admitted:
-    """The answer for each request looked at. `gone`: it has left the inbox, so it ended before."""
+    """The answer for each request looked at. `gone`: it has left the inbox, so it ended before.
+
+    `suspects` may land as far as the table can tell, but an attempt with each alone has failed.
+    `failed`: what is needed for an answer could not be read; nothing follows from that.
+    """
 
     candidates: list[CheckedRequest] = field(default_factory=list)
     duplicates: list[AlreadyLanded] = field(default_factory=list)
     gone: list[Pending] = field(default_factory=list)
     refused: list[Quarantining] = field(default_factory=list)
+    suspects: list[Quarantining] = field(default_factory=list)
+    failed: list[tuple[Pending, FrazilError]] = field(default_factory=list)
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether some requests would end here, which only fresh metadata may decide."""
+        return bool(self.duplicates or self.refused or self.suspects)
 
 
 class Admission:
@@ -118,7 +135,9 @@ class Admission:
         present = await self._are_present([pending.key for pending, _ in unproven])
         landing = []
         for (pending, answer), is_present in zip(unproven, present, strict=True):
-            if not is_present:
+            if isinstance(is_present, FrazilError):
+                admitted.failed.append((pending, is_present))
+            elif not is_present:
                 admitted.gone.append(pending)
             elif isinstance(answer, NotLanded):
                 pending.present_in = generation
@@ -127,12 +146,15 @@ class Admission:
                 admitted.refused.append(_unproven(pending))
         return landing
 
-    async def _are_present(self, keys: Sequence[str]) -> list[bool]:
+    async def _are_present(self, keys: Sequence[str]) -> list[bool | FrazilError]:
         limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
-        async def is_present(key: str) -> bool:
+        async def is_present(key: str) -> bool | FrazilError:
             async with limit:
-                return await self._inbox.contains(key)
+                try:
+                    return await self._inbox.contains(key)
+                except FrazilError as error:
+                    return error
 
         return await asyncio.gather(*(is_present(key) for key in keys))
 
@@ -144,30 +166,41 @@ class Admission:
         ]
         size_bytes = sum(len(one.sealed.content) for one in unchecked)
         results = await off_loop_if_large(size_bytes, _check_all, checker, unchecked)
-        refused: set[str] = set()
-        for pending, result in zip(unchecked, results, strict=True):
-            if isinstance(result, NeedsManifests):
-                result = await self._check_with_named(pending, checker, result)
+        for pending, first in zip(unchecked, results, strict=True):
+            pending.checked = None
+            result = (
+                await self._check_with_named(pending, checker, first)
+                if isinstance(first, NeedsManifests)
+                else first
+            )
             if isinstance(result, CheckedRequest):
                 pending.checked = result
+            elif isinstance(result, FrazilError):
+                admitted.failed.append((pending, result))
             else:
-                refused.add(pending.key)
                 reason, message = result
                 admitted.refused.append(Quarantining(pending, reason, message))
-        admitted.candidates.extend(
-            one.checked for one in landing if one.key not in refused and one.checked is not None
-        )
+        for pending in landing:
+            if pending.checked is not None and pending.suspicion is None:
+                admitted.candidates.append(pending.checked)
+            elif pending.checked is not None and pending.suspicion is not None:
+                admitted.suspects.append(Quarantining(pending, *pending.suspicion))
 
     async def _check_with_named(
         self, pending: Pending, checker: Checker, needs: NeedsManifests
-    ) -> CheckedRequest | _Refusal:
+    ) -> CheckedRequest | _Refusal | FrazilError:
         read: dict[str, bytes] = {}
-        for location in needs.locations:
+        for location, length in needs.lengths.items():
             try:
-                read[location] = await self._storage.get(location)
-            except NotFoundError:
-                return Reason.MANIFEST_MISSING, f"the manifest `{location}` does not exist"
-        result = _check_one(checker, pending.sealed, read)
+                read[location] = await self._storage.get(location, length=length + 1)
+            except (NotFoundError, SettingsError) as error:
+                message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
+                return Reason.MANIFEST_MISSING, message
+            except FrazilError as error:
+                return error
+        result = await off_loop_if_large(
+            sum(needs.lengths.values()), _check_one, checker, pending.sealed, read
+        )
         if isinstance(result, NeedsManifests):
             raise InvariantError(f"asked twice for the manifests of `{pending.key}`")
         return result
