@@ -11,7 +11,6 @@ from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.ports import Delivery, Doorbell
-from committer.reason import Reason
 from committer.request import (
     Receipt,
     ReceiptState,
@@ -25,6 +24,7 @@ from committer.service.log import log
 from committer.service.pending import Ended, Pending
 from committer.service.steps import off_loop_if_large
 from committer.service.table_committer import Shop, TableCommitter
+from committer.service.verdicts import leave_inbox
 from committer.storage.inbox import QuarantineRecord
 
 READS_AT_ONCE = 32
@@ -42,6 +42,7 @@ class Intake:
         self._tables: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
+        self._missed: dict[str, Waiters] = {}
         self._stopping = False
 
     @property
@@ -77,27 +78,49 @@ class Intake:
             log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
             self._shop.settle([Ended(None, waiters.tokens)])
             return
-        await self._take(bell.inbox_key, _inline_content(bell), waiters)
+        # A doorbell that rang before may be of a request that has ended since (quarantined and
+        # discarded, say): only its inbox object tells that it is still wanted.
+        is_new = delivery.deliveries == 1
+        sealed = await _read_inline(bell) if is_new else None
+        await self._take(bell.inbox_key, sealed, waiters)
 
-    async def _take(self, key: str, content: bytes | None, waiters: Waiters) -> None:
+    async def _take(self, key: str, sealed: SealedRequest | None, waiters: Waiters) -> None:
+        waiters = waiters.joined(self._missed.pop(key, None))
         try:
-            if content is None:
-                async with self._reads:
-                    content = await self._shop.inbox.get(key)
-        except NotFoundError:
-            # The request ended before (committed, quarantined or discarded): an old doorbell.
-            self._shop.settle([Ended(None, waiters.tokens)])
-            return
+            sealed = sealed or await self._read(key, waiters)
         except FrazilError as error:
+            self._missed[key] = waiters
             if self._shop.health.trouble("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
-            return
+        except Exception:  # noqa: BLE001  # one object must not end the service, again and again
+            self._missed[key] = waiters
+            log.exception("intake.crashed", key=ascii(key[:200]))
+        else:
+            if sealed is not None:
+                self._submit(key, sealed, waiters)
+
+    async def _read(self, key: str, waiters: Waiters) -> SealedRequest | None:
+        """Read the inbox object; None if it is not there, or nothing that could be read."""
         try:
-            sealed = await off_loop_if_large(len(content), read_request, content, key=key)
+            async with self._reads:
+                content = await self._shop.inbox.get(key)
+        except NotFoundError:
+            # The request ended before (committed, quarantined or discarded): an old doorbell.
+            receipt = await self._quarantined_before(key) if waiters.reply_to else None
+            self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+            return None
+        try:
+            return await off_loop_if_large(len(content), read_request, content, key=key)
         except InvalidRequestError as error:
             await self._quarantine_unreadable(key, content, waiters, error)
-            return
-        self._submit(key, sealed, waiters)
+            return None
+
+    async def _quarantined_before(self, key: str) -> Receipt | None:
+        try:
+            record = await self._shop.quarantine.record(key)
+        except (NotFoundError, InvalidRequestError):
+            return None
+        return _receipt(key, record.reason, record.message)
 
     def _submit(self, key: str, sealed: SealedRequest, waiters: Waiters) -> None:
         if self._stopping:
@@ -142,14 +165,11 @@ class Intake:
             message=str(error),
             quarantined_at_ms=self._shop.world.now_ms(),
         )
-        try:
-            await self._shop.quarantine.put(record, content)
-        except FrazilError as failure:
-            log.warning("quarantine.unavailable", key=key, error=str(failure))
-            return
+        await self._shop.quarantine.put(record, content)
+        await leave_inbox(self._shop.inbox, key)
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
-        receipt = _receipt(key, error)
-        self._shop.settle([Ended(key, waiters.tokens, waiters.reply_to, receipt)])
+        receipt = _receipt(key, error.reason, str(error))
+        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
 
     async def stop(self) -> None:
         """Let every table finish the attempt in hand."""
@@ -176,15 +196,26 @@ class Waiters:
         self.tokens = tokens
         self.reply_to = reply_to
 
-
-def _inline_content(bell: Doorbell) -> bytes | None:
-    """The request as the doorbell carries it, if it arrived whole."""
-    if bell.content is not None and digest(bell.content) == bell.digest:
-        return bell.content
-    return None
+    def joined(self, other: Waiters | None) -> Waiters:
+        if other is None:
+            return self
+        return Waiters(self.tokens + other.tokens, self.reply_to | other.reply_to)
 
 
-def _receipt(key: str, error: InvalidRequestError) -> Receipt | None:
+async def _read_inline(bell: Doorbell) -> SealedRequest | None:
+    """The request as the doorbell carries it, if it arrived whole. A doorbell is not the truth:
+    what cannot be read in it is judged by the inbox object.
+    """
+    content = bell.content
+    if content is None or digest(content) != bell.digest:
+        return None
+    try:
+        return await off_loop_if_large(len(content), read_request, content, key=bell.inbox_key)
+    except Exception:  # noqa: BLE001  # whatever is wrong with it, the object decides
+        return None
+
+
+def _receipt(key: str, reason: str, message: str) -> Receipt | None:
     try:
         parts = parse_inbox_key(key)
     except ValueError:
@@ -194,6 +225,6 @@ def _receipt(key: str, error: InvalidRequestError) -> Receipt | None:
         parts.epoch,
         str(parts.attempt),
         ReceiptState.QUARANTINED,
-        reason=Reason(error.reason).value,
-        message=str(error),
+        reason=reason,
+        message=message,
     )

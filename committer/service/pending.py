@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from committer.plan.check import CheckedRequest
+from committer.reason import Reason
 from committer.request import Receipt, SealedRequest
 
 
@@ -13,7 +16,8 @@ class Pending:
     """One request that waits for its verdict.
 
     `tokens` are acknowledged and `reply_to` answered with the verdict. `present_in` is the state
-    generation after whose load the inbox object was seen to exist.
+    generation after whose load the inbox object was seen to exist. `suspicion` is why an attempt
+    with this request alone failed: a verdict once fresh metadata agrees.
     """
 
     key: str
@@ -23,11 +27,74 @@ class Pending:
     reply_to: set[str] = field(default_factory=set)
     checked: CheckedRequest | None = None
     present_in: int | None = None
+    suspicion: tuple[Reason, str] | None = None
+    put_off_count: int = 0
 
     def join(self, other: Pending) -> None:
         """Another copy of the same request arrived: it shares this one's end."""
         self.tokens.extend(other.tokens)
         self.reply_to.update(other.reply_to)
+
+
+class Waiting(Collection[str]):
+    """The requests of one table by key: those that are ready, in order, and those put off.
+
+    What fails for a reason of its own (its manifest cannot be read, its quarantine record not
+    written) is put off, so that the others go on without it.
+    """
+
+    def __init__(self) -> None:
+        self._ready: dict[str, Pending] = {}
+        self._put_off: dict[str, tuple[float, Pending]] = {}
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(self._put_off)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._ready or key in self._put_off
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._ready
+        yield from self._put_off
+
+    @property
+    def has_ready(self) -> bool:
+        return bool(self._ready)
+
+    def add(self, pending: Pending) -> None:
+        """Add a request, or another copy of one that waits."""
+        known = self._ready.get(pending.key) or self._put_off.get(pending.key, (0, None))[1]
+        if known is not None:
+            known.join(pending)
+            return
+        self._ready[pending.key] = pending
+        self.size_bytes += len(pending.sealed.content)
+
+    def ready(self, count_max: int) -> list[Pending]:
+        """The first ready ones."""
+        return list(islice(self._ready.values(), count_max))
+
+    def __getitem__(self, key: str) -> Pending:
+        return self._ready[key]
+
+    def end(self, key: str) -> Pending:
+        """Take out a ready request that has its verdict."""
+        pending = self._ready.pop(key)
+        self.size_bytes -= len(pending.sealed.content)
+        return pending
+
+    def put_off(self, key: str, until_s: float) -> None:
+        """Leave a ready request alone until then."""
+        self._put_off[key] = (until_s, self._ready.pop(key))
+
+    def recall(self, now_s: float) -> float | None:
+        """Make ready whose time has come, behind the others; return how long until the next one."""
+        for key, (until_s, pending) in list(self._put_off.items()):
+            if until_s <= now_s:
+                del self._put_off[key]
+                self._ready[key] = pending
+        return min((until_s - now_s for until_s, _ in self._put_off.values()), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +110,10 @@ class Ended:
     receipt: Receipt | None = None
 
     @classmethod
-    def of(cls, pending: Pending, receipt: Receipt | None) -> Ended:
+    def of(cls, pending: Pending, receipt: Receipt) -> Ended:
         return cls(pending.key, tuple(pending.tokens), frozenset(pending.reply_to), receipt)
+
+    @classmethod
+    def gone(cls, pending: Pending) -> Ended:
+        """Its inbox object is not there. One that appears now is another publication: keep it."""
+        return cls(None, tuple(pending.tokens))

@@ -112,7 +112,8 @@ class Reconciler:
         drop, close_gaps = set(), {}
         for key, entry in ledger.entries.items():
             parsed = parse_property_key(key)
-            if parsed is None:
+            # Nothing of a frozen producer is forgotten before an operator has decided.
+            if parsed is None or key in ledger.frozen:
                 continue
             if producer_prefix(table.table_uuid, parsed[0]) in outstanding:
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from committer.errors import FrazilError, QueueUnavailableError
+from committer.errors import FrazilError
 from committer.plan.backoff import backoff_s
 from committer.ports import Queue, World
 from committer.service.health import Health
@@ -86,7 +86,7 @@ class Settler:
                 await self._queue.reply(replies)
             if tokens:
                 await self._queue.acknowledge(tokens)
-        except QueueUnavailableError as error:
+        except FrazilError as error:
             self._to_answer = ended + self._to_answer
             if self._health.trouble("queue", str(error)):
                 log.warning("queue.unavailable", error=str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 from committer.errors import AlreadyExistsError, InvariantError
@@ -25,8 +26,17 @@ async def finish(sent: Coroutine[object, object, T]) -> T:
     try:
         return await asyncio.shield(inner)
     except asyncio.CancelledError:
-        await asyncio.wait((inner,))
+        await _wait_whatever_comes(inner)
         raise
+
+
+async def _wait_whatever_comes(inner: asyncio.Future[T]) -> None:
+    """Wait for the end, however often we are cancelled; an error that nobody sees is none."""
+    while not inner.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait((inner,))
+    if not inner.cancelled():
+        inner.exception()
 
 
 async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:

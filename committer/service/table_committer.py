@@ -16,14 +16,11 @@ from dataclasses import dataclass, field
 from typing import assert_never
 from uuid import UUID
 
-from committer.errors import (
-    FrazilError,
-    NoSuchTableError,
-    TransientError,
-)
+from committer.errors import FrazilError, InvariantError, NoSuchTableError, TransientError
+from committer.ledger_entry import property_key
 from committer.plan.backoff import backoff_s
 from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
-from committer.plan.batching import BatchPolicy, next_batch, wait_ms
+from committer.plan.batching import BatchPolicy, interval_ms, next_batch, wait_ms
 from committer.plan.check import CheckBasis, CheckedRequest
 from committer.plan.commit import (
     Attempt,
@@ -45,17 +42,15 @@ from committer.ports import (
 )
 from committer.reason import Reason
 from committer.request import Receipt, ReceiptState, TableIdentifier
-from committer.service.admission import Admission, Admitted, Quarantining
+from committer.service.admission import Admission, Admitted
 from committer.service.health import Health
 from committer.service.log import log
-from committer.service.pending import Ended, Pending
+from committer.service.pending import Ended, Pending, Waiting
 from committer.service.steps import create_all, finish, off_loop_if_large
+from committer.service.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
 from committer.storage.inbox import Inbox, Quarantine
 
-# Where an environment is at fault, asking more often helps nobody.
-FAULT_PAUSE_S = 15.0
 IDLE_S_MAX = 600.0
-INTERVAL_PROPERTY = "frazil.commit.min-interval-ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +86,13 @@ class TableCommitter:
         self.identifier = identifier
         self.table_uuid = table_uuid
         self._shop = shop
-        self._pending: dict[str, Pending] = {}
+        self._waiting = Waiting()
+        self._verdicts = Verdicts(
+            self._waiting, shop.inbox, shop.quarantine, shop.world, shop.settle
+        )
         self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox)
         self._state: TableState | None = None
+        self._is_current = False
         self._generation = 0
         self._intent: _Intent | None = None
         self._doubted: set[str] = set()
@@ -109,11 +108,7 @@ class TableCommitter:
 
     def submit(self, pending: Pending) -> None:
         """Add a request, or another copy of one that waits."""
-        known = self._pending.get(pending.key)
-        if known is None:
-            self._pending[pending.key] = pending
-        else:
-            known.join(pending)
+        self._waiting.add(pending)
         self._work.set()
 
     def stop(self) -> None:
@@ -122,15 +117,15 @@ class TableCommitter:
         self._work.set()
 
     def is_pending(self, key: str) -> bool:
-        return key in self._pending
+        return key in self._waiting
 
     @property
     def pending_count(self) -> int:
-        return len(self._pending)
+        return len(self._waiting)
 
     @property
     def pending_bytes(self) -> int:
-        return sum(len(pending.sealed.content) for pending in self._pending.values())
+        return self._waiting.size_bytes
 
     @property
     def state(self) -> TableState | None:
@@ -154,6 +149,8 @@ class TableCommitter:
             except TransientError as error:
                 await self._pause("unavailable", error, backoff_s(self._failures, 1.0))
             except FrazilError as error:
+                if isinstance(error, InvariantError):
+                    self._intent = None
                 await self._pause("at_fault", error, FAULT_PAUSE_S)
             except Exception as error:  # noqa: BLE001  # our bug: keep the evidence, go on later
                 log.exception("table.crashed", table=str(self.identifier))
@@ -161,18 +158,22 @@ class TableCommitter:
                 await self._pause("crashed", error, FAULT_PAUSE_S)
 
     async def _wait_for_work(self) -> bool:
-        while not self._pending and not self._stopping.is_set():
+        while not self._stopping.is_set():
+            next_s = self._waiting.recall(self._shop.world.monotonic_s())
+            if self._waiting.has_ready:
+                return True
             self._work.clear()
             try:
-                async with asyncio.timeout(IDLE_S_MAX):
+                async with asyncio.timeout(IDLE_S_MAX if next_s is None else next_s):
                     await self._work.wait()
             except TimeoutError:
-                return False
-        return not self._stopping.is_set()
+                if not self._waiting:
+                    return False
+        return False
 
     async def _wait_for_interval(self) -> None:
-        """A retry goes at once: its interval has been waited for."""
-        if self._intent is None:
+        """A retry goes at once, and so does each half of a batch that failed."""
+        if self._intent is None and self._batch_max is None:
             policy = self._policy()
             delay_ms = wait_ms(
                 policy, last_start_ms=self._last_start_ms, now_ms=self._shop.world.now_ms()
@@ -190,7 +191,7 @@ class TableCommitter:
             return
 
     async def _pause(self, event: str, error: Exception, delay_s: float) -> None:
-        self._state = None
+        self._is_current = False
         self._failures += 1
         if self._shop.health.trouble(self._component, f"{type(error).__name__}: {error}"):
             log.warning(f"table.{event}", table=str(self.identifier), error=str(error))
@@ -209,9 +210,9 @@ class TableCommitter:
     def _policy(self) -> BatchPolicy:
         """The service's policy, with the table's own interval and the limit while bisecting."""
         policy = self._shop.policy
-        own = self._state.metadata.properties.get(INTERVAL_PROPERTY, "") if self._state else ""
+        properties = self._state.metadata.properties if self._state else {}
         return BatchPolicy(
-            min_interval_ms=int(own) if own.isdecimal() else policy.min_interval_ms,
+            min_interval_ms=interval_ms(properties, policy.min_interval_ms),
             files_max=policy.files_max,
             bytes_max=policy.bytes_max,
             requests_max=min(self._batch_max or policy.requests_max, policy.requests_max),
@@ -220,33 +221,51 @@ class TableCommitter:
     # --- One round ---
 
     async def _round(self) -> None:
-        loaded = self._state is None
         try:
-            state = self._state or await self._load()
-            admitted = await self._admit(state)
-            if admitted.refused and not loaded:
-                # A cached table may lag behind: only fresh metadata may refuse a request.
-                state = await self._load()
-                admitted = await self._admit(state)
+            state, admitted = await self._admit_on_fresh_enough()
         except NoSuchTableError:
-            await self._quarantine_all_unknown()
+            self._intent, self._is_current = None, False
+            unknown = [unknown_table(one, self._shop.catalog_name) for one in self._first()]
+            await self._verdicts.quarantine_all(unknown)
             return
-        await self._conclude(admitted)
+        self._judge_suspects(admitted, state)
+        await self._verdicts.conclude(admitted)
         intent = await self._next_intent(admitted.candidates, state)
         if intent is not None:
             await self._attempt(intent, state)
 
+    async def _admit_on_fresh_enough(self) -> tuple[TableState, Admitted]:
+        """A cached table may lag behind: it lets requests land (the swap finds out), but only
+        fresh metadata ends one without a commit.
+        """
+        if self._state is not None and self._is_current:
+            admitted = await self._admission.admit(self._first(), self._state, self._generation)
+            if not admitted.has_verdicts:
+                return self._state, admitted
+        state = await self._load()
+        return state, await self._admission.admit(self._first(), state, self._generation)
+
     async def _load(self) -> TableState:
         table = await self._shop.catalog.load(self.identifier)
-        previous = self._state
-        self._state = TableState.of(table, previous)
+        self._state = TableState.of(table, self._state)
+        self._is_current = True
         self._generation += 1
         self._doubted &= {table.metadata_location}
         return self._state
 
-    async def _admit(self, state: TableState) -> Admitted:
-        first = list(self._pending.values())[: self._shop.policy.requests_max]
-        return await self._admission.admit(first, state, self._generation)
+    def _first(self) -> list[Pending]:
+        return self._waiting.ready(self._shop.policy.requests_max)
+
+    def _judge_suspects(self, admitted: Admitted, state: TableState) -> None:
+        """Freshly read, the table still does not have them: quarantine. Not while an earlier
+        attempt may land on this very base: then let others move the pointer, and try again.
+        """
+        for suspect in admitted.suspects:
+            if state.table.metadata_location in self._doubted:
+                suspect.pending.suspicion = None
+                self._verdicts.put_off(suspect.pending, TransientError(suspect.message))
+            else:
+                admitted.refused.append(suspect)
 
     async def _next_intent(
         self, candidates: Sequence[CheckedRequest], state: TableState
@@ -267,10 +286,9 @@ class TableCommitter:
             prepared = await off_loop_if_large(
                 sum(one.size_bytes for one in requests), prepare_manifests, batch, state.metadata
             )
-        except FrazilError:
-            raise
         except Exception as error:  # noqa: BLE001  # isolates the request that our own bug trips over
-            await self._isolate(requests, Reason.PLAN_FAILED, repr(error), state)
+            log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))
+            self._isolate(requests, Reason.PLAN_FAILED, repr(error))
             return None
         self._intent = _Intent(batch, basis, prepared)
         return self._intent
@@ -287,7 +305,13 @@ class TableCommitter:
         if intent.attempts == 1:
             self._last_start_ms = world.now_ms()
         attempt = Attempt(intent.attempts, world.uuid(), world.now_ms())
-        plan = await self._plan(intent, state, attempt)
+        try:
+            plan = await self._plan(intent, state, attempt)
+        except FrazilError:
+            raise
+        except Exception as error:  # noqa: BLE001  # our bug must not stop the other requests
+            self._plan_crashed(intent, error)
+            return
         await self._write(intent, plan)
         answer = await finish(self._shop.catalog.swap(plan.swap))
         await self._match(answer, intent, plan)
@@ -301,6 +325,17 @@ class TableCommitter:
             content = await self._shop.storage.get(plan.location)
             state = state.with_head(plan.snapshot_id, content)
 
+    def _plan_crashed(self, intent: _Intent, error: Exception) -> None:
+        """Halve the batch. Whether the table or the last request alone is at fault is not known, so
+        nothing is quarantined: it is put off, and the others go on.
+        """
+        requests = intent.batch.requests
+        log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))
+        self._intent, self._batch_max = None, max(1, len(requests) // 2)
+        if len(requests) == 1:
+            key = requests[0].request.inbox_key
+            self._verdicts.put_off(self._waiting[key], error)
+
     async def _write(self, intent: _Intent, plan: CommitPlan) -> None:
         """One parallel round: manifests that are not there yet, the list, and the metadata file."""
         objects = (*plan.objects, *self._shop.catalog.objects_before(plan.swap))
@@ -313,7 +348,9 @@ class TableCommitter:
             case Committed(table):
                 same = table.metadata is plan.swap.metadata
                 self._state = plan.state if same else TableState.of(table, plan.state)
-                await self._landed(intent, plan)
+                # What came back may hold more than we planned: as good as a load.
+                self._generation += 0 if same else 1
+                self._landed(intent, plan)
             case Conflict():
                 log.info("commit.conflicted", **self._about(intent, plan))
                 await self._again(intent)
@@ -323,41 +360,29 @@ class TableCommitter:
                 await self._again(intent)
             case Rejected(reason):
                 log.warning("commit.rejected", reason=reason, **self._about(intent, plan))
-                state = await self._load()
-                await self._isolate(intent.batch.requests, Reason.COMMIT_REJECTED, reason, state)
+                self._isolate(intent.batch.requests, Reason.COMMIT_REJECTED, reason)
             case _:
                 assert_never(answer)
 
     async def _again(self, intent: _Intent) -> None:
         """Forget the base; wait a little, more with every attempt."""
-        self._state = None
+        self._is_current = False
         await self._sleep(backoff_s(intent.attempts - 1, self._shop.world.jitter()))
 
-    async def _isolate(
-        self, requests: Sequence[CheckedRequest], reason: Reason, message: str, state: TableState
-    ) -> None:
-        """Halve the batches until the request at fault stands alone, then quarantine it.
-
-        While an attempt that contains it may still land there is no verdict: it is tried again.
+    def _isolate(self, requests: Sequence[CheckedRequest], reason: Reason, message: str) -> None:
+        """Halve the batches until the request at fault stands alone, then suspect it: the next
+        round asks the ledger, in freshly read metadata, whether it has landed after all.
         """
-        self._intent = None
-        if len(requests) > 1:
-            self._batch_max = max(1, len(requests) // 2)
-        elif state.table.metadata_location not in self._doubted:
-            pending = self._pending[requests[0].request.inbox_key]
-            await self._quarantine([Quarantining(pending, reason, message)])
-            self._batch_max = None
-        self._state = None
-        await self._sleep(backoff_s(self._failures, self._shop.world.jitter()))
+        self._intent, self._is_current = None, False
+        self._batch_max = max(1, len(requests) // 2)
+        if len(requests) == 1:
+            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)
 
-    async def _landed(self, intent: _Intent, plan: CommitPlan) -> None:
+    def _landed(self, intent: _Intent, plan: CommitPlan) -> None:
         self._intent = None
         self._batch_max = None
         self._doubted.clear()
-        self._drop &= plan.state.ledger.entries.keys()
-        for key, below in plan.chores.close_gaps.items():
-            if self._close_gaps.get(key) == below:
-                del self._close_gaps[key]
+        self._forget_chores(intent, plan)
         ended = []
         for checked in intent.batch.requests:
             key = checked.request.inbox_key
@@ -370,10 +395,19 @@ class TableCommitter:
                 snapshot_id=landed.snapshot_id,
                 sequence_number=landed.sequence_number,
             )
-            ended.append(Ended.of(self._pending.pop(key), receipt))
+            ended.append(Ended.of(self._waiting.end(key), receipt))
         self._shop.settle(ended)
         self._log_landed(intent, plan)
         self._log_requests(intent, plan)
+
+    def _forget_chores(self, intent: _Intent, plan: CommitPlan) -> None:
+        """Those that are done, and those that were found before a producer went on."""
+        requests = [one.request for one in intent.batch.requests]
+        self._drop -= plan.chores.drop
+        self._drop -= {property_key(one.producer.id, one.branch) for one in requests}
+        for key, below in plan.chores.close_gaps.items():
+            if self._close_gaps.get(key) == below:
+                del self._close_gaps[key]
 
     def _log_landed(self, intent: _Intent, plan: CommitPlan) -> None:
         now_ms = self._shop.world.now_ms()
@@ -413,73 +447,6 @@ class TableCommitter:
             "attempt": intent.attempts,
             "requests": len(intent.batch.requests),
         }
-
-    # --- Verdicts without a commit ---
-
-    async def _conclude(self, admitted: Admitted) -> None:
-        """End what the ledger answered, what nobody wants any more, and what cannot land."""
-        ended = [Ended.of(self._pending.pop(gone.key), None) for gone in admitted.gone]
-        for duplicate in admitted.duplicates:
-            request = duplicate.pending.sealed.request
-            landed = duplicate.landed
-            log.info(
-                "request.duplicate",
-                table=str(self.identifier),
-                producer=request.producer.id,
-                epoch=request.epoch,
-                warning=duplicate.warning,
-            )
-            receipt = Receipt(
-                request.producer.id,
-                request.epoch,
-                str(request.attempt),
-                ReceiptState.COMMITTED,
-                snapshot_id=landed.snapshot_id,
-                sequence_number=landed.sequence_number,
-                duplicate=landed.attempt != request.attempt,
-            )
-            ended.append(Ended.of(self._pending.pop(duplicate.pending.key), receipt))
-        self._shop.settle(ended)
-        await self._quarantine(admitted.refused)
-
-    async def _quarantine(self, refused: Sequence[Quarantining]) -> None:
-        for one in refused:
-            ended = await quarantine_request(self._shop, one)
-            self._pending.pop(one.pending.key, None)
-            self._shop.settle([ended])
-
-    async def _quarantine_all_unknown(self) -> None:
-        message = f"the catalog `{self._shop.catalog_name}` has no table `{self.identifier}`"
-        await self._quarantine(
-            [
-                Quarantining(pending, Reason.TABLE_UNKNOWN, message)
-                for pending in list(self._pending.values())
-            ]
-        )
-
-
-async def quarantine_request(shop: Shop, one: Quarantining) -> Ended:
-    """Write the durable record, then end the request."""
-    record = one.record(shop.world.now_ms())
-    await shop.quarantine.put(record, one.pending.sealed.content)
-    request = one.pending.sealed.request
-    log.warning(
-        "request.quarantined",
-        table=str(request.identifier),
-        producer=request.producer.id,
-        epoch=request.epoch,
-        reason=one.reason.value,
-        message=one.message,
-    )
-    receipt = Receipt(
-        request.producer.id,
-        request.epoch,
-        str(request.attempt),
-        ReceiptState.QUARANTINED,
-        reason=one.reason.value,
-        message=one.message,
-    )
-    return Ended.of(one.pending, receipt)
 
 
 def _one_branch(requests: Sequence[CheckedRequest]) -> tuple[CheckedRequest, ...]:

@@ -47,6 +47,14 @@ class _Keyed:
             key = found.location[len(self._folder) :]
             yield Outstanding(key, found.size_bytes, found.modified_ms)
 
+    async def contains(self, key: str) -> bool:
+        """Whether there is an object of this key."""
+        try:
+            await self._storage.head(self.location(key))
+        except NotFoundError:
+            return False
+        return True
+
     async def delete(self, keys: Sequence[str]) -> None:
         """Remove the objects of these keys; absent ones count as removed."""
         await self._storage.delete([self.location(key) for key in keys])
@@ -84,14 +92,6 @@ class Inbox(_Keyed):
                 f" one attempt with different content, to table `{request.identifier}`: two writes"
                 " of one micro-batch need two sink names (give each write its own `sink` option)"
             ) from None
-
-    async def contains(self, key: str) -> bool:
-        """Whether the request is (still) outstanding."""
-        try:
-            await self._storage.head(self.location(key))
-        except NotFoundError:
-            return False
-        return True
 
     async def get(self, key: str) -> bytes:
         """Read a request's bytes. Absent: `NotFoundError`."""

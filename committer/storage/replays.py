@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from committer.errors import AlreadyExistsError, NotFoundError
+from committer.errors import AlreadyExistsError, NotFoundError, PublishError
 from committer.ports import NewObject, Storage, create_or_equal
 from committer.request import SealedRequest, read_request
 from committer.storage.inbox import Inbox, Outstanding, Quarantine
@@ -45,13 +45,23 @@ class Replays:
         return read_request(content, key=key), kept
 
     async def replay(self, key: str) -> SealedRequest:
-        """Put a request back into the inbox. May be repeated. Errors: as `get`; `PublishError`."""
+        """Put a request back into the inbox. May be repeated.
+
+        Errors: as `get`; `PublishError` where the committer that quarantined it has not removed it
+        from the inbox yet: that removal would take what is put back.
+        """
         sealed, kept = await self.get(key)
+        await self._require_absent(key)
         await self._keep_copy(key, kept)
         await self._quarantine.delete((key,))
         await self._inbox.put(sealed)
         await self.copies.delete((key,))
         return sealed
+
+    async def _require_absent(self, key: str) -> None:
+        """An inbox object beside the quarantine object is the old one; alone it was put back."""
+        if await self._inbox.contains(key) and await self._quarantine.contains(key):
+            raise PublishError(f"`{key}` is still in the inbox: try again when it has left")
 
     async def _keep_copy(self, key: str, kept: bytes) -> None:
         """A copy that an interrupted replay left may have another record, never another request."""

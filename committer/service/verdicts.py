@@ -1,0 +1,142 @@
+"""Verdicts that need no commit: duplicates, requests that are gone, quarantine.
+
+Who gets which verdict is decided before; here it is carried out, each request for itself: where a
+record cannot be written, that request is put off and the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from committer.errors import FrazilError, TransientError
+from committer.plan.backoff import backoff_s
+from committer.ports import World
+from committer.reason import Reason
+from committer.request import Receipt, ReceiptState
+from committer.service.admission import Admitted, AlreadyLanded, Quarantining
+from committer.service.log import log
+from committer.service.pending import Ended, Pending, Waiting
+from committer.storage.inbox import Inbox, Quarantine
+
+RECORDS_AT_ONCE = 32
+# Where an environment is at fault, asking more often helps nobody.
+FAULT_PAUSE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Ends the requests of one table."""
+
+    waiting: Waiting
+    inbox: Inbox
+    quarantine: Quarantine
+    world: World
+    settle: Callable[[Sequence[Ended]], None]
+
+    async def conclude(self, admitted: Admitted) -> None:
+        """End what the ledger answered, what nobody wants any more, and what cannot land."""
+        self.settle([Ended.gone(self.waiting.end(gone.key)) for gone in admitted.gone])
+        self.settle(
+            [
+                Ended.of(self.waiting.end(one.pending.key), _duplicate(one))
+                for one in admitted.duplicates
+            ]
+        )
+        for pending, error in admitted.failed:
+            self.put_off(pending, error)
+        await self.quarantine_all(admitted.refused)
+
+    async def quarantine_all(self, refused: Sequence[Quarantining]) -> None:
+        """Write the durable records, then end the requests."""
+        limit = asyncio.Semaphore(RECORDS_AT_ONCE)
+
+        async def quarantine(one: Quarantining) -> None:
+            async with limit:
+                await self._quarantine(one)
+
+        await asyncio.gather(*(quarantine(one) for one in refused))
+
+    async def _quarantine(self, one: Quarantining) -> None:
+        record = one.record(self.world.now_ms())
+        try:
+            await self.quarantine.put(record, one.pending.sealed.content)
+        except FrazilError as error:
+            self.put_off(one.pending, error)
+            return
+        await leave_inbox(self.inbox, one.pending.key)
+        pending = self.waiting.end(one.pending.key)
+        self.settle([replace(Ended.of(pending, _quarantined(one)), key=None)])
+
+    def put_off(self, pending: Pending, error: Exception) -> None:
+        """Leave alone for a while what fails for a reason of its own."""
+        if pending.put_off_count == 0:
+            log.warning(
+                "request.put_off", key=pending.key, error=f"{type(error).__name__}: {error}"
+            )
+        jitter = 0.5 + self.world.jitter() / 2
+        is_passing = isinstance(error, TransientError)
+        delay_s = backoff_s(pending.put_off_count + 5, jitter) if is_passing else FAULT_PAUSE_S
+        pending.put_off_count += 1
+        self.waiting.put_off(pending.key, self.world.monotonic_s() + delay_s)
+
+
+async def leave_inbox(inbox: Inbox, key: str) -> None:
+    """Remove what is in quarantine now, once. Never later: by then it may have been replayed, and
+    the object be its only copy. One that stays is found by the reconciler, and judged again.
+    """
+    try:
+        await inbox.delete((key,))
+    except FrazilError as error:
+        log.warning("inbox.unavailable", key=key, error=str(error))
+
+
+def _duplicate(duplicate: AlreadyLanded) -> Receipt:
+    request, landed = duplicate.pending.sealed.request, duplicate.landed
+    log.info(
+        "request.duplicate",
+        table=str(request.identifier),
+        producer=request.producer.id,
+        epoch=request.epoch,
+        warning=duplicate.warning,
+    )
+    return Receipt(
+        request.producer.id,
+        request.epoch,
+        str(request.attempt),
+        ReceiptState.COMMITTED,
+        snapshot_id=landed.snapshot_id,
+        sequence_number=landed.sequence_number,
+        duplicate=landed.attempt != request.attempt,
+    )
+
+
+def _quarantined(one: Quarantining) -> Receipt:
+    request = one.pending.sealed.request
+    log.warning(
+        "request.quarantined",
+        table=str(request.identifier),
+        producer=request.producer.id,
+        epoch=request.epoch,
+        reason=one.reason.value,
+        message=one.message,
+    )
+    return Receipt(
+        request.producer.id,
+        request.epoch,
+        str(request.attempt),
+        ReceiptState.QUARANTINED,
+        reason=one.reason.value,
+        message=one.message,
+    )
+
+
+def unknown_table(pending: Pending, catalog_name: str) -> Quarantining:
+    """The verdict on a request for a table that the catalog does not have."""
+    identifier = pending.sealed.request.identifier
+    return Quarantining(
+        pending,
+        Reason.TABLE_UNKNOWN,
+        f"the catalog `{catalog_name}` has no table `{identifier}`",
+    )

@@ -1,0 +1,74 @@
+"""A partitioned table for tests of planning and of bad input, and what other engines do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+from committer.iceberg.locations import metadata_file_location, metadata_folder, metadata_version
+from committer.iceberg.metadata_update import Update, apply_updates
+from committer.iceberg.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema import Schema
+from committer.iceberg.sort_order import UNSORTED
+from committer.iceberg.table_metadata import new_table_metadata
+from committer.iceberg.transforms import parse_transform
+from committer.iceberg.types import DateType, FloatType, LongType, NestedField, StringType
+from committer.ports import LoadedTable, Swap
+from committer.request import TableIdentifier
+
+NOW_MS = 1_800_000_000_000
+FIELDS = (
+    NestedField(1, "id", LongType(), required=False),
+    NestedField(2, "carrier", StringType(), required=False),
+    NestedField(3, "day", DateType(), required=False),
+    NestedField(4, "delay", FloatType(), required=False),
+)
+BY_CARRIER = (PartitionField((2,), 1000, "carrier", parse_transform("identity")),)
+BY_DAY = (PartitionField((3,), 1001, "day", parse_transform("identity")),)
+
+
+def build_flights(
+    name: str = "db.flights",
+    *,
+    format_version: int = 2,
+    fields: tuple[PartitionField, ...] = BY_CARRIER,
+    properties: Mapping[str, str] | None = None,
+    table_uuid: UUID | None = None,
+    warehouse: str = "memory://warehouse",
+) -> LoadedTable:
+    """A table partitioned by carrier, without snapshots, that no catalog knows yet."""
+    identifier = TableIdentifier.parse(name)
+    location = "/".join((warehouse, *identifier.namespace, identifier.name))
+    metadata = new_table_metadata(
+        table_uuid=table_uuid or uuid4(),
+        location=location,
+        schema=Schema(FIELDS),
+        partition_spec=PartitionSpec(0, fields),
+        sort_order=UNSORTED,
+        properties=properties or {},
+        format_version=format_version,
+        now_ms=NOW_MS - 1_000_000,
+    )
+    first = metadata_file_location(metadata_folder(location, metadata.properties), 0, uuid4())
+    return LoadedTable(identifier, metadata, first)
+
+
+def foreign_swap(table: LoadedTable, *updates: Update) -> Swap:
+    """What another engine commits: any updates, under a metadata location of its own."""
+    metadata = apply_updates(
+        table.metadata,
+        updates,
+        base_location=table.metadata_location,
+        now_ms=table.metadata.last_updated_ms + 1,
+    )
+    folder = metadata_folder(metadata.location, metadata.properties)
+    version = metadata_version(table.metadata_location) + 1
+    location = metadata_file_location(folder, version, uuid4())
+    return Swap(table, (), updates, metadata, location)
+
+
+def changed(table: LoadedTable, *updates: Update) -> LoadedTable:
+    """The table after a foreign commit."""
+    swap = foreign_swap(table, *updates)
+    return replace(table, metadata=swap.metadata, metadata_location=swap.metadata_location)

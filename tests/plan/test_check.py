@@ -1,0 +1,179 @@
+"""The check before a batch: every reason code, by a request that is wrong in just that way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import BytesIO
+
+import fastavro
+import pytest
+
+from committer.errors import InvalidRequestError
+from committer.iceberg.metadata_update import (
+    AddSchema,
+    SetCurrentSchema,
+    SetProperties,
+    UpgradeFormatVersion,
+)
+from committer.iceberg.schema import Schema
+from committer.iceberg.types import LongType, NestedField
+from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
+from committer.ports import LoadedTable
+from committer.reason import Reason
+from committer.request import (
+    CommitRequest,
+    ManifestReference,
+    SealedRequest,
+    digest,
+    read_request,
+)
+from tests.bad_requests import (
+    CHECKED,
+    BadRequest,
+    entry,
+    file_of,
+    good,
+    hand_over,
+    inline_files,
+)
+from tests.flights import FIELDS, build_flights, changed
+from tests.request_builders import build_line, seal
+
+
+def checker_of(table: LoadedTable) -> Checker:
+    return Checker(CheckBasis.of("frazil", table.metadata), table.metadata.current_schema)
+
+
+def check(table: LoadedTable, sealed: SealedRequest) -> CheckedRequest | NeedsManifests:
+    return checker_of(table).check(sealed)
+
+
+@pytest.mark.parametrize("bad", CHECKED, ids=lambda bad: bad.name)
+def test_a_request_that_is_wrong_in_one_way_gets_the_reason_for_it(bad: BadRequest) -> None:
+    table = build_flights()
+    sealed = bad.make(table, "query-1")
+    # Its own bytes are right: what is wrong is what it asks for.
+    sealed = read_request(sealed.content, key=sealed.request.inbox_key)
+    with pytest.raises(InvalidRequestError) as caught:
+        check(table, sealed)
+    assert caught.value.reason == bad.reason
+    assert len(str(caught.value)) > 15
+
+
+def test_a_row_id_is_refused_in_version_3() -> None:
+    table = build_flights(format_version=3)
+    line = build_line(table)
+    manifest = hand_over(table, entry(file_of(table, line)))
+    numbered = replace(manifest, content=_with_row_ids(manifest.content))
+    with pytest.raises(InvalidRequestError) as caught:
+        check(table, seal(line, [numbered]))
+    assert caught.value.reason == Reason.ROW_ID_SET
+
+
+def _with_row_ids(content: bytes) -> bytes:
+    """Written by another library: ours leaves the row ids of additions to be inherited."""
+    reader, out = fastavro.reader(BytesIO(content)), BytesIO()
+    records = list(reader)
+    for record in records:
+        record["data_file"]["first_row_id"] = 5
+    metadata = {
+        name: value for name, value in reader.metadata.items() if not name.startswith("avro.")
+    }
+    fastavro.writer(out, reader.writer_schema, records, codec="deflate", metadata=metadata)
+    return out.getvalue()
+
+
+def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
+    elsewhere = {
+        # read_request, the ledger, the catalog, or reading a named manifest give these
+        Reason.REQUEST_TRUNCATED,
+        Reason.REQUEST_VERSION_UNKNOWN,
+        Reason.REQUEST_KEY_MISMATCH,
+        Reason.REQUEST_TOO_LARGE,
+        Reason.HASH_MISMATCH,
+        Reason.TABLE_UNKNOWN,
+        Reason.MANIFEST_MISSING,
+        Reason.ROW_ID_SET,
+        Reason.EPOCH_CONTENT_DIFFERS,
+        Reason.EPOCH_LANDED_UNPROVEN,
+        Reason.PRODUCER_FROZEN,
+        Reason.COMMIT_REJECTED,
+        Reason.PLAN_FAILED,
+    }
+    assert {bad.reason for bad in CHECKED} | elsewhere == set(Reason)
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+def test_a_right_request_passes_with_counts_of_its_own_entries(format_version: int) -> None:
+    table = build_flights(format_version=format_version)
+    checked = check(table, good(table, "query-1"))
+    assert isinstance(checked, CheckedRequest)
+    (manifest,) = checked.manifests
+    assert (manifest.spec_id, checked.files_count) == (0, 1)
+    assert manifest.walked.added_rows_count == 10
+    assert manifest.walked.partitions == (("AA",),)
+
+
+def test_files_listed_as_json_pass() -> None:
+    table = build_flights()
+    checked = check(table, inline_files(table, "query-1"))
+    assert isinstance(checked, CheckedRequest)
+    assert checked.manifests[0].walked.partitions == (("AA",),)
+
+
+def test_a_manifest_of_an_older_format_version_passes_after_an_upgrade() -> None:
+    table = build_flights(format_version=2)
+    sealed = good(table, "query-1")
+    upgraded = changed(table, UpgradeFormatVersion(3))
+    assert isinstance(check(upgraded, sealed), CheckedRequest)
+
+
+def test_a_manifest_with_an_older_schema_passes_whatever_its_id() -> None:
+    table = build_flights()
+    sealed = good(table, "query-1")
+    wider = Schema((*FIELDS, NestedField(5, "tail", LongType(), required=False)), schema_id=1)
+    assert isinstance(
+        check(changed(table, AddSchema(wider), SetCurrentSchema(-1)), sealed), CheckedRequest
+    )
+
+
+def test_a_named_manifest_is_asked_for_with_its_length_and_then_checked() -> None:
+    table = build_flights()
+    line = build_line(table)
+    manifest = hand_over(table, entry(file_of(table, line)))
+    path = f"{table.metadata.location}/metadata/handed.avro"
+    sealed = _named(line, manifest.content, path)
+    asked = check(table, sealed)
+    assert asked == NeedsManifests({path: len(manifest.content)})
+    checked = checker_of(table).check(sealed, {path: manifest.content})
+    assert isinstance(checked, CheckedRequest)
+    for other in (manifest.content[:-1], manifest.content + b"x", bytes(len(manifest.content))):
+        with pytest.raises(InvalidRequestError) as caught:
+            checker_of(table).check(sealed, {path: other})
+        assert caught.value.reason == Reason.HASH_MISMATCH
+
+
+def _named(line: CommitRequest, content: bytes, path: str) -> SealedRequest:
+    reference = ManifestReference(
+        content="data",
+        partition_spec_id=0,
+        length=len(content),
+        added_files_count=1,
+        added_rows_count=10,
+        hash=digest(content),
+        path=path,
+    )
+    return seal(line.model_copy(update={"manifests": (reference,)}), ())
+
+
+def test_a_check_holds_while_nothing_changes_that_it_depends_on() -> None:
+    table = build_flights()
+    basis = CheckBasis.of("frazil", table.metadata)
+    touched = changed(table, SetProperties({"owner": "me"}))
+    assert CheckBasis.of("frazil", touched.metadata) == basis
+    for update in (
+        [SetProperties({"write.data.path": "memory://elsewhere"})],
+        [UpgradeFormatVersion(3)],
+        [AddSchema(Schema(FIELDS[:2], schema_id=1)), SetCurrentSchema(-1)],
+    ):
+        assert CheckBasis.of("frazil", changed(table, *update).metadata) != basis
