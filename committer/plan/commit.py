@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-import orjson
-
 from committer.errors import InvalidMetadataError
 from committer.iceberg.data_file import ManifestContent
 from committer.iceberg.locations import (
@@ -42,12 +40,12 @@ from committer.ledger_entry import (
     short_fingerprint,
 )
 from committer.plan.batch import Batch, PreparedManifest, sync_marker
+from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence
 from committer.plan.ledger import Ledger
 from committer.plan.state import ListedManifest, TableState
 from committer.ports import NewObject, Swap
 
 _GZIP = "gzip"
-_EVIDENCE_KEY = "frazil.requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +270,7 @@ def _summary(
         changed_partition_count=len(partitions),
         manifests_created=len(prepared),
         manifests_kept=carried_count,
-        extra={"frazil.requests-count": str(len(batch.requests))},
+        extra={COUNT_KEY: str(len(batch.requests))},
     )
 
 
@@ -355,16 +353,6 @@ def _manifest_list(
     parent: Snapshot | None,
     listed: tuple[ListedManifest, ...],
 ) -> bytes:
-    evidence = [
-        [
-            checked.request.producer.id,
-            checked.request.epoch,
-            str(checked.request.attempt),
-            checked.request.fingerprint.kind,
-            checked.request.fingerprint.value,
-        ]
-        for checked in batch.requests
-    ]
     return encode_manifest_list(
         [manifest.encoded for manifest in listed],
         format_version=metadata.format_version,
@@ -373,7 +361,9 @@ def _manifest_list(
         sequence_number=snapshot.sequence_number,
         first_row_id=snapshot.first_row_id,
         sync=sync_marker(batch.commit_uuid, 2**32),
-        extra_metadata={_EVIDENCE_KEY: orjson.dumps(evidence).decode()},
+        extra_metadata={
+            EVIDENCE_KEY: print_evidence([checked.request for checked in batch.requests])
+        },
     )
 
 

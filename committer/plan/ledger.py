@@ -70,7 +70,7 @@ class Ledger:
         if entry is None or request.epoch not in entry.epochs:
             return NotLanded(known=entry is not None)
         landed = entry.landed(request.epoch)
-        return Forgotten() if landed is None else _compare(landed, request)
+        return Forgotten() if landed is None else compare(landed, request)
 
     def with_landed(self, requests: Mapping[str, ProducerEntry]) -> Ledger:
         """The ledger after a commit that wrote these entries."""
@@ -90,7 +90,8 @@ class Ledger:
         )
 
 
-def _compare(landed: Landed, request: CommitRequest) -> Duplicate | Refused:
+def compare(landed: Landed, request: CommitRequest) -> Duplicate | Refused:
+    """Whether what landed is what this request stands for."""
     fingerprint = request.fingerprint
     if landed.fingerprint_kind != fingerprint.kind:
         return _other_kind(landed, request)

@@ -15,11 +15,19 @@ from committer.errors import (
 )
 from committer.ledger_entry import Landed
 from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
-from committer.plan.ledger import Duplicate, Forgotten, LedgerAnswer, NotLanded, Refused
+from committer.plan.ledger import (
+    Duplicate,
+    Forgotten,
+    LedgerAnswer,
+    NotLanded,
+    Refused,
+    compare,
+)
 from committer.plan.state import TableState
 from committer.ports import Storage
 from committer.reason import Reason
 from committer.request import SealedRequest
+from committer.service.evidence import EvidenceReader
 from committer.service.log import log
 from committer.service.pending import Pending
 from committer.service.steps import off_loop_if_large
@@ -83,6 +91,7 @@ class Admission:
         self._catalog_name = catalog_name
         self._storage = storage
         self._inbox = inbox
+        self._evidence = EvidenceReader(storage)
         self._checker: Checker | None = None
 
     @property
@@ -111,7 +120,7 @@ class Admission:
                     landing.append(pending)
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))
-        landing.extend(await self._look_up(unproven, generation, admitted))
+        landing.extend(await self._look_up(unproven, state, generation, admitted))
         await self._check(landing, checker, admitted)
         return admitted
 
@@ -124,6 +133,7 @@ class Admission:
     async def _look_up(
         self,
         unproven: Sequence[tuple[Pending, NotLanded | Forgotten]],
+        state: TableState,
         generation: int,
         admitted: Admitted,
     ) -> list[Pending]:
@@ -143,8 +153,24 @@ class Admission:
                 pending.present_in = generation
                 landing.append(pending)
             else:
-                admitted.refused.append(_unproven(pending))
+                await self._prove(pending, state, admitted)
         return landing
+
+    async def _prove(self, pending: Pending, state: TableState, admitted: Admitted) -> None:
+        """What the ledger has forgotten a manifest list may still prove."""
+        request = pending.sealed.request
+        try:
+            landed = await self._evidence.find(state, request)
+        except FrazilError as error:
+            admitted.failed.append((pending, error))
+            return
+        match compare(landed, request) if landed else None:
+            case Duplicate(found, warning):
+                admitted.duplicates.append(AlreadyLanded(pending, found, warning))
+            case Refused(reason, message):
+                admitted.refused.append(Quarantining(pending, reason, message))
+            case None:
+                admitted.refused.append(_unproven(pending))
 
     async def _are_present(self, keys: Sequence[str]) -> list[bool | FrazilError]:
         limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
@@ -223,8 +249,8 @@ def _unproven(pending: Pending) -> Quarantining:
     return Quarantining(
         pending,
         Reason.EPOCH_LANDED_UNPROVEN,
-        f"epoch {request.epoch} of producer `{request.producer.id}` landed so long ago that what it"
-        " stood for is forgotten",
+        f"epoch {request.epoch} of producer `{request.producer.id}` landed so long ago that neither"
+        " the ledger nor a manifest list proves what it stood for",
     )
 
 

@@ -152,6 +152,7 @@ def test_a_killed_committer_is_followed_by_one_that_loses_and_doubles_nothing(
         wait_until(lambda: not frazil.outstanding(), "the inbox is empty")
     paths = live_paths(tmp_path)
     assert (len(paths), len(set(paths))) == (90, 90)
+    assert frazil.quarantined() == []
 
 
 def test_a_port_in_use_is_named_in_one_line_with_exit_code_2(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from committer.errors import StorageUnavailableError
+from committer.reason import Reason
 from committer.storage.inbox import Inbox
 from tests.counting_storage import CountingStorage
 from tests.request_builders import build_request
@@ -43,6 +42,18 @@ async def test_two_epochs_of_one_producer_are_known_to_have_landed() -> None:
     assert await quarantined_after_a_crash(2) == []
 
 
-@pytest.mark.xfail(reason="the ledger remembers two epochs of a producer; a batch may land more")
 async def test_all_epochs_of_one_batch_are_known_to_have_landed() -> None:
     assert await quarantined_after_a_crash(5) == []
+
+
+async def test_other_content_under_an_epoch_that_only_a_manifest_list_knows_is_refused() -> None:
+    house = House()
+    table = await house.create_table()
+    for epoch in range(6):
+        await house.publish(build_request(table, epoch=epoch))
+        await house.run_until_settled(seconds=5.0)
+    await house.publish(build_request(table, epoch=1, fingerprint="something else"))
+    await house.run_until_settled()
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
+    assert len(await house.live_files()) == 6

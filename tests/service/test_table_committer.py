@@ -6,7 +6,12 @@ import asyncio
 
 import pytest
 
-from committer.iceberg.metadata_update import RemoveSnapshotRef, apply_updates
+from committer.iceberg.metadata_update import (
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    Update,
+    apply_updates,
+)
 from committer.iceberg.snapshot import MAIN
 from committer.ledger_entry import parse_entry, property_key
 from committer.ports import Committed, LoadedTable, Swap
@@ -235,14 +240,28 @@ async def test_two_attempts_of_one_epoch_in_one_batch_land_as_one() -> None:
     assert sorted(receipt.duplicate for receipt in await house.receipts()) == [False, True]
 
 
-async def test_an_epoch_whose_fingerprint_is_forgotten_is_quarantined_if_it_is_in_the_inbox() -> (
-    None
-):
+async def test_an_epoch_that_only_a_manifest_list_still_knows_is_acknowledged() -> None:
     house = House()
     table = await house.create_table()
     for epoch in range(6):
         await house.publish(build_request(table, epoch=epoch))
         await house.run_until_settled(seconds=5.0)
+    await house.publish(build_request(table, epoch=1))
+    await house.run_until_settled()
+    assert await house.quarantined() == []
+    assert (await house.receipts())[-1].duplicate
+    assert len(await house.live_files()) == 6
+
+
+async def test_an_epoch_that_nothing_proves_any_more_is_quarantined_if_it_is_in_the_inbox() -> None:
+    house = House()
+    table = await house.create_table()
+    for epoch in range(6):
+        await house.publish(build_request(table, epoch=epoch))
+        await house.run_until_settled(seconds=5.0)
+    current = await house.catalog.inner.load(table.identifier)
+    old = current.metadata.snapshots[:-1]
+    await _foreign(house, current, RemoveSnapshots(tuple(one.snapshot_id for one in old)))
     await house.publish(build_request(table, epoch=1))
     await house.run_until_settled()
     (record,) = await house.quarantined()
@@ -449,7 +468,7 @@ async def test_two_committers_on_one_table_land_each_request_once() -> None:
     assert await first.quarantined() == []
 
 
-async def _foreign(house: House, current: LoadedTable, *updates: RemoveSnapshotRef) -> None:
+async def _foreign(house: House, current: LoadedTable, *updates: Update) -> None:
     metadata = apply_updates(
         current.metadata,
         updates,

@@ -1,0 +1,77 @@
+"""Which requests a snapshot holds, as its manifest list's Avro header says.
+
+Written for audits, and read where the ledger has forgotten: a crash after the swap may leave more
+epochs of one producer in the inbox than the ledger remembers fingerprints of.
+
+    frazil.requests = [[producer, epoch, attempt, fingerprint kind, fingerprint value], …]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+import orjson
+
+from committer.iceberg.avro_container import read_header
+from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import Landed, short_fingerprint
+from committer.request import CommitRequest
+
+EVIDENCE_KEY = "frazil.requests"
+# In the snapshot's summary: how many requests it holds, and so that it is one of ours.
+COUNT_KEY = "frazil.requests-count"
+# How far back a proof is looked for: far more than a crash can leave behind.
+SNAPSHOTS_MAX = 100
+
+EpochEvidence = dict[tuple[str, int], Landed]
+
+
+def print_evidence(requests: Sequence[CommitRequest]) -> str:
+    """The header's value for the requests of a batch."""
+    rows = [
+        [
+            request.producer.id,
+            request.epoch,
+            str(request.attempt),
+            request.fingerprint.kind,
+            request.fingerprint.value,
+        ]
+        for request in requests
+    ]
+    return orjson.dumps(rows).decode()
+
+
+def read_evidence(manifest_list: bytes, snapshot: Snapshot) -> EpochEvidence:
+    """What a manifest list proves, by producer and epoch. Without our header it proves nothing.
+
+    Errors: `InvalidMetadataError` for bytes that are no manifest list.
+    """
+    text = read_header(manifest_list).metadata.get(EVIDENCE_KEY, b"[]")
+    found: EpochEvidence = {}
+    try:
+        for producer, epoch, attempt, kind, value in orjson.loads(text):
+            found[str(producer), int(epoch)] = Landed(
+                int(epoch),
+                str(kind),
+                short_fingerprint(str(value)),
+                UUID(attempt),
+                snapshot.snapshot_id,
+                snapshot.sequence_number,
+            )
+    except (ValueError, TypeError):
+        return {}  # somebody else's header of this name proves nothing either
+    return found
+
+
+def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
+    """Our snapshots behind a branch head, newest first, as far as a proof is looked for."""
+    snapshot = metadata.branch_head(branch)
+    for _ in range(SNAPSHOTS_MAX):
+        if snapshot is None:
+            return
+        if snapshot.summary and COUNT_KEY in snapshot.summary and snapshot.manifest_list:
+            yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
