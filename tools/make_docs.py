@@ -42,9 +42,12 @@ def main() -> None:
 
 
 def _request_schema() -> str:
+    model = CommitRequest.model_json_schema(by_alias=True)
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **CommitRequest.model_json_schema(by_alias=True),
+        **model,
+        # It has a default for us, who write one version; a reader must not guess.
+        "required": ["request-version", *model["required"]],
     }
     return json.dumps(schema, indent=2) + "\n"
 
