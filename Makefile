@@ -6,7 +6,8 @@ VENV43 := .venv-spark43
 RUN := $(VENV)/bin/
 export PYTHON
 # What `make demo` hands on.
-DEMO_OPTIONS := $(if $(ROWS),--rows $(ROWS)) $(if $(STREAMS),--streams $(STREAMS)) $(OPTIONS)
+DEMO_OPTIONS := $(if $(ROWS),--rows $(ROWS)) $(if $(STREAMS),--streams $(STREAMS)) \
+  $(if $(APPS),--apps $(APPS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -15,7 +16,7 @@ help: ## list the targets
 	  || sed -n 's/^\([a-z]*\):[^#]*## /  make \1: /p' Makefile
 
 .PHONY: demo
-demo: install ## many Spark streams into one table, checked by other readers; ROWS=, STREAMS=, OPTIONS=
+demo: install ## many Spark streams into one table, checked by other readers; ROWS=, STREAMS=, APPS=, BATCHES=
 	@$(RUN)frazil demo $(DEMO_OPTIONS)
 
 .PHONY: install
@@ -63,7 +64,7 @@ lock: install ## resolve pyproject.toml into requirements.lock; OPTIONS=--upgrad
 	@OPTIONS='$(OPTIONS)' sh tools/lock.sh
 
 .PHONY: clean
-clean: ## remove everything that the targets above made
+clean: ## remove what was installed and cached; not what the demo made
 	rm -rf $(VENV) $(VENV43) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
