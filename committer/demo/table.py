@@ -15,9 +15,15 @@ TABLE = TableIdentifier.parse("demo.flights")
 
 
 async def create_table(settings: Settings) -> None:
-    """A partitioned table of format version 2 in a catalog that is made if need be."""
+    """A partitioned table of format version 2 in a catalog that is made if need be.
+
+    Errors: `QueueUnavailableError`, `SettingsError` if the queue server is not fit for use: without
+    it everything would work too, but at another pace than what the demo is to show.
+    """
     parts = await open_parts(settings)
     try:
+        if parts.queue is not None:
+            await parts.queue.probe()
         await parts.catalog.create_namespace(TABLE.namespace)
         await parts.catalog.create_table(_first_table(parts))
     finally:

@@ -15,7 +15,9 @@ from committer.demo.options import (
     make_home,
     queue_folder,
 )
-from committer.errors import SettingsError
+from committer.demo.table import create_table
+from committer.errors import QueueUnavailableError, SettingsError
+from committer.settings import Settings
 
 NOW_MS = 1_800_000_000_000
 
@@ -70,3 +72,11 @@ async def test_settings_of_other_programs_are_left_out_and_come_back(
         assert house.settings.catalog.uri == f"sqlite:///{home}/catalog.db"
         assert house.settings.queue.url == "redis://nowhere.invalid:1"
     assert dict(os.environ) == before
+
+
+async def test_a_queue_server_that_does_not_answer_is_told_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_QUEUE__URL", f"unix://{tmp_path}/nobody.sock")
+    with pytest.raises(QueueUnavailableError, match=r"nobody\.sock"):
+        await create_table(Settings(home=tmp_path))

@@ -87,9 +87,11 @@ def test_a_signal_ends_a_run_once_it_has_cleaned_up(number: signal.Signals, code
             os.kill(os.getpid(), number)
             await asyncio.Event().wait()
         finally:
+            heard = asyncio.Event()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, heard.set)
             os.kill(os.getpid(), signal.SIGINT)  # an impatient second one
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            os.kill(os.getpid(), signal.SIGUSR1)  # heard after it
+            await heard.wait()
             done.append("cleaned up")
 
     with pytest.raises(Interruption) as interruption:
