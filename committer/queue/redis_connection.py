@@ -42,6 +42,9 @@ class RedisConnection:
             "decode_responses": False,
             "retry": Retry(NoBackoff(), 0),
             "socket_connect_timeout": answer_s_max,
+            # Each call is bounded here instead. With its own bound redis-py sends by
+            # `asyncio.wait_for`, which in Python 3.11 may swallow the caller's cancellation.
+            "socket_timeout": None,
         }
         try:
             self._commands = _client(
@@ -49,28 +52,26 @@ class RedisConnection:
                     url,
                     max_connections=_COMMAND_CONNECTIONS_MAX,
                     timeout=answer_s_max,
-                    socket_timeout=answer_s_max,
                     **options,
                 )
             )
-            # No socket timeout here: `block` bounds each call by its own waiting time.
             self._waiting = _client(
-                ConnectionPool.from_url(
-                    url, max_connections=_WAITING_CONNECTIONS_MAX, socket_timeout=None, **options
-                )
+                ConnectionPool.from_url(url, max_connections=_WAITING_CONNECTIONS_MAX, **options)
             )
         except ValueError as error:
             raise SettingsError(f"the URL of the queue, {self.server}: {error}") from None
 
     async def command(self, *words: Any) -> Any:
-        return await self._commands.execute_command(*words)
+        async with asyncio.timeout(self._answer_s_max):
+            return await self._commands.execute_command(*words)
 
     async def commands(self, commands: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Send all at once; an answer that is an error is returned, not raised."""
         pipeline = self._commands.pipeline(transaction=False)
         for words in commands:
             pipeline.execute_command(*words)
-        answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        async with asyncio.timeout(self._answer_s_max):
+            answers: list[Any] = await pipeline.execute(raise_on_error=False)
         return answers
 
     async def block(self, wait_s: float, *words: Any) -> Any:
@@ -80,7 +81,8 @@ class RedisConnection:
 
     async def probe(self) -> None:
         """Refuse a server that may forget streams, or that lacks commands that we use."""
-        info = await self._commands.info()
+        async with asyncio.timeout(self._answer_s_max):
+            info = await self._commands.info()
         version = str(info.get("redis_version", "unknown"))
         if _parse_version(version) < _VERSION_MIN:
             raise SettingsError(

@@ -381,3 +381,23 @@ async def test_two_reads_at_once_share_the_doorbells(harness: RedisHarness) -> N
     await queue.announce([doorbell(number) for number in range(20)])
     both = await asyncio.gather(*(queue.read(count_max=9, wait_s=0) for _ in range(2)))
     assert numbers([each.doorbell for part in both for each in part]) == list(range(20))
+
+
+# --- Cancelled calls -----------------------------------------------------------------------------
+
+
+async def test_a_call_that_is_cancelled_at_any_moment_ends_as_cancelled(
+    harness: RedisHarness,
+) -> None:
+    """A consumer whose cancellation got lost in a call would read on for ever, and never stop."""
+    queue = harness.queue()
+    await queue.depth()  # connected
+    for steps in range(1_000):
+        call = asyncio.create_task(queue.depth())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if not call.cancel():
+            break
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert call.done() and steps > 1
