@@ -44,7 +44,7 @@ async def until_troubled(house: RealHouse, component: str, said: str) -> None:
         status, body = house.readiness()
         return status == 503 and said in body["troubles"].get(component, "")
 
-    await until(is_troubled, f"`{said}` of {component} in {house.readiness()}")
+    await until(is_troubled, f"trouble of {component}: {said}")
     print(f"/readyz: 503 {house.readiness()[1]['troubles']}")
 
 
