@@ -1,0 +1,111 @@
+"""Plans commits and keeps what they would write, so that tests can read it back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from uuid import UUID
+
+from committer.catalog.staging import metadata_object
+from committer.iceberg.data_file import ManifestEntry
+from committer.iceberg.manifest import DecodedManifest, decode_manifest
+from committer.iceberg.manifest_list import DecodedManifestList, decode_manifest_list
+from committer.iceberg.metadata_update import Update
+from committer.iceberg.snapshot import Snapshot
+from committer.plan.batch import Batch, PreparedManifest, prepare_manifests
+from committer.plan.check import CheckBasis, CheckedRequest, Checker
+from committer.plan.commit import (
+    Attempt,
+    CommitPlan,
+    LedgerChores,
+    NeedsManifestList,
+    plan_commit,
+)
+from committer.plan.state import TableState
+from committer.ports import LoadedTable
+from committer.request import SealedRequest
+from tests.flights import NOW_MS, changed
+
+NO_CHORES = LedgerChores()
+
+
+@dataclass
+class Table:
+    """A table whose commits all land, with the objects that they wrote."""
+
+    state: TableState
+    objects: dict[str, bytes] = field(default_factory=dict)
+    reads: int = 0
+    now_ms: int = NOW_MS
+    _ids: count[int] = field(default_factory=lambda: count(1))
+
+    @classmethod
+    def of(cls, table: LoadedTable) -> Table:
+        return cls(TableState.of(table))
+
+    def batch(self, *requests: SealedRequest) -> tuple[Batch, tuple[PreparedManifest, ...]]:
+        metadata = self.state.metadata
+        checker = Checker(CheckBasis.of("frazil", metadata), metadata.current_schema)
+        checked = []
+        for sealed in requests:
+            found = checker.check(sealed)
+            assert isinstance(found, CheckedRequest)
+            checked.append(found)
+        number = next(self._ids)
+        batch = Batch(tuple(checked), 1_000 + number, UUID(int=number))
+        return batch, prepare_manifests(batch, metadata)
+
+    def plan(
+        self,
+        batch: Batch,
+        prepared: tuple[PreparedManifest, ...],
+        *,
+        number: int = 1,
+        chores: LedgerChores = NO_CHORES,
+    ) -> CommitPlan:
+        attempt = Attempt(number, UUID(int=10_000 + next(self._ids)), self.now_ms)
+        state = self.state
+        while True:
+            plan = plan_commit(state, batch, prepared, attempt, chores)
+            if isinstance(plan, CommitPlan):
+                return plan
+            assert isinstance(plan, NeedsManifestList)
+            self.reads += 1
+            state = state.with_head(plan.snapshot_id, self.objects[plan.location])
+
+    def land(self, plan: CommitPlan) -> CommitPlan:
+        for created in plan.objects:
+            self.objects[created.location] = created.content
+        written = metadata_object(plan.swap.metadata, plan.swap.metadata_location)
+        self.objects[written.location] = written.content
+        self.state = plan.state
+        return plan
+
+    def commit(self, *requests: SealedRequest, chores: LedgerChores = NO_CHORES) -> CommitPlan:
+        self.now_ms += 1_000
+        return self.land(self.plan(*self.batch(*requests), chores=chores))
+
+    def foreign(self, *updates: Update) -> LoadedTable:
+        """Another engine changes the table; it is loaded again."""
+        table = changed(self.state.table, *updates)
+        self.state = TableState.of(table, self.state)
+        return table
+
+    @property
+    def table(self) -> LoadedTable:
+        return self.state.table
+
+    def manifest_list(self, snapshot: Snapshot | None = None) -> DecodedManifestList:
+        snapshot = snapshot or self.state.metadata.current_snapshot
+        assert snapshot is not None
+        assert snapshot.manifest_list is not None
+        return decode_manifest_list(self.objects[snapshot.manifest_list])
+
+    def manifests(self, snapshot: Snapshot | None = None) -> list[DecodedManifest]:
+        return [
+            decode_manifest(self.objects[row.manifest_path], manifest_file=row)
+            for row in self.manifest_list(snapshot).rows
+        ]
+
+    def entries(self, snapshot: Snapshot | None = None) -> list[ManifestEntry]:
+        return [entry for manifest in self.manifests(snapshot) for entry in manifest.entries]

@@ -1,0 +1,183 @@
+"""Which spellings of a location are allowed: byte for byte below a place of the table, or not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from committer.plan.locations import AllowedPlaces, names_attempt
+from tests.flights import build_flights
+
+TABLE = "s3://lake/db/flights"
+PLACES = AllowedPlaces((f"{TABLE}/", "s3://data/flights/"))
+
+ALLOWED = [
+    "/data/x.parquet",
+    "/x.parquet",
+    "/data/carrier=AA/x.parquet",
+    "/data/carrier=a%2Fb/x.parquet",
+    "/data/carrier=100%25/x.parquet",
+    "/data/carrier=%/x.parquet",
+    "/data/carrier=%E6%97%A5/x.parquet",
+    "/data/carrier=日本/x.parquet",
+    "/data/carrier=a+b/x.parquet",
+    "/data/carrier=a b/x.parquet",
+    "/data/carrier=../x.parquet",
+    "/data/carrier=.../x.parquet",
+    "/data/.../x.parquet",
+    "/data/..x/x.parquet",
+    "/data/x../x.parquet",
+    "/data/.hidden/x.parquet",
+    "/data/_temporary/x.parquet",
+    "/data/a=1/b=2/c=3/x.parquet",
+    "/data/0110/1011/1010/00100100/x.parquet",
+    "/metadata/x.avro",
+    "/data/name=a;b,c&d=e/x.parquet",
+    "/data/name='a'/x.parquet",
+    "/data/name=a:b@c/x.parquet",
+    "/data/name=~a$b!c(d)*/x.parquet",
+    "/data/name=%5Ba%5D/x.parquet",
+    "/data/name=a%2F..%2Fb/x.parquet",
+    "/data/X.PARQUET",
+    "/s3:/x.parquet",
+    "/data/%2e%2e%2e/x.parquet",
+    "/data/" + "x" * 3_000 + ".parquet",
+]
+
+REFUSED = [
+    # leaves the folder
+    f"{TABLE}/../other/x.parquet",
+    f"{TABLE}/data/../../other/x.parquet",
+    f"{TABLE}/data/../x.parquet",
+    f"{TABLE}/data/..",
+    f"{TABLE}/..",
+    f"{TABLE}/data/%2e%2e/x.parquet",
+    f"{TABLE}/data/%2E%2E/x.parquet",
+    f"{TABLE}/data/.%2e/x.parquet",
+    f"{TABLE}/data/%2e./x.parquet",
+    f"{TABLE}/%2F..%2F..%2Fother/x.parquet",
+    f"{TABLE}/a%2f..%2f..%2f..%2fother/x.parquet",
+    f"{TABLE}/a%5c..%5c..%5c..%5cother/x.parquet",
+    f"{TABLE}/%2e%2e%2fother/x.parquet",
+    f"{TABLE}/data\\..\\..\\other/x.parquet",
+    # another spelling of the same object
+    f"{TABLE}//data/x.parquet",
+    f"{TABLE}/data//x.parquet",
+    f"{TABLE}/./data/x.parquet",
+    f"{TABLE}/data/./x.parquet",
+    f"{TABLE}/data/%2e/x.parquet",
+    f"{TABLE}/data/.",
+    "s3://lake//db/flights/data/x.parquet",
+    "s3://lake/./db/flights/data/x.parquet",
+    "s3://lake/db/other/../flights/data/x.parquet",
+    "S3://lake/db/flights/data/x.parquet",
+    "s3://LAKE/db/flights/data/x.parquet",
+    "s3://lake/DB/flights/data/x.parquet",
+    "s3a://lake/db/flights/data/x.parquet",
+    "s3n://lake/db/flights/data/x.parquet",
+    "s3:/lake/db/flights/data/x.parquet",
+    "s3:///lake/db/flights/data/x.parquet",
+    "lake/db/flights/data/x.parquet",
+    "/lake/db/flights/data/x.parquet",
+    "s3://lake%2Fdb/flights/data/x.parquet",
+    "s3://lake/db/fl%69ghts/data/x.parquet",
+    "s3://user@lake/db/flights/data/x.parquet",
+    "s3://lake:443/db/flights/data/x.parquet",
+    " s3://lake/db/flights/data/x.parquet",
+    "https://lake.s3.amazonaws.com/db/flights/data/x.parquet",
+    # elsewhere
+    "s3://lake/db/flights2/data/x.parquet",
+    "s3://lake/db/flights-old/x.parquet",
+    "s3://lake/db/flight/x.parquet",
+    "s3://lake/db/x.parquet",
+    "s3://other/db/flights/data/x.parquet",
+    "s3://data/flights2/x.parquet",
+    "s3://data/x.parquet",
+    "file:///etc/passwd",
+    "/etc/passwd",
+    "x.parquet",
+    "",
+    # no file, or something behind it
+    TABLE,
+    f"{TABLE}/",
+    f"{TABLE}/data/",
+    f"{TABLE}/data/x.parquet/",
+    f"{TABLE}/data/x.parquet?versionId=3",
+    f"{TABLE}/data/x.parquet#fragment",
+    f"{TABLE}/data/x.parquet\n",
+    f"{TABLE}/data/x\0.parquet",
+    f"{TABLE}/data/x\t.parquet",
+    f"{TABLE}/data/x\x7f.parquet",
+    f"{TABLE}\\data\\x.parquet",
+]
+
+
+@pytest.mark.parametrize("rest", ALLOWED)
+def test_a_plain_path_below_the_table_is_allowed(rest: str) -> None:
+    assert PLACES.refusal(TABLE + rest) is None
+    assert PLACES.refusal("s3://data/flights" + rest) is None
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_any_other_spelling_or_place_is_refused_with_a_reason(path: str) -> None:
+    refusal = PLACES.refusal(path)
+    assert refusal is not None
+    assert len(refusal) > 10
+
+
+@given(st.text(alphabet="ab./\\%2eEfF5cC?#\n:", max_size=40))
+def test_what_is_allowed_stays_below_however_it_is_read(rest: str) -> None:
+    path = f"{TABLE}/{rest}"
+    if PLACES.refusal(path) is not None:
+        return
+    assert path.startswith(f"{TABLE}/")
+    for decoded in (rest, rest.replace("%2f", "/").replace("%2F", "/").replace("%2e", ".")):
+        depth = 0
+        for segment in decoded.replace("%2E", ".").split("/"):
+            depth += -1 if segment == ".." else 0 if segment in ("", ".") else 1
+            assert depth >= 0
+    assert not rest.endswith("/")
+    assert "//" not in rest
+
+
+def test_a_table_names_its_places() -> None:
+    table = build_flights(
+        properties={
+            "write.data.path": "s3://data/flights/",
+            "write.metadata.path": "s3://meta/flights",
+            "write.object-storage.path": "s3://legacy",
+        }
+    )
+    assert AllowedPlaces.of(table.metadata).prefixes == (
+        "memory://warehouse/db/flights/",
+        "s3://data/flights/",
+        "s3://meta/flights/",
+    )
+
+
+def test_a_place_that_is_named_twice_counts_once() -> None:
+    table = build_flights(properties={"write.data.path": "memory://warehouse/db/flights/"})
+    assert AllowedPlaces.of(table.metadata).prefixes == ("memory://warehouse/db/flights/",)
+
+
+ATTEMPT = "0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e"
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        (f"data/00000-{ATTEMPT}.parquet", True),
+        (f"data/{ATTEMPT}", True),
+        (f"{ATTEMPT}.parquet", True),
+        (f"data/00000-{ATTEMPT}-00001.zstd.parquet", True),
+        (f"data/{ATTEMPT}/00000.parquet", False),
+        (f"data/x={ATTEMPT}/00000.parquet", False),
+        (f"data/00000-{ATTEMPT.upper()}.parquet", False),
+        (f"data/00000-{ATTEMPT.replace('-', '')}.parquet", False),
+        (f"data/00000-{ATTEMPT[:-1]}.parquet", False),
+        ("data/00000.parquet", False),
+    ],
+)
+def test_the_file_name_itself_contains_the_attempt(name: str, names: bool) -> None:
+    assert names_attempt(f"{TABLE}/{name}", ATTEMPT) is names
