@@ -93,7 +93,7 @@ class ProgressView:
             "  published",
             _bar(progress.rows_published, progress.rows_expected),
             f"{progress.rows_published:,} rows",
-            f"{progress.batches_published} micro-batches",
+            _counted(progress.batches_published, "micro-batch"),
         )
         bars.add_row(
             "  committed",
@@ -118,7 +118,7 @@ class ProgressView:
     def _line(self, progress: Progress, elapsed_s: float) -> str:
         words = self._starting(progress) or (
             f"published {progress.rows_published:,} rows in"
-            f" {progress.batches_published} micro-batches; committed"
+            f" {_counted(progress.batches_published, 'micro-batch')}; committed"
             f" {progress.rows_committed:,} rows in {_commits(progress)};"
             f" latency {_latency(progress)}; conflicts seen by writers: {_conflicts(progress)}"
         )
@@ -136,7 +136,15 @@ def _bar(done: int, of: int) -> ProgressBar:
 
 
 def _commits(progress: Progress) -> str:
-    return f"{progress.commits} commits of {progress.batches_per_commit:.1f} micro-batches"
+    return (
+        f"{_counted(progress.commits, 'commit')} of {progress.batches_per_commit:.1f} micro-batches"
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def _latency(progress: Progress) -> str:
