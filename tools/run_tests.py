@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,8 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv/bin/python"
 PYTHON_SPARK43 = ROOT / ".venv-spark43/bin/python"
-PARALLEL = ("-n", "2", "--dist", "worksteal")
-QUIET = ("-q", "--no-header", "--color=no", "--durations=5", "--durations-min=5")
+PARALLEL = ("-q", "-n", "2", "--dist", "worksteal")
+# One line for each test, as it ends: these take their time.
+SERIAL = ("-v",)
+PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
 CLOSING = re.compile(r"^=*\s*(\d+ \w+(, )?)+ in [\d.]+s")
@@ -33,10 +36,10 @@ class Part:
 
 PARTS = (
     Part("quick", PYTHON, (*PARALLEL, "-m", "not server and not spark and not slow")),
-    Part("server", PYTHON, ("-m", "server and not spark and not slow")),
-    Part("spark", PYTHON, ("-m", "spark and not slow")),
-    Part("slow", PYTHON, ("-m", "slow")),
-    Part("spark43", PYTHON_SPARK43, ("tests/integration/test_spark_writer.py",)),
+    Part("server", PYTHON, (*SERIAL, "-m", "server and not spark and not slow")),
+    Part("spark", PYTHON, (*SERIAL, "-m", "spark and not slow")),
+    Part("slow", PYTHON, (*SERIAL, "-m", "slow")),
+    Part("spark43", PYTHON_SPARK43, (*SERIAL, "tests/integration/test_spark_writer.py")),
 )
 
 
@@ -58,9 +61,12 @@ def main(names: list[str]) -> int:
 def run_part(part: Part, total: Counts) -> int:
     print(f"--- {part.name} tests", flush=True)
     started = time.monotonic()
-    command = [str(part.python), "-m", "pytest", *QUIET, *part.arguments]
+    command = [str(part.python), "-m", "pytest", *PLAIN, *part.arguments]
     closing = ""
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout
         for line in process.stdout:
             print(line, end="", flush=True)
