@@ -151,7 +151,6 @@ class _History:
     """The retained ancestors of a branch head, and whether they reach the table's beginning."""
 
     snapshot_ids: frozenset[int]
-    head: Snapshot | None
     oldest: Snapshot | None
 
     @property
@@ -160,14 +159,13 @@ class _History:
 
 
 def _history(metadata: TableMetadata, branch: str) -> _History:
-    head = metadata.branch_head(branch)
-    oldest, found, snapshot = None, set(), head
+    oldest, found, snapshot = None, set(), metadata.branch_head(branch)
     while snapshot is not None and snapshot.snapshot_id not in found:
         found.add(snapshot.snapshot_id)
         oldest = snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshot_by_id(parent)
-    return _History(frozenset(found), head, oldest)
+    return _History(frozenset(found), oldest)
 
 
 def _lineage_break(entry: ProducerEntry, history: _History) -> str | None:
@@ -177,11 +175,8 @@ def _lineage_break(entry: ProducerEntry, history: _History) -> str | None:
     newest = max(entry.latest, key=lambda landed: landed.sequence_number)
     if newest.snapshot_id in history.snapshot_ids:
         return None
-    head_number = history.head.sequence_number if history.head else 0
-    reaches_back = (
-        history.is_complete
-        or newest.sequence_number > head_number
-        or (history.oldest is not None and history.oldest.sequence_number <= newest.sequence_number)
+    reaches_back = history.is_complete or (
+        history.oldest is not None and history.oldest.sequence_number <= newest.sequence_number
     )
     # In format version 1 every sequence number is 0 and only a complete history proves anything.
     if newest.sequence_number == 0 and not history.is_complete:

@@ -18,7 +18,7 @@ OFF_LOOP_BYTES = 256 * 1024
 
 
 async def finish(sent: Coroutine[object, object, T]) -> T:
-    """Await to the end even if the caller is cancelled meanwhile; then be cancelled.
+    """Await to the end even if the caller is cancelled meanwhile, however often; then be cancelled.
 
     A swap that was sent may be applied: nobody may look away before its answer is known.
     """
@@ -26,17 +26,10 @@ async def finish(sent: Coroutine[object, object, T]) -> T:
     try:
         return await asyncio.shield(inner)
     except asyncio.CancelledError:
-        await _wait_whatever_comes(inner)
+        while not inner.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((inner,))
         raise
-
-
-async def _wait_whatever_comes(inner: asyncio.Future[T]) -> None:
-    """Wait for the end, however often we are cancelled; an error that nobody sees is none."""
-    while not inner.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait((inner,))
-    if not inner.cancelled():
-        inner.exception()
 
 
 async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:

@@ -177,3 +177,7 @@ def test_a_check_holds_while_nothing_changes_that_it_depends_on() -> None:
         [AddSchema(Schema(FIELDS[:2], schema_id=1)), SetCurrentSchema(-1)],
     ):
         assert CheckBasis.of("frazil", changed(table, *update).metadata) != basis
+    # `files` are read with the current schema, whichever of the known ones that is.
+    known = changed(table, AddSchema(Schema(FIELDS[:2], schema_id=1)))
+    current = changed(known, SetCurrentSchema(1))
+    assert CheckBasis.of("frazil", known.metadata) != CheckBasis.of("frazil", current.metadata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -539,6 +540,28 @@ async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before()
     assert parse_entry(properties[property_key("shot")]).landed(1) is not None
 
 
+async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap_lands() -> None:
+    house = House()
+    table = await house.create_table()
+    catalog = scripted(house)
+
+    def find_chore(swap: Swap) -> None:
+        assert house.intake is not None
+        if carries(swap, "shot") and catalog.calls["swap"]:
+            (committer,) = house.intake.tables
+            committer.add_chores(LedgerChores(drop=frozenset({property_key("shot")})))
+
+    catalog.decide = find_chore
+    async with house.running():
+        for epoch in range(2):
+            shot = build_request(table, producer="shot", one_shot=True, epoch=epoch)
+            await house.publish(shot)
+            await house.settle(1.0)
+        await house.publish(build_request(table))
+        await house.settle(1.0)
+    assert property_key("shot") in (await house.load()).properties
+
+
 async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry() -> None:
     house = House()
     table = await house.create_table()
@@ -652,8 +675,13 @@ async def test_a_swap_that_fails_after_it_was_cancelled_leaves_no_unheard_error(
     task = asyncio.ensure_future(finish(swap()))
     await asyncio.sleep(1.0)
     task.cancel()
+    unheard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
     with pytest.raises(asyncio.CancelledError):
         await task
+    del task
+    gc.collect()
+    assert unheard == []
 
 
 async def test_stopping_finishes_what_is_in_hand_and_leaves_the_rest_unacknowledged() -> None:
@@ -690,6 +718,22 @@ async def test_a_duplicate_on_a_cached_table_that_was_rolled_back_is_not_acknowl
         await house.settle(5.0)
     (record,) = await house.quarantined()
     assert record.reason == Reason.PRODUCER_FROZEN
+
+
+async def test_after_a_table_is_gone_no_commit_is_tried_on_what_was_remembered_of_it() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    async with house.running():
+        await house.publish(build_request(table, partition=("AA",)))
+        await house.settle(1.0)
+        await house.catalog.inner.drop_table(table.identifier)
+        await house.publish(CHECKED[2].make(table, "bad"))
+        await house.settle(1.0)
+        await house.publish(build_request(table, epoch=1, partition=("AA",)))
+        await house.settle(1.0)
+    reasons = [record.reason for record in await house.quarantined()]
+    assert reasons == [Reason.TABLE_UNKNOWN] * 2
+    assert house.catalog.calls["swap"] == 1
 
 
 async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
