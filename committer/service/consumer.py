@@ -11,7 +11,8 @@ from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.log import log
 
-READ_COUNT_MAX = 512
+# Of each of 64 shards, inline copies of 64 KiB at most: half a GiB if all came at once.
+READ_COUNT_MAX = 128
 READ_WAIT_S = 2.0
 FULL_PAUSE_S = 0.05
 
