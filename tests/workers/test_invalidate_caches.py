@@ -34,6 +34,9 @@ def test_an_archive_that_has_not_changed_is_not_read_again(tmp_path: Path) -> No
     importer = zipimport.zipimporter(str(path))
     patch_zipimporter()
     importer.invalidate_caches()
+    assert importer.find_spec(
+        "one"
+    )  # from Python 3.13 on this reads the archive, not the call above
     write_archive(path, "one", "two", modified_s=1_000)
     importer.invalidate_caches()
     assert importer.find_spec("two") is None
