@@ -16,5 +16,5 @@ compile() {
 }
 # What a lock file names already stays, unless it is asked for: make lock OPTIONS=--upgrade
 # shellcheck disable=SC2086  # several options
-compile ${OPTIONS:-} --extra demo --group dev pyproject.toml -o requirements.lock
+compile ${OPTIONS:-} --extra demo --extra aws --group dev pyproject.toml -o requirements.lock
 echo 'pyspark==4.3.0' | compile - -o requirements-spark43.lock
