@@ -1,8 +1,9 @@
 """Every setting of the service, with its unit and default. Read once at start-up.
 
-Sources, strongest first: arguments, environment (`FRAZIL_…`, groups joined by `__`), the TOML file
-named by `FRAZIL_CONFIG` (default `<home>/frazil.toml`), defaults. With no configuration at all the
-service runs on one machine below `~/.frazil`.
+Sources, strongest first: arguments, environment (`FRAZIL_…`, groups joined by `__`; with `_FILE`
+behind the name, the value is in the file that it names), the TOML file named by `FRAZIL_CONFIG`
+(default `<home>/frazil.toml`), defaults. With no configuration at all the service runs on one
+machine below `~/.frazil`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -23,6 +25,7 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableSourceError
 
 from committer.errors import SettingsError
+from committer.secret_files import read_secret_files
 
 
 class _Group(BaseModel):
@@ -153,6 +156,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # the base class names it
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # the base class names it
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        if isinstance(env_settings, EnvSettingsSource):
+            env_settings.env_vars = read_secret_files(env_settings.env_vars)
         file = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
         return init_settings, env_settings, file
 

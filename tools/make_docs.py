@@ -61,7 +61,9 @@ Made from `committer/settings.py` by `make docs`.
 
 Read once at start-up. Sources, strongest first:
 
-1. environment variables, as in the tables below;
+1. environment variables, as in the tables below; `_FILE` behind the name
+   (`FRAZIL_QUEUE__URL_FILE=/run/secrets/queue-url`) names a file that holds the value, so that a
+   secret is in no variable;
 2. the TOML file that `FRAZIL_CONFIG` names, else `<home>/frazil.toml` if there is one; groups are
    TOML tables (`[commit]`, then `min_interval_ms = 500`);
 3. the defaults, with which everything runs on one machine below `~/.frazil`.

@@ -1,8 +1,9 @@
 """Where a Spark driver finds the catalog, the inbox and the queue.
 
 Sources, strongest first: options of the write (or of `frazil_sink`, `configure`), the environment
-(`FRAZIL_…`), the TOML file named by `FRAZIL_CONFIG` (default `<home>/frazil.toml`). Names are those
-of the committer's settings, so one file serves both. Executors need none of this.
+(`FRAZIL_…`, or `FRAZIL_…_FILE` naming a file with the value), the TOML file named by
+`FRAZIL_CONFIG` (default `<home>/frazil.toml`). Names are those of the committer's settings, so one
+file serves both. Executors need none of this.
 
 The defaults below `<home>` are the committer's too, but hold only where they exist: on another
 machine than the committer's, a request put into a folder of this machine would never be found.
@@ -18,6 +19,7 @@ from tomllib import TOMLDecodeError, loads
 from urllib.parse import quote
 
 from committer.errors import SettingsError
+from committer.secret_files import read_secret_files
 
 NO_QUEUE = "none"
 _PRIVATE = "private"
@@ -75,7 +77,7 @@ class _Sources:
 
     def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
-        self._environment = environment
+        self._environment = read_secret_files(environment)
         self.home = Path(self._named("home") or "~/.frazil").expanduser().absolute()
         self._file = _read_file(environment.get("FRAZIL_CONFIG"), self.home)
 

@@ -1,0 +1,73 @@
+"""What the settings take from files: the rest is shown where settings are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from committer.errors import SettingsError
+from committer.settings import load_settings
+from workers.settings import load_settings as load_worker_settings
+
+SECRET = "rediss://:hush@queue:6380/0"
+
+
+@pytest.fixture
+def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FRAZIL_HOME", str(tmp_path))
+    monkeypatch.setenv("FRAZIL_QUEUE__URL_FILE", str(tmp_path / "queue-url"))
+    path = tmp_path / "queue-url"
+    path.write_text(SECRET + "\n")
+    return path
+
+
+def test_a_secret_comes_from_the_file_that_its_variable_names(secret: Path) -> None:
+    assert load_settings().queue.url == SECRET
+
+
+def test_a_spark_driver_reads_the_same_file(secret: Path) -> None:
+    (secret.parent / "catalog.db").touch()
+    assert load_worker_settings({}).queue_url == SECRET
+
+
+def test_other_variables_of_the_same_group_still_count(
+    secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_QUEUE__CONSUMER", "pod-1")
+    assert (load_settings().queue.consumer, load_settings().queue.url) == ("pod-1", SECRET)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(None, "cannot be read: No such file"), (b" \n", "is empty"), (b"\xff", "it is not text")],
+)
+def test_a_secret_that_is_not_there_never_becomes_the_default(
+    secret: Path, content: bytes | None, problem: str
+) -> None:
+    secret.unlink() if content is None else secret.write_bytes(content)
+    with pytest.raises(SettingsError, match=rf"FRAZIL_QUEUE__URL_FILE: `{secret}` .*{problem}"):
+        load_settings()
+
+
+def test_a_variable_and_a_file_for_one_setting_are_refused(
+    secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_QUEUE__URL", "none")
+    with pytest.raises(SettingsError, match=r"URL and FRAZIL_QUEUE__URL_FILE are both set"):
+        load_settings()
+
+
+def test_a_file_for_a_setting_that_does_not_exist_is_refused(
+    secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_QUEUE__URLS_FILE", str(secret))
+    with pytest.raises(SettingsError, match="FRAZIL_QUEUE__URLS"):
+        load_settings()
+
+
+def test_a_wrong_secret_is_not_told_with_the_error(secret: Path) -> None:
+    secret.write_text("amqp://:hush@queue")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert "hush" not in str(caught.value)
