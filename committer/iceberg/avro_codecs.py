@@ -17,10 +17,9 @@ from committer.iceberg import snappy
 # One block never needs to inflate further than this; writers close blocks at about 64 kB.
 BLOCK_BYTES_MAX = 32 * 1024 * 1024
 
-# Measured on entries with metrics of 20 columns: level 1 makes 446 k entries/s, level 6 108 k,
-# level 9 12 k and not one byte smaller than 6. Manifests are written in the commit path and read
-# for months, so 6 for blocks that stay.
-DEFLATE_LEVEL = 6
+# Measured on blocks of entries with metrics of 20 columns, 770 bytes each: level 1 makes 230 bytes
+# in 4 µs, level 4 makes 211 in 6, level 6 makes 212 in 12, level 9 makes 211 in 31.
+DEFLATE_LEVEL = 4
 _ZLIB_CHECKSUM_BYTES = 4
 _ZSTANDARD_LEVEL = 1
 _ZSTANDARD_WINDOW_BYTES_MAX = 2 * BLOCK_BYTES_MAX

@@ -11,14 +11,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from itertools import chain
+from functools import lru_cache
 from uuid import UUID
 
 from committer.errors import InvariantError, UnsupportedError
 from committer.iceberg.avro_binary import LONGS, encode_bytes
 from committer.iceberg.avro_decoder import EXACT
 from committer.iceberg.avro_schemas import BLOCK_SIZE_IN_BYTES, decimal_bytes
-from committer.iceberg.data_file import DataFile, ManifestEntry, ManifestEntryStatus
+from committer.iceberg.data_file import (
+    DataFile,
+    DataFileContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
 from committer.iceberg.types import (
     BinaryType,
     BooleanType,
@@ -50,6 +55,16 @@ _SOME = b"\x02"
 _long = LONGS.__getitem__
 _STATUS = {status: LONGS[status] for status in ManifestEntryStatus}
 _BLOCK_SIZE = LONGS[BLOCK_SIZE_IN_BYTES]
+_EMPTY = b"\x02\0"
+# The head of an entry that inherits everything, which is nearly every one that is written.
+_ADDED_HEADS = {
+    content: LONGS[ManifestEntryStatus.ADDED] + 3 * _NULL + LONGS[content]
+    for content in DataFileContent
+}
+# Files of one table have metrics of the same columns, and often the same counts of nulls.
+_LAYOUTS_KEPT = 256
+_MAPS_KEPT = 1024
+_PARTITIONS_KEPT = 4096
 
 
 def entry_encoder(format_version: int, partition_type: StructType) -> EntryEncoder:
@@ -73,9 +88,9 @@ def _entry_v1(entry: ManifestEntry, partition: PartitionEncoder) -> bytes:
         (
             _STATUS[entry.status],
             _optional_long(entry.snapshot_id),
-            _paths_and_counts(file, partition),
+            *_paths_and_counts(file, partition),
             _BLOCK_SIZE,
-            _metrics(file),
+            *_metrics(file),
             _optional_long(file.sort_order_id),
         )
     )
@@ -88,8 +103,8 @@ def _entry_v2(entry: ManifestEntry, partition: PartitionEncoder) -> bytes:
     return b"".join(
         (
             _head(entry),
-            _paths_and_counts(file, partition),
-            _metrics(file),
+            *_paths_and_counts(file, partition),
+            *_metrics(file),
             _list(file.equality_ids),
             _optional_long(file.sort_order_id),
             _optional_text(file.referenced_data_file),
@@ -104,8 +119,8 @@ def _entry_v3(entry: ManifestEntry, partition: PartitionEncoder) -> bytes:
     return b"".join(
         (
             _head(entry),
-            _paths_and_counts(file, partition),
-            _metrics(file),
+            *_paths_and_counts(file, partition),
+            *_metrics(file),
             _list(file.equality_ids),
             _optional_long(file.sort_order_id),
             _NULL if is_added else _optional_long(file.first_row_id),
@@ -117,51 +132,45 @@ def _entry_v3(entry: ManifestEntry, partition: PartitionEncoder) -> bytes:
 
 
 def _head(entry: ManifestEntry) -> bytes:
-    if entry.status != ManifestEntryStatus.ADDED and (
-        entry.snapshot_id is None
-        or entry.sequence_number is None
-        or entry.file_sequence_number is None
-    ):
+    ids = (entry.snapshot_id, entry.sequence_number, entry.file_sequence_number)
+    if entry.status == ManifestEntryStatus.ADDED:
+        if ids == (None, None, None):
+            return _ADDED_HEADS[entry.data_file.content]
+    elif None in ids:
         raise InvariantError(f"{entry.data_file.file_path}: only an added entry inherits its ids")
     return b"".join(
-        (
-            _STATUS[entry.status],
-            _optional_long(entry.snapshot_id),
-            _optional_long(entry.sequence_number),
-            _optional_long(entry.file_sequence_number),
-            LONGS[entry.data_file.content],
-        )
+        (_STATUS[entry.status], *map(_optional_long, ids), LONGS[entry.data_file.content])
     )
 
 
-def _paths_and_counts(file: DataFile, partition: PartitionEncoder) -> bytes:
-    path, file_format = file.file_path.encode(), file.file_format.upper().encode()
-    return b"".join(
-        (
-            LONGS[len(path)],
-            path,
-            LONGS[len(file_format)],
-            file_format,
-            partition(file.partition),
-            LONGS[file.record_count],
-            LONGS[file.file_size_in_bytes],
-        )
+def _paths_and_counts(file: DataFile, partition: PartitionEncoder) -> tuple[bytes, ...]:
+    path = file.file_path.encode()
+    return (
+        LONGS[len(path)],
+        path,
+        _file_format(file.file_format),
+        partition(file.partition),
+        LONGS[file.record_count],
+        LONGS[file.file_size_in_bytes],
     )
 
 
-def _metrics(file: DataFile) -> bytes:
+@lru_cache(maxsize=16)
+def _file_format(name: str) -> bytes:
+    return encode_bytes(name.upper().encode())
+
+
+def _metrics(file: DataFile) -> tuple[bytes, ...]:
     key_metadata = file.key_metadata
-    return b"".join(
-        (
-            _long_map(file.column_sizes),
-            _long_map(file.value_counts),
-            _long_map(file.null_value_counts),
-            _long_map(file.nan_value_counts),
-            _bytes_map(file.lower_bounds),
-            _bytes_map(file.upper_bounds),
-            _NULL if key_metadata is None else _SOME + encode_bytes(key_metadata),
-            _list(file.split_offsets),
-        )
+    return (
+        _long_map(file.column_sizes),
+        _repeated_map(file.value_counts),
+        _repeated_map(file.null_value_counts),
+        _repeated_map(file.nan_value_counts),
+        _bytes_map(file.lower_bounds),
+        _bytes_map(file.upper_bounds),
+        _NULL if key_metadata is None else _SOME + encode_bytes(key_metadata),
+        _list(file.split_offsets),
     )
 
 
@@ -173,25 +182,54 @@ def _optional_text(value: str | None) -> bytes:
     return _NULL if value is None else _SOME + encode_bytes(value.encode())
 
 
+def _repeated_map(pairs: Mapping[int, int] | None) -> bytes:
+    """As `_long_map`, for values that many files share."""
+    if not pairs:
+        return _NULL if pairs is None else _EMPTY
+    return _kept_long_map(tuple(pairs), tuple(pairs.values()))
+
+
+@lru_cache(maxsize=_MAPS_KEPT)
+def _kept_long_map(ids: tuple[int, ...], values: tuple[int, ...]) -> bytes:
+    return _long_map(dict(zip(ids, values, strict=True)))
+
+
 def _long_map(pairs: Mapping[int, int] | None) -> bytes:
     if not pairs:
-        return _NULL if pairs is None else b"\x02\0"
-    items = b"".join(map(_long, chain.from_iterable(pairs.items())))
+        return _NULL if pairs is None else _EMPTY
+    parts = _id_layout(tuple(pairs)).copy()
+    parts[1::2] = map(_long, pairs.values())
+    items = b"".join(parts)
     return b"\x02%b%b%b\0" % (LONGS[-len(pairs)], LONGS[len(items)], items)
+
+
+@lru_cache(maxsize=_LAYOUTS_KEPT)
+def _id_layout(ids: tuple[int, ...]) -> list[bytes]:
+    """Every id, and a place for the value behind it. To be copied."""
+    return [part for field_id in ids for part in (LONGS[field_id], b"")]
 
 
 def _bytes_map(pairs: Mapping[int, bytes] | None) -> bytes:
     if not pairs:
-        return _NULL if pairs is None else b"\x02\0"
+        return _NULL if pairs is None else _EMPTY
     bounds = pairs.values()
-    encoded = zip(map(_long, pairs), map(_long, map(len, bounds)), bounds, strict=True)
-    items = b"".join(chain.from_iterable(encoded))
-    return b"\x02%b%b%b\0" % (LONGS[-len(pairs)], LONGS[len(items)], items)
+    parts = _bound_layout(tuple(pairs), tuple(map(len, bounds))).copy()
+    parts[1::2] = bounds
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=_MAPS_KEPT)
+def _bound_layout(ids: tuple[int, ...], lengths: tuple[int, ...]) -> list[bytes]:
+    """A whole map with a place for each bound of these lengths. To be copied."""
+    heads = [LONGS[one] + LONGS[length] for one, length in zip(ids, lengths, strict=True)]
+    size = sum(map(len, heads)) + sum(lengths)
+    heads[0] = _SOME + LONGS[-len(ids)] + LONGS[size] + heads[0]
+    return [*(part for head in heads for part in (head, b"")), _NULL]
 
 
 def _list(values: tuple[int, ...] | None) -> bytes:
     if not values:
-        return _NULL if values is None else b"\x02\0"
+        return _NULL if values is None else _EMPTY
     items = b"".join(map(_long, values))
     return b"\x02%b%b%b\0" % (LONGS[-len(values)], LONGS[len(items)], items)
 
@@ -219,7 +257,23 @@ def partition_encoder(partition_type: StructType) -> PartitionEncoder:
             ]
         )
 
-    return encode
+    return _remembering(encode)
+
+
+def _remembering(encode: PartitionEncoder) -> PartitionEncoder:
+    """Files share partitions. By their text: as keys themselves -0.0 and 0.0 would be one."""
+    known: dict[str, bytes] = {}
+
+    def encode_once(values: tuple[object, ...]) -> bytes:
+        key = repr(values)
+        encoded = known.get(key)
+        if encoded is None:
+            if len(known) >= _PARTITIONS_KEPT:
+                known.clear()
+            encoded = known[key] = encode(values)
+        return encoded
+
+    return encode_once
 
 
 def _no_partition(values: tuple[object, ...]) -> bytes:
