@@ -7,6 +7,7 @@ never resend by themselves: an adapter resends what may safely be repeated, and 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -60,7 +61,8 @@ async def open_client(
         session = AioSession(profile=options.profile or None)
         context = session.create_client(
             service,
-            region_name=options.region or None,
+            # The one variable of all other AWS tools that this library does not read.
+            region_name=options.region or os.environ.get("AWS_REGION") or None,
             endpoint_url=options.endpoint_url or None,
             config=config,
         )
