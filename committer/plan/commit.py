@@ -6,7 +6,7 @@ bytes as a value (`NeedsManifestList`) and is called again with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -43,9 +43,11 @@ from committer.plan.batch import Batch, PreparedManifest, sync_marker
 from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence
 from committer.plan.ledger import Ledger
 from committer.plan.state import ListedManifest, TableState
+from committer.plan.upkeep import MergedManifest, Upkeep, applicable_merges, with_merges
 from committer.ports import NewObject, Swap
 
 _GZIP = "gzip"
+_NO_UPKEEP = Upkeep()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class NeedsManifestList:
 class CommitPlan:
     """What an attempt writes in one parallel round, the swap behind it, and the state after it.
 
-    `landed` is keyed by inbox key. `chores` are those that this commit takes along.
+    `landed` is keyed by inbox key. `chores` and `upkeep` are those that this commit takes along.
     """
 
     swap: Swap
@@ -103,6 +105,7 @@ class CommitPlan:
     snapshot: Snapshot
     landed: Mapping[str, Landed]
     chores: LedgerChores
+    upkeep: Upkeep
     state: TableState
 
 
@@ -112,8 +115,10 @@ def plan_commit(
     prepared: tuple[PreparedManifest, ...],
     attempt: Attempt,
     chores: LedgerChores,
+    upkeep: Upkeep = _NO_UPKEEP,
 ) -> CommitPlan | NeedsManifestList:
-    """Plan one attempt. `prepared` are the batch's manifests."""
+    """Plan one attempt. `prepared` are the batch's manifests, `upkeep` what background work has
+    finished: what no longer applies to this base is left out."""
     metadata = state.metadata
     chores = chores.of_branch(batch.branch)
     parent = metadata.branch_head(batch.branch)
@@ -121,8 +126,13 @@ def plan_commit(
     if isinstance(carried, NeedsManifestList):
         return carried
     sequence_number = 0 if metadata.format_version == 1 else metadata.last_sequence_number + 1
-    listed, next_row_id = _list_manifests(metadata, batch, prepared, carried, sequence_number)
-    snapshot = _snapshot(metadata, parent, batch, prepared, attempt, len(carried))
+    merges = applicable_merges(upkeep, batch.branch, carried)
+    rows = with_merges(
+        carried, merges, snapshot_id=batch.snapshot_id, sequence_number=sequence_number
+    )
+    listed, next_row_id = _list_manifests(metadata, batch, prepared, rows, sequence_number)
+    counts = _ManifestCounts.of(prepared, carried, merges)
+    snapshot = _snapshot(metadata, parent, batch, attempt, counts)
     snapshot = replace(snapshot, added_rows=_added_rows(metadata, next_row_id))
     landed = {
         checked.request.inbox_key: Landed(
@@ -147,7 +157,7 @@ def plan_commit(
         _heads(state, batch, snapshot, listed),
     )
     objects = (*(manifest.written for manifest in prepared), manifest_list)
-    return CommitPlan(swap, objects, snapshot, landed, chores, after)
+    return CommitPlan(swap, objects, snapshot, landed, chores, Upkeep(merged=merges), after)
 
 
 def _carried_manifests(
@@ -217,13 +227,31 @@ def _row(manifest: PreparedManifest, batch: Batch, sequence_number: int) -> Mani
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _ManifestCounts:
+    """What the summary says of manifests. A merged one is created by the commit that lists it."""
+
+    created: int
+    kept: int
+    replaced: int
+
+    @classmethod
+    def of(
+        cls,
+        prepared: Sequence[PreparedManifest],
+        carried: Sequence[ListedManifest],
+        merges: Sequence[MergedManifest],
+    ) -> _ManifestCounts:
+        replaced = sum(len(merged.replaced) for merged in merges)
+        return cls(len(prepared) + len(merges), len(carried) - replaced, replaced)
+
+
 def _snapshot(
     metadata: TableMetadata,
     parent: Snapshot | None,
     batch: Batch,
-    prepared: tuple[PreparedManifest, ...],
     attempt: Attempt,
-    carried_count: int,
+    counts: _ManifestCounts,
 ) -> Snapshot:
     folder = metadata_folder(metadata.location, metadata.properties)
     version_1 = metadata.format_version == 1
@@ -236,7 +264,7 @@ def _snapshot(
         manifest_list=manifest_list_location(
             folder, batch.snapshot_id, attempt.number, batch.commit_uuid
         ),
-        summary=_summary(metadata, batch, prepared, carried_count),
+        summary=_summary(metadata, batch, counts),
         schema_id=metadata.current_schema_id,
         first_row_id=(metadata.next_row_id or 0) if metadata.format_version >= 3 else None,
     )
@@ -248,12 +276,7 @@ def _added_rows(metadata: TableMetadata, next_row_id: int) -> int | None:
     return next_row_id - (metadata.next_row_id or 0)
 
 
-def _summary(
-    metadata: TableMetadata,
-    batch: Batch,
-    prepared: tuple[PreparedManifest, ...],
-    carried_count: int,
-) -> dict[str, str]:
+def _summary(metadata: TableMetadata, batch: Batch, counts: _ManifestCounts) -> dict[str, str]:
     head = metadata.branch_head(batch.branch)
     walked = [manifest.walked for checked in batch.requests for manifest in checked.manifests]
     partitions = {
@@ -268,8 +291,9 @@ def _summary(
         added_records=sum(manifest.added_rows_count for manifest in walked),
         added_files_size=sum(manifest.added_size_bytes for manifest in walked),
         changed_partition_count=len(partitions),
-        manifests_created=len(prepared),
-        manifests_kept=carried_count,
+        manifests_created=counts.created,
+        manifests_kept=counts.kept,
+        manifests_replaced=counts.replaced,
         extra={COUNT_KEY: str(len(batch.requests))},
     )
 

@@ -30,6 +30,7 @@ from committer.plan.commit import (
     plan_commit,
 )
 from committer.plan.state import TableState
+from committer.plan.upkeep import Upkeep
 from committer.ports import (
     Catalog,
     Committed,
@@ -47,6 +48,7 @@ from committer.service.health import Health
 from committer.service.log import log
 from committer.service.pending import Ended, Pending, Waiting
 from committer.service.steps import create_all, finish, off_loop_if_large
+from committer.service.upkeep import TableUpkeep
 from committer.service.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
 from committer.storage.inbox import Inbox, Quarantine
 
@@ -75,6 +77,7 @@ class _Intent:
     batch: Batch
     basis: CheckBasis
     prepared: tuple[PreparedManifest, ...]
+    upkeep: Upkeep
     attempts: int = 0
     written: set[str] = field(default_factory=set)
 
@@ -91,6 +94,7 @@ class TableCommitter:
             self._waiting, shop.inbox, shop.quarantine, shop.world, shop.settle
         )
         self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox)
+        self._upkeep = TableUpkeep(str(identifier), (), shop.world)
         self._state: TableState | None = None
         self._is_current = False
         self._generation = 0
@@ -141,6 +145,12 @@ class TableCommitter:
 
     async def run(self) -> None:
         """Work until stopped, or until nothing has come for long."""
+        try:
+            await self._work_on()
+        finally:
+            await self._upkeep.close()
+
+    async def _work_on(self) -> None:
         while await self._wait_for_work():
             try:
                 await self._wait_for_interval()
@@ -251,6 +261,7 @@ class TableCommitter:
         self._is_current = True
         self._generation += 1
         self._doubted &= {table.metadata_location}
+        self._upkeep.loaded(self._state)
         return self._state
 
     def _first(self) -> list[Pending]:
@@ -290,7 +301,7 @@ class TableCommitter:
             log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))
             self._isolate(requests, Reason.PLAN_FAILED, repr(error))
             return None
-        self._intent = _Intent(batch, basis, prepared)
+        self._intent = _Intent(batch, basis, prepared, self._upkeep.offer())
         return self._intent
 
     def _new_snapshot_id(self, state: TableState) -> int:
@@ -319,7 +330,7 @@ class TableCommitter:
     async def _plan(self, intent: _Intent, state: TableState, attempt: Attempt) -> CommitPlan:
         chores = LedgerChores(dict(self._close_gaps), frozenset(self._drop))
         while True:
-            plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores)
+            plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores, intent.upkeep)
             if not isinstance(plan, NeedsManifestList):
                 return plan
             content = await self._shop.storage.get(plan.location)
@@ -351,11 +362,13 @@ class TableCommitter:
                 # What came back may hold more than we planned: as good as a load.
                 self._generation += 0 if same else 1
                 self._landed(intent, plan)
+                self._upkeep.landed(plan, self._state, intent.batch.branch)
             case Conflict():
                 log.info("commit.conflicted", **self._about(intent, plan))
                 await self._again(intent)
             case Unknown(cause):
                 self._doubted.add(plan.swap.base.metadata_location)
+                self._upkeep.doubted(plan)
                 log.warning("commit.unknown", cause=cause, **self._about(intent, plan))
                 await self._again(intent)
             case Rejected(reason):
