@@ -204,6 +204,22 @@ class Catalog(Protocol):
     async def drop_table(self, identifier: TableIdentifier) -> None:
         """Remove the pointer; files stay. Absent: `NoSuchTableError`."""
 
+    async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
+        """Give the table another name in one step; its files and metadata stay as they are.
+
+        Absent: `NoSuchTableError`. New name taken: `TableAlreadyExistsError`. A missing namespace
+        is `NoSuchNamespaceError`. A swap under the old name conflicts from then on.
+        """
+
+    async def register_table(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        """Write a pointer to a metadata file that is there, and return the table that it names.
+
+        File absent: `NotFoundError`. Name taken: `TableAlreadyExistsError`, unless by a pointer to
+        this very file. A missing namespace is `NoSuchNamespaceError`. The file is never deleted.
+        """
+
     async def list_tables(self, namespace: tuple[str, ...]) -> list[TableIdentifier]:
         """All tables directly in the namespace, sorted. Absent: `NoSuchNamespaceError`."""
 

@@ -92,6 +92,16 @@ class FaultyCatalog:
         self.calls["drop_table"] += 1
         await self.inner.drop_table(identifier)
 
+    async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
+        self.calls["rename_table"] += 1
+        await self.inner.rename_table(identifier, to)
+
+    async def register_table(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        self.calls["register_table"] += 1
+        return await self.inner.register_table(identifier, metadata_location)
+
     async def list_tables(self, namespace: tuple[str, ...]) -> list[TableIdentifier]:
         self.calls["list_tables"] += 1
         return await self.inner.list_tables(namespace)

@@ -7,7 +7,12 @@ here fails by itself: tests wrap it to lose answers.
 from __future__ import annotations
 
 from committer.catalog.namespaces import Namespace, join_namespace, with_parents
-from committer.catalog.staging import load_table, objects_before, write_first_metadata
+from committer.catalog.staging import (
+    load_table,
+    objects_before,
+    read_registered,
+    write_first_metadata,
+)
 from committer.errors import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from committer.ports import Committed, Conflict, LoadedTable, NewObject, Storage, Swap, SwapAnswer
 from committer.request import TableIdentifier
@@ -60,6 +65,21 @@ class MemoryCatalog:
     async def drop_table(self, identifier: TableIdentifier) -> None:
         await self.current_location(identifier)
         del self._locations[identifier]
+
+    async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
+        location = await self.current_location(identifier)
+        self._require_namespace(to.namespace)
+        if to in self._locations:
+            raise TableAlreadyExistsError(f"the name {to} is taken")
+        del self._locations[identifier]
+        self._locations[to] = location
+
+    async def register_table(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        table = await read_registered(self._storage, identifier, metadata_location)
+        self._insert(table)
+        return table
 
     async def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
         self._require_namespace(namespace)

@@ -39,7 +39,12 @@ from committer.catalog.sql_layout import (
     Statements,
     create_layout,
 )
-from committer.catalog.staging import load_table, objects_before, write_first_metadata
+from committer.catalog.staging import (
+    load_table,
+    objects_before,
+    read_registered,
+    write_first_metadata,
+)
 from committer.errors import (
     InvalidMetadataError,
     NoSuchNamespaceError,
@@ -180,8 +185,7 @@ class SqlCatalog:
             # Our own row stands there if an earlier call's answer was lost.
             held = self._select(self._statements.location, parameters)
             if held != [table.metadata_location]:
-                message = f"the name {table.identifier} is taken"
-                raise TableAlreadyExistsError(message) from error
+                raise _taken(table.identifier) from error
 
     async def drop_table(self, identifier: TableIdentifier) -> None:
         parameters = _row(identifier)
@@ -191,6 +195,31 @@ class SqlCatalog:
 
         if not await _hop(self._executor, lambda: self._write(drop)):
             raise NoSuchTableError(f"no table {identifier}")
+
+    async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
+        parameters = _row(identifier) | _new_name(to)
+
+        def rename(connection: Connection) -> None:
+            self._require_namespace(connection, to.namespace)
+            if connection.execute(self._statements.rename, parameters).rowcount != 1:
+                raise NoSuchTableError(f"no table {identifier}")
+            if to == identifier:
+                raise _taken(to)
+
+        def rename_once() -> None:
+            try:
+                self._write(rename)
+            except IntegrityError as error:
+                raise _taken(to) from error
+
+        await _hop(self._executor, rename_once)
+
+    async def register_table(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        table = await read_registered(self._storage, identifier, metadata_location)
+        await _hop(self._executor, lambda: self._insert(table))
+        return table
 
     async def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
         parameters = {"namespace_text": join_namespace(namespace)}
@@ -296,6 +325,17 @@ def _row(identifier: TableIdentifier) -> dict[str, str]:
         "namespace_text": join_namespace(identifier.namespace),
         "name_text": identifier.name,
     }
+
+
+def _new_name(identifier: TableIdentifier) -> dict[str, str]:
+    return {
+        "new_namespace_text": join_namespace(identifier.namespace),
+        "new_name_text": identifier.name,
+    }
+
+
+def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
+    return TableAlreadyExistsError(f"the name {identifier} is taken")
 
 
 def _ensure_layout(engine: Engine) -> bool:

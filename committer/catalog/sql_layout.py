@@ -72,8 +72,8 @@ def _parameter(name: str) -> BindParameter[str]:
 class Statements:
     """The statements of one catalog name, built once so that each is compiled once.
 
-    Parameters: `namespace_text`, `name_text`, `base`, `location`; a namespace statement takes
-    `namespace_text`.
+    Parameters: `namespace_text`, `name_text`, `base`, `location`, and for a rename
+    `new_namespace_text`, `new_name_text`; a namespace statement takes `namespace_text`.
     """
 
     def __init__(self, catalog_name: str, *, has_type: bool) -> None:
@@ -107,6 +107,14 @@ class Statements:
             metadata_location=location,
             previous_metadata_location=None,
             **type_value,
+        )
+        self.rename = (
+            update(tables)
+            .where(row)
+            .values(
+                table_namespace=_parameter("new_namespace_text"),
+                table_name=_parameter("new_name_text"),
+            )
         )
         self.drop = delete(tables).where(row)
         self.list_tables = (

@@ -57,6 +57,18 @@ async def read_table(
     return LoadedTable(identifier, metadata, metadata_location)
 
 
+async def read_registered(
+    storage: Storage, identifier: TableIdentifier, metadata_location: str
+) -> LoadedTable:
+    """Read the metadata file that a table is to begin with. Absent: `NotFoundError`."""
+    try:
+        return await read_table(storage, identifier, metadata_location)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"table {identifier}: there is no metadata file {metadata_location}"
+        ) from error
+
+
 async def load_table(
     storage: Storage,
     identifier: TableIdentifier,

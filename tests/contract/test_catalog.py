@@ -13,6 +13,7 @@ from committer.errors import (
     InvalidMetadataError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NotFoundError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -22,6 +23,7 @@ from committer.ports import (
     Committed,
     Conflict,
     LoadedTable,
+    NewObject,
     Rejected,
     Storage,
     Swap,
@@ -327,6 +329,92 @@ async def test_dropped_table_is_gone_but_its_files_stay(harness: CatalogHarness)
     assert await locations(harness.storage) == [created.metadata_location]
     with pytest.raises(NoSuchTableError):
         await harness.catalog.drop_table(FLIGHTS)
+
+
+# --- Renaming and registering --------------------------------------------------------------------
+
+TRAINS = TableIdentifier(("db",), "trains")
+
+
+async def test_renamed_table_is_the_same_table_under_another_name_only(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    await harness.catalog.create_namespace(("other",))
+    moved = TableIdentifier(("other",), "moved")
+    await harness.catalog.rename_table(FLIGHTS, moved)
+    loaded = await harness.catalog.load(moved)
+    assert loaded == LoadedTable(moved, created.metadata, created.metadata_location)
+    with pytest.raises(NoSuchTableError):
+        await harness.catalog.load(FLIGHTS)
+    assert await harness.catalog.list_tables(("db",)) == []
+    assert await harness.catalog.list_tables(("other",)) == [moved]
+    assert isinstance(await send(harness, build_swap(loaded)), Committed)
+
+
+async def test_swap_under_the_old_name_of_a_renamed_table_is_a_conflict(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    await harness.catalog.rename_table(FLIGHTS, TRAINS)
+    assert isinstance(await send(harness, build_swap(created)), Conflict)
+    assert await harness.catalog.current_location(TRAINS) == created.metadata_location
+    with pytest.raises(NoSuchTableError):
+        await location(harness)
+
+
+async def test_rename_that_cannot_be_done_changes_nothing(harness: CatalogHarness) -> None:
+    flights, trains = await create(harness), await create(harness, "db.trains")
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.trains"):
+        await harness.catalog.rename_table(FLIGHTS, TRAINS)
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.flights"):
+        await harness.catalog.rename_table(FLIGHTS, FLIGHTS)
+    with pytest.raises(NoSuchTableError, match=r"db\.ships"):
+        await harness.catalog.rename_table(TableIdentifier(("db",), "ships"), TRAINS)
+    with pytest.raises(NoSuchNamespaceError, match="db2"):
+        await harness.catalog.rename_table(FLIGHTS, TableIdentifier(("db2",), "flights"))
+    assert await harness.catalog.load(FLIGHTS) == flights
+    assert await harness.catalog.load(TRAINS) == trains
+
+
+async def test_registered_metadata_file_becomes_a_table_as_it_is(harness: CatalogHarness) -> None:
+    created = await create(harness)
+    await harness.catalog.drop_table(FLIGHTS)
+    registered = await harness.catalog.register_table(TRAINS, created.metadata_location)
+    assert registered == LoadedTable(TRAINS, created.metadata, created.metadata_location)
+    assert await harness.catalog.load(TRAINS) == registered
+    assert await harness.catalog.register_table(TRAINS, created.metadata_location) == registered
+    assert await locations(harness.storage) == [created.metadata_location]
+    assert isinstance(await send(harness, build_swap(registered)), Committed)
+
+
+async def test_metadata_file_that_is_absent_or_broken_is_not_registered(
+    harness: CatalogHarness,
+) -> None:
+    await harness.catalog.create_namespace(("db",))
+    absent, broken = f"{WAREHOUSE}/absent.metadata.json", f"{WAREHOUSE}/broken.metadata.json"
+    await harness.storage.create((NewObject(broken, b"{}"),))
+    with pytest.raises(NotFoundError, match=absent) as error:
+        await harness.catalog.register_table(FLIGHTS, absent)
+    assert not isinstance(error.value, NoSuchTableError | NoSuchNamespaceError)
+    with pytest.raises(InvalidMetadataError, match=broken):
+        await harness.catalog.register_table(FLIGHTS, broken)
+    with pytest.raises(NoSuchTableError):
+        await location(harness)
+
+
+async def test_refused_registration_leaves_the_name_and_the_file_as_they_were(
+    harness: CatalogHarness,
+) -> None:
+    flights, trains = await create(harness), await create(harness, "db.trains")
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.flights"):
+        await harness.catalog.register_table(FLIGHTS, trains.metadata_location)
+    with pytest.raises(NoSuchNamespaceError, match="db2"):
+        await harness.catalog.register_table(
+            TableIdentifier(("db2",), "flights"), trains.metadata_location
+        )
+    assert await harness.catalog.load(FLIGHTS) == flights
+    assert await harness.catalog.load(TRAINS) == trains
 
 
 # --- Names ---------------------------------------------------------------------------------------
