@@ -17,7 +17,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,10 +73,14 @@ def free_port() -> int:
 
 @dataclass(slots=True)
 class RealHouse:
-    """Folders and settings that outlive every process, and the processes that run now."""
+    """Folders and settings that outlive every process, and the processes that run now.
+
+    `program`: what Python runs as the committer.
+    """
 
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    program: Sequence[str] = ("-m", "committer", "serve")
     port: int = field(default_factory=free_port)
     server: RedisServer | None = None
     committer: subprocess.Popen[bytes] | None = None
@@ -125,7 +129,7 @@ class RealHouse:
         """Start the committer; it may take its time to be ready."""
         with self.log_file.open("ab") as log:
             self.committer = subprocess.Popen(
-                [sys.executable, "-m", "committer", "serve"],
+                [sys.executable, *self.program],
                 cwd=self.folder,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,

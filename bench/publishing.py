@@ -1,0 +1,250 @@
+"""A process of Frazil's writers: several streams that publish through one event loop.
+
+Everything that a request holds is made before the clock starts, as the peers make their data files;
+encoding, storing and announcing it are inside. Times are of the monotonic clock, which all
+processes of a machine share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import resource
+import time
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from uuid import UUID
+
+from bench.child import Message, answer_lines
+from bench.delay import delayed
+from bench.workload import attempt_of, data_files
+from committer.catalog.sql import SqlCatalog
+from committer.errors import FrazilError
+from committer.iceberg.data_file import DataFile
+from committer.ports import Doorbell, LoadedTable, Queue
+from committer.queue.redis_stream import RedisQueue
+from committer.request import Fingerprint, Producer, TableIdentifier
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.local import LocalStorage
+from committer.world import RealWorld
+from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
+from workers.table_cache import TableCache
+
+_WAIT_S_MAX = 60.0
+_COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=_WAIT_S_MAX)
+_DURABLE = PublishPolicy(wait="durable")
+
+
+class WatchedQueue:
+    """The queue, and when each request was announced: it is durable from then on."""
+
+    def __init__(self, queue: RedisQueue) -> None:
+        self._queue = queue
+        self.durable_s: dict[str, float] = {}
+
+    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+        now_s = time.monotonic()
+        for bell in doorbells:
+            self.durable_s[bell.inbox_key.rpartition("/")[2]] = now_s
+        await self._queue.announce(doorbells)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._queue, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that waits for a writer."""
+
+    attempt: UUID
+    files: list[DataFile]
+
+
+@dataclass(slots=True)
+class Timed:
+    """What became of the requests: (called, durable, ended) in seconds, and failures by class."""
+
+    requests: list[tuple[float, float, float]] = field(default_factory=list)
+    failed: dict[str, int] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def fail(self, error: Exception) -> None:
+        name = type(error).__name__
+        self.failed[name] = self.failed.get(name, 0) + 1
+        self.failures.append(str(error)[:300])
+
+    def answer(self, cpu_s: float) -> Message:
+        return {
+            "requests": self.requests,
+            "failed": self.failed,
+            "failures": self.failures[:3],
+            "cpu_s": cpu_s,
+        }
+
+
+class Publishing:
+    """The commands that a publishing process knows."""
+
+    def __init__(self) -> None:
+        self._prepared: list[Prepared] = []
+
+    async def open(
+        self, *, catalog_file: str, catalog: str, inbox: str, queue: str, name: str, delay_ms: int
+    ) -> Message:
+        """Connect as any Python client does."""
+        self._catalog_name = catalog
+        self._storage = delayed(LocalStorage(), delay_ms)
+        self._catalog = await SqlCatalog.open(
+            uri=f"sqlite:///{catalog_file}", name=catalog, storage=self._storage
+        )
+        self._inbox = Inbox(self._storage, inbox)
+        self._quarantine = Quarantine(self._storage, inbox)
+        self._queue = WatchedQueue(RedisQueue(queue, consumer=name))
+        return {}
+
+    async def prepare(
+        self, *, table: str, start: int, requests: int, files: int, files_a_day: int
+    ) -> Message:
+        """Make requests of so many files each, from file number `start` on, and load the table."""
+        self._tables = TableCache(catalog=self._catalog, storage=self._storage)
+        self._queue.durable_s.clear()
+        self._table = await self._tables.current(TableIdentifier.parse(table))
+        location = self._table.metadata.location
+        gc.unfreeze()
+        self._prepared = [
+            Prepared(attempt_of(first), list(data_files(location, first, files, files_a_day)))
+            for first in range(start, start + requests * files, files)
+        ]
+        gc.collect()
+        gc.freeze()
+        return {}
+
+    async def contend(self, *, writers: list[int], start_s: float, window_s: float) -> Message:
+        """Closed loop: each writer publishes and waits for the commit, again and again until the
+        window ends or nothing is left.
+        """
+        waiting = iter(self._prepared)
+        timed = Timed()
+        return await self._measured(
+            timed,
+            start_s,
+            (
+                self._write_in_turns(writer, waiting, start_s + window_s, timed)
+                for writer in writers
+            ),
+        )
+
+    async def flood(self, *, writers: list[int], start_s: float) -> Message:
+        """Open loop: each writer publishes all of its share, and waits for durability only."""
+        timed = Timed()
+        shares = zip(writers, _shares(self._prepared, len(writers)), strict=True)
+        return await self._measured(
+            timed, start_s, (self._write_all(writer, share, timed) for writer, share in shares)
+        )
+
+    async def commit(self, *, writers: list[int], start_s: float) -> Message:
+        """Each writer publishes its share, all at once, and waits until all are committed."""
+        timed = Timed()
+        shares = zip(writers, _shares(self._prepared, len(writers)), strict=True)
+        return await self._measured(
+            timed, start_s, (self._write_each(writer, share, timed) for writer, share in shares)
+        )
+
+    async def _measured(
+        self, timed: Timed, start_s: float, writers: Iterable[Coroutine[object, object, None]]
+    ) -> Message:
+        coroutines = list(writers)
+        await asyncio.sleep(start_s - time.monotonic())
+        before_s = _cpu_s()
+        await asyncio.gather(*coroutines)
+        return timed.answer(_cpu_s() - before_s)
+
+    async def _write_in_turns(
+        self, writer: int, waiting: Iterator[Prepared], end_s: float, timed: Timed
+    ) -> None:
+        publisher, epoch = self._publisher(), 0
+        while time.monotonic() < end_s and (prepared := next(waiting, None)):
+            await self._publish(publisher, self._written(writer, epoch, prepared), timed)
+            epoch += 1
+
+    async def _write_all(self, writer: int, share: Sequence[Prepared], timed: Timed) -> None:
+        publisher = self._publisher()
+        for epoch, prepared in enumerate(share):
+            written = self._written(writer, epoch, prepared)
+            await self._publish(publisher, written, timed, _DURABLE)
+
+    async def _write_each(self, writer: int, share: Sequence[Prepared], timed: Timed) -> None:
+        publisher = self._publisher()
+        for epoch, prepared in enumerate(share):
+            await self._publish(publisher, self._written(writer, epoch, prepared), timed)
+
+    def _publisher(self) -> Publisher:
+        """One for each writer, because one task at a time may call it."""
+        queue: Queue = self._queue  # type: ignore[assignment]  # what it lacks it hands on
+        return Publisher(
+            catalog_name=self._catalog_name,
+            tables=self._tables,
+            inbox=self._inbox,
+            quarantine=self._quarantine,
+            queue=queue,
+            world=RealWorld(),
+        )
+
+    def _written(self, writer: int, epoch: int, prepared: Prepared) -> WrittenEpoch:
+        table: LoadedTable = self._table
+        return WrittenEpoch(
+            identifier=table.identifier,
+            table_uuid=table.metadata.table_uuid,
+            schema_id=table.metadata.current_schema_id,
+            producer=Producer(id=f"writer-{writer}", sequential=True),
+            epoch=epoch,
+            attempt=prepared.attempt,
+            fingerprint=Fingerprint(kind="bench", value=f"{writer}/{epoch}"),
+            files=prepared.files,
+        )
+
+    async def _publish(
+        self,
+        publisher: Publisher,
+        written: WrittenEpoch,
+        timed: Timed,
+        policy: PublishPolicy = _COMMITTED,
+    ) -> None:
+        called_s = time.monotonic()
+        try:
+            await publisher.publish(written, policy)
+        except FrazilError as error:
+            timed.fail(error)
+            return
+        ended_s = time.monotonic()
+        durable_s = self._queue.durable_s.get(str(written.attempt), ended_s)
+        timed.requests.append((called_s, durable_s, ended_s))
+
+
+def _shares(prepared: Sequence[Prepared], count: int) -> list[Sequence[Prepared]]:
+    """As equal as can be, each a run of neighbours."""
+    edges = [len(prepared) * number // count for number in range(count + 1)]
+    return [prepared[start:stop] for start, stop in pairwise(edges)]
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+async def main() -> None:
+    publishing = Publishing()
+    await answer_lines(
+        {
+            "open": publishing.open,
+            "prepare": publishing.prepare,
+            "contend": publishing.contend,
+            "flood": publishing.flood,
+            "commit": publishing.commit,
+        }
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,86 @@
+"""One run of one system, and what came of it: the words that all scenarios and systems share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bench.statistics import median, percentile
+from bench.tables import Counted
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """So many writers on one table for a while; each waits for its commit before the next."""
+
+    writers: int
+    window_s: float
+    delay_ms: int = 0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the writers of a run saw.
+
+    Times are in seconds on one clock. `requests`: (called, durable, ended) of those that landed;
+    durable equals called where a system knows no such state. `stopped` says why a run was ended
+    before its writers had finished; then `landed` is what the table shows.
+    """
+
+    started_s: float
+    requests: list[tuple[float, float, float]] = field(default_factory=list)
+    failed: dict[str, int] = field(default_factory=dict)
+    counted: Counted | None = None
+    stopped: str | None = None
+    attempts: int | None = None
+    ended_s: float | None = None
+    more: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def landed(self) -> int:
+        if self.stopped and self.counted:
+            return self.counted.files
+        return len(self.requests)
+
+    @property
+    def failures(self) -> int:
+        return sum(self.failed.values())
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the foreign reader found exactly what the writers were told."""
+        return self.counted is not None and self.counted.proves(self.landed)
+
+    def rate(self, window_s: float) -> float:
+        """Landed requests a second inside the window; stragglers after it do not count."""
+        if self.stopped and self.ended_s is not None:
+            return self.landed / (self.ended_s - self.started_s)
+        inside = sum(ended <= self.started_s + window_s for _, _, ended in self.requests)
+        return inside / window_s
+
+    def latencies_ms(self) -> Mapping[str, float]:
+        """Percentiles from the call, and from when the request was durable."""
+        called = [(ended - called) * 1_000 for called, _, ended in self.requests]
+        durable = [(ended - durable) * 1_000 for _, durable, ended in self.requests]
+        publish = [(durable - called) * 1_000 for called, durable, _ in self.requests]
+        return {
+            "p50_ms": percentile(called, 0.5),
+            "p99_ms": percentile(called, 0.99),
+            "max_ms": max(called, default=float("nan")),
+            "p50_durable_ms": percentile(durable, 0.5),
+            "p99_durable_ms": percentile(durable, 0.99),
+            "median_publish_ms": median(publish),
+        }
+
+
+class Contender(Protocol):
+    """A system that writers contend in."""
+
+    name: str
+
+    def contend(self, load: Contention) -> Outcome:
+        """Run it on a fresh table and count what landed."""
+
+    def close(self) -> None:
+        """End its processes."""

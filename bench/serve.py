@@ -1,0 +1,60 @@
+"""`frazil serve` with delayed storage: the same service, composed of the same parts.
+
+Only for measurements with a delay; all others run the command itself. The delay in milliseconds is
+the one argument.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from dataclasses import replace
+
+from bench.delay import delayed
+from committer.service.health import Health
+from committer.service.http import serving
+from committer.service.log import configure_logs
+from committer.service.parts import (
+    RequestParts,
+    open_known_catalog,
+    open_request_parts,
+    with_catalog,
+)
+from committer.service.run import Service
+from committer.settings import load_settings
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.replays import Replays
+
+
+async def serve(delay_ms: int) -> None:
+    settings = load_settings()
+    configure_logs(settings.service.log_format, settings.service.log_level)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    parts = with_delay(open_request_parts(settings), delay_ms)
+    health = Health(parts.world)
+    service = settings.service
+    async with serving(health, host=service.http_host, port=service.http_port):
+        catalog = await open_known_catalog(parts)
+        try:
+            await Service(with_catalog(parts, catalog), health).run(stop)
+        finally:
+            await catalog.close()
+            await parts.close()
+
+
+def with_delay(parts: RequestParts, delay_ms: int) -> RequestParts:
+    """The same parts on a storage whose every call takes longer."""
+    storage, root = delayed(parts.storage, delay_ms), parts.settings.inbox
+    return replace(
+        parts,
+        storage=storage,
+        inbox=Inbox(storage, root),
+        quarantine=Quarantine(storage, root),
+        replays=Replays(storage, root),
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(int(sys.argv[1])))

@@ -1,0 +1,119 @@
+"""The tables of a benchmark: one catalog file of Frazil's layout for each system, one empty table
+for each run, so that all begin alike. And what a reader that is not ours finds in them afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from bench import workload
+from committer.catalog.sql import SqlCatalog
+from committer.iceberg.locations import metadata_file_location, metadata_folder
+from committer.iceberg.sort_order import UNSORTED
+from committer.iceberg.table_metadata import new_table_metadata
+from committer.ports import LoadedTable
+from committer.request import TableIdentifier
+from committer.storage.local import LocalStorage
+
+NAMESPACE = "db"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of one system. `catalog` is the catalog's name inside the file."""
+
+    folder: Path
+    catalog: str
+
+    @property
+    def catalog_file(self) -> Path:
+        return self.folder / "catalog.db"
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / "warehouse"
+
+    def location(self, name: str) -> str:
+        return f"file://{self.warehouse}/{NAMESPACE}/{name}"
+
+    def create(self, name: str, properties: Mapping[str, str] | None = None) -> None:
+        """Make an empty table of format version 2."""
+        asyncio.run(self._create(name, properties or {}))
+
+    async def _create(self, name: str, properties: Mapping[str, str]) -> None:
+        location = self.location(name)
+        metadata = new_table_metadata(
+            table_uuid=uuid4(),
+            location=location,
+            schema=workload.schema(),
+            partition_spec=workload.partition_spec(),
+            sort_order=UNSORTED,
+            properties=properties,
+            format_version=2,
+            now_ms=time.time_ns() // 1_000_000,
+        )
+        first = metadata_file_location(metadata_folder(location, {}), 0, uuid4())
+        catalog = await self._open()
+        try:
+            await catalog.create_namespace((NAMESPACE,))
+            await catalog.create_table(LoadedTable(self._identifier(name), metadata, first))
+        finally:
+            await catalog.close()
+
+    def metadata_location(self, name: str) -> str:
+        """Where the table's current metadata is."""
+        return asyncio.run(self._current(name))
+
+    async def _current(self, name: str) -> str:
+        catalog = await self._open()
+        try:
+            return await catalog.current_location(self._identifier(name))
+        finally:
+            await catalog.close()
+
+    async def _open(self) -> SqlCatalog:
+        uri = f"sqlite:///{self.catalog_file}"
+        return await SqlCatalog.open(uri=uri, name=self.catalog, storage=LocalStorage())
+
+    def _identifier(self, name: str) -> TableIdentifier:
+        return TableIdentifier((NAMESPACE,), name)
+
+    def count(self, name: str) -> Counted:
+        """What PyIceberg finds in the manifests of the table."""
+        return count_files(self.metadata_location(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Live data files of a table, as a foreign reader counts them."""
+
+    files: int
+    distinct: int
+    snapshots: int
+    manifests: int
+
+    def proves(self, landed: int) -> bool:
+        return self.files == self.distinct == landed
+
+
+def count_files(metadata_location: str) -> Counted:
+    from pyiceberg.io import load_file_io
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(metadata_location)
+    head = table.current_snapshot()
+    if head is None:
+        return Counted(0, 0, 0, 0)
+    io = load_file_io(location=metadata_location)
+    manifests = head.manifests(io)
+    paths = [
+        entry.data_file.file_path
+        for manifest in manifests
+        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
+    ]
+    return Counted(len(paths), len(set(paths)), len(table.metadata.snapshots), len(manifests))
