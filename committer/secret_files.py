@@ -18,20 +18,23 @@ _SUFFIX = "_FILE"
 def read_secret_files(environment: Mapping[str, str | None]) -> dict[str, str | None]:
     """The same variables, in the spelling that they have, with each `FRAZIL_…_FILE` replaced.
 
-    White space around a file's content is dropped. Errors: `SettingsError`, naming the variable and
-    never a content, for a file that cannot be read or is empty (an empty value would count as
-    absent, and a default take its place), and where both variables are set.
+    One that is empty counts as absent, so that a layer of configuration can take it back. White
+    space around a file's content is dropped. Errors: `SettingsError`, naming the variable and never
+    a content, for a file that cannot be read or is empty (an empty value would count as absent, and
+    a default take its place), and where both variables are set.
     """
     found = dict(environment)
     for variable, path in environment.items():
-        if not _names_a_file(variable.upper()) or not path:
+        if not _names_a_file(variable.upper()):
+            continue
+        del found[variable]
+        if not path:
             continue
         setting = variable[: -len(_SUFFIX)]
         if environment.get(setting):
             raise SettingsError(
                 f"{setting.upper()} and {variable.upper()} are both set: keep one of them"
             )
-        del found[variable]
         found[setting] = _read(variable.upper(), Path(path))
     return found
 

@@ -58,6 +58,14 @@ def test_a_variable_and_a_file_for_one_setting_are_refused(
         load_settings()
 
 
+def test_a_layer_of_configuration_can_take_a_file_back(
+    secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_QUEUE__URL_FILE", "")
+    monkeypatch.setenv("FRAZIL_QUEUE__URL", "none")
+    assert load_settings().queue.url == "none"
+
+
 def test_a_file_for_a_setting_that_does_not_exist_is_refused(
     secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
