@@ -1,23 +1,32 @@
 """AWS clients for the adapters: made from the usual AWS settings, and what their errors mean.
 
 Credentials, role, web identity, profile, region and endpoints come from where every AWS tool finds
-them (environment, `~/.aws`, container, instance). The options here only override them. Clients
-never resend by themselves: an adapter resends what may safely be repeated, and knows that it did.
+them (environment, `~/.aws`, container, instance). The options here only override them.
+
+Clients never send anything twice by themselves: an adapter resends what may safely be repeated, and
+knows that it did. Three layers below would: the library's retries (off by a setting), its redirects
+to the region of a bucket, and aiohttp, which resends a PUT whose kept-alive connection breaks.
 """
 
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+import aiohttp
 from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession
 from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
 
 from committer.errors import AccessError, FrazilError, SettingsError, TransientError
 
 if TYPE_CHECKING:
+    from aiobotocore.response import StreamingBody
     from types_aiobotocore_dynamodb import DynamoDBClient
     from types_aiobotocore_s3 import S3Client
 
@@ -54,8 +63,13 @@ async def open_client(
         max_pool_connections=options.connections_max,
         connect_timeout=options.connect_timeout_s,
         read_timeout=options.read_timeout_s,
-        s3={"addressing_style": options.addressing_style},
+        s3={
+            "addressing_style": options.addressing_style,
+            # The global endpoint answers for young buckets with redirects.
+            "us_east_1_regional_endpoint": "regional",
+        },
         tcp_keepalive=True,
+        http_session_cls=_SendsOnce,
     )
     try:
         session = AioSession(profile=options.profile or None)
@@ -66,7 +80,7 @@ async def open_client(
             endpoint_url=options.endpoint_url or None,
             config=config,
         )
-        return await context.__aenter__()
+        client = await context.__aenter__()
     except boto.ProfileNotFound as error:
         raise SettingsError(
             f"{error}: name one of `~/.aws/config` (aws.profile, AWS_PROFILE)"
@@ -75,12 +89,44 @@ async def open_client(
         raise SettingsError("no AWS region: set aws.region or AWS_REGION") from error
     except (boto.BotoCoreError, ValueError) as error:
         raise SettingsError(f"no client for {service}: {error}") from error
+    client.meta.events.register("before-call.s3", _stay_in_region)
+    return client
+
+
+class _SendsOnce(AIOHTTPSession):
+    """The HTTP side of a client, without aiohttp's own second try of a "repeatable" method."""
+
+    async def _get_session(self, proxy_url: str | None) -> aiohttp.ClientSession:
+        session: aiohttp.ClientSession = await super()._get_session(proxy_url)  # type: ignore[misc]
+        session._retry_connection = False
+        return session
+
+
+def _stay_in_region(context: dict[str, Any], **_: object) -> None:
+    """Pretend that a call was redirected already: another region is to be told, not followed."""
+    if redirect := context.get("s3_redirect"):
+        redirect["redirected"] = True
 
 
 async def close_client(client: S3Client | DynamoDBClient) -> None:
     """Release the client's connections."""
     await client.__aexit__(None, None, None)
 
+
+async def read_body(body: StreamingBody) -> bytes:
+    """Read an answer's bytes to the end and check them: length, and checksum if one was sent.
+
+    Errors: those of `AWS_ERRORS` only.
+    """
+    try:
+        async with body as stream:
+            content: bytes = await stream.read()
+            return content
+    except aiohttp.ClientError as error:
+        raise boto.ResponseStreamingError(error=error) from error
+
+
+# --- What errors mean ----------------------------------------------------------------------------
 
 _ACCESS = {
     "AccessDenied": "the role or user lacks the permission",
@@ -97,6 +143,7 @@ _ACCESS = {
     "KMS.AccessDeniedException": "the role or user may not use the KMS key",
     "MissingAuthenticationToken": "there are no credentials",
     "MissingAuthenticationTokenException": "there are no credentials",
+    "NoSuchBucket": "there is no such bucket: create it, or correct the location",
     "NotSignedUp": "the account may not use the service",
     "RequestExpired": "this machine's clock is wrong: synchronise it",
     "RequestTimeTooSkewed": "this machine's clock is wrong: synchronise it",
@@ -110,9 +157,7 @@ _WRONG_REGION = frozenset(
         "IllegalLocationConstraintException",
         "MovedPermanently",
         "PermanentRedirect",
-        "TemporaryRedirect",
         "301",
-        "307",
     }
 )
 _THROTTLED = frozenset(
@@ -131,18 +176,39 @@ _THROTTLED = frozenset(
         "TooManyRequestsException",
     }
 )
-_NOT_SENT = (
-    boto.EndpointConnectionError,
-    boto.ConnectTimeoutError,
-    boto.ProxyConnectionError,
-    boto.NoCredentialsError,
-    boto.PartialCredentialsError,
-    boto.CredentialRetrievalError,
-    boto.TokenRetrievalError,
-    boto.ParamValidationError,
+# Refused now, and to be tried again: another call was in the way, or the request came in damaged.
+_PASSING = frozenset(
+    {
+        "BadDigest",
+        "ConditionalRequestConflict",
+        "IncompleteBody",
+        "OperationAborted",
+        "ReplicatedWriteConflictException",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "TransactionInProgressException",
+        "XAmzContentChecksumMismatch",
+        "XAmzContentSHA256Mismatch",
+    }
 )
-AwsError = boto.BotoCoreError | boto.ClientError
-AWS_ERRORS = (boto.BotoCoreError, boto.ClientError)
+_UNANSWERED = (
+    boto.ConnectionError,
+    boto.FlexibleChecksumError,
+    boto.HTTPClientError,
+    boto.IncompleteReadError,
+    ResponseParserError,
+)
+_NO_CREDENTIALS = (boto.NoCredentialsError, boto.PartialCredentialsError)
+_STALE_CREDENTIALS = (boto.CredentialRetrievalError, boto.SSOError, boto.TokenRetrievalError)
+_NOT_SENT = (
+    boto.ConnectTimeoutError,
+    boto.ParamValidationError,
+    boto.ProxyConnectionError,
+    *_NO_CREDENTIALS,
+    *_STALE_CREDENTIALS,
+)
+AwsError = boto.BotoCoreError | boto.ClientError | ResponseParserError
+AWS_ERRORS = (boto.BotoCoreError, boto.ClientError, ResponseParserError)
 
 
 def code_of(error: Exception) -> str:
@@ -150,6 +216,11 @@ def code_of(error: Exception) -> str:
     if not isinstance(error, boto.ClientError):
         return ""
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def answer_of(error: Exception) -> Mapping[str, Any]:
+    """The service's answer in full; empty where no service answered."""
+    return error.response if isinstance(error, boto.ClientError) else {}
 
 
 def status_of(error: Exception) -> int:
@@ -164,43 +235,63 @@ def is_throttled(error: Exception) -> bool:
     return code_of(error) in _THROTTLED or status_of(error) == 429
 
 
+def is_passing(error: Exception) -> bool:
+    """The same call may succeed later, without anybody's help: no answer, an overload, a crash."""
+    if not isinstance(error, boto.ClientError):
+        return isinstance(error, _UNANSWERED)
+    status = status_of(error)
+    return (
+        is_throttled(error)
+        or code_of(error) in _PASSING
+        or status in (307, 408)
+        or (status >= 500 and status != 501)  # a server that lacks the feature answers 501
+    )
+
+
 def surely_not_applied(error: Exception) -> bool:
     """Nothing was sent, or the service answered that it refused. Else it may have applied it, or
     may still.
     """
     if isinstance(error, boto.ClientError):
         return is_throttled(error) or 300 <= status_of(error) < 500
+    if isinstance(error, boto.ConnectionError):
+        # Also raised for a connection that broke after the request was sent.
+        cause = error.kwargs.get("error")
+        if isinstance(cause, aiohttp.ClientConnectorError | socket.gaierror):
+            return True
     return isinstance(error, _NOT_SENT)
 
 
 def explain(error: Exception, what: str, unavailable: type[TransientError]) -> FrazilError:
     """The error of ours for one of the client's. `what` names the call and the thing it was about.
 
-    Answers that mean something only to the caller (not found, precondition failed) are his to
-    catch before.
+    `unavailable` for what passes by itself; else `AccessError` saying what to do, because no
+    request is to blame for it. Answers that mean something only to the caller (not found,
+    precondition failed) are his to catch before.
     """
     code = code_of(error)
     if code in _ACCESS:
         return AccessError(f"{what}: {_ACCESS[code]} ({code})")
-    if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
+    if isinstance(error, _NO_CREDENTIALS):
         return AccessError(f"{what}: no AWS credentials were found; set a role, profile or keys")
-    if isinstance(error, boto.CredentialRetrievalError | boto.TokenRetrievalError):
+    if isinstance(error, _STALE_CREDENTIALS):
         return AccessError(f"{what}: the AWS credentials cannot be renewed: {error}")
     if code in _WRONG_REGION:
-        return SettingsError(f"{what}: {_wrong_region(error)}")
+        return AccessError(f"{what}: {_wrong_region(error)}")
     if is_throttled(error):
         return unavailable(f"{what}: throttled ({code or status_of(error)})")
-    if status_of(error) == 403:
-        return AccessError(f"{what}: refused ({code or 403})")
-    return unavailable(f"{what}: {_brief(error)}")
+    if is_passing(error):
+        return unavailable(f"{what}: {_brief(error)}")
+    return AccessError(f"{what}: refused: {_brief(error)}")
 
 
 def _wrong_region(error: Exception) -> str:
-    headers: dict[str, str] = {}
+    where = "it is in another region"
     if isinstance(error, boto.ClientError):
-        headers = dict(error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
-    region = headers.get("x-amz-bucket-region")
-    where = f"it is in region `{region}`" if region else "it is in another region"
+        headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        told: Any = error.response.get("Error", {})
+        if region := headers.get("x-amz-bucket-region") or told.get("Region"):
+            where = f"it is in region `{region}`"
     return f"{where}: set aws.region or AWS_REGION ({code_of(error)})"
 
 
