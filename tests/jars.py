@@ -1,7 +1,8 @@
-"""The jars of foreign readers and writers for Spark: fetched once into `.cache/jars`.
+"""The jars of foreign engines for Spark, and DynamoDB Local: fetched once into `.cache/jars`.
 
-By Maven where there is one, else by the resolver inside PySpark. What arrives is compared with the
-hashes below, whoever brought it. `python -m tests.jars` fetches them ahead of the tests.
+By Maven where there is one, else by the resolver inside PySpark; that one cannot choose releases as
+DynamoDB Local needs it, so this server needs Maven. What arrives is compared with hashes that are
+written down here, whoever brought it. `python -m tests.jars` fetches all ahead of the tests.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +23,8 @@ from tests.fixtures import CACHE
 from workers.java import find_java_home
 
 FOLDER = CACHE / "jars"
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+NATIVE = Path(__file__).parent / "native"
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _FETCH_S_MAX = 600
 
 
@@ -69,6 +72,39 @@ def iceberg_jars() -> list[Path]:
     return [each.path for each in ICEBERG]
 
 
+def dynamodb_local() -> Path:
+    """The folder with DynamoDB Local and all that it needs.
+
+    Errors: `FileNotFoundError` where there is no Maven to fetch it.
+    """
+    listed = (NATIVE / "dynamodb-local.sha256").read_text().split()
+    sha256_of = dict(zip(listed[1::2], listed[::2], strict=True))
+    folder = FOLDER / "dynamodb-local"
+    with _locked():
+        if not all((folder / name).is_file() for name in sha256_of):
+            shutil.rmtree(folder, ignore_errors=True)
+            with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
+                fetched = Path(temporary) / folder.name
+                _fetch_project(NATIVE / "dynamodb-local.xml", fetched)
+                for name, sha256 in sha256_of.items():
+                    _check(fetched / name, sha256)
+                fetched.replace(folder)
+    return folder
+
+
+def _fetch_project(project: Path, folder: Path) -> None:
+    """Everything that a Maven project depends on, into the folder."""
+    maven = shutil.which("mvn")
+    if not maven:
+        raise FileNotFoundError("DynamoDB Local needs Maven: `apt-get install maven`")
+    command = [
+        *(maven, "-q", "-B", "-f", str(project), f"{_PLUGIN}:copy-dependencies"),
+        f"-DoutputDirectory={folder}",
+    ]
+    folder.mkdir()
+    subprocess.run(command, cwd=folder, timeout=_FETCH_S_MAX, check=True)
+
+
 @contextmanager
 def _locked() -> Iterator[None]:
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -85,7 +121,7 @@ def _fetch(artifacts: list[Artifact], folder: Path) -> None:
 
 def _by_maven(maven: str, artifact: Artifact, folder: Path) -> bool:
     command = [
-        *(maven, "-q", "-B", _COPY),
+        *(maven, "-q", "-B", f"{_PLUGIN}:copy"),
         *(f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={folder}"),
     ]
     return subprocess.run(command, cwd=folder, timeout=_FETCH_S_MAX).returncode == 0
@@ -113,11 +149,24 @@ def _keep(artifact: Artifact, folder: Path) -> None:
     found = next(folder.rglob(f"*{artifact.path.name}"), None)
     if found is None:
         raise FileNotFoundError(f"{artifact.coordinates} did not arrive")
-    sha256 = hashlib.sha256(found.read_bytes()).hexdigest()
-    if sha256 != artifact.sha256:
-        raise ValueError(f"{artifact.coordinates} arrived with another content: SHA-256 {sha256}")
+    _check(found, artifact.sha256)
     found.replace(artifact.path)
 
 
-if __name__ == "__main__":
+def _check(file: Path, sha256: str) -> None:
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found != sha256:
+        raise ValueError(f"{file.name} arrived with another content: SHA-256 {found}")
+
+
+def main() -> None:
     iceberg_jars()
+    try:
+        dynamodb_local()
+    except FileNotFoundError as error:
+        # The tests that need it say so too, and are skipped.
+        print(error, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
