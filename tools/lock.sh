@@ -18,3 +18,7 @@ compile() {
 # shellcheck disable=SC2086  # several options
 compile ${OPTIONS:-} --extra demo --extra aws --group dev pyproject.toml -o requirements.lock
 echo 'pyspark==4.3.0' | compile - -o requirements-spark43.lock
+# The image's: of those releases, what the committer runs with, and what its wheel is built with.
+compile -c requirements.lock --extra service --extra aws pyproject.toml \
+    -o requirements-service.lock
+echo 'hatchling' | compile -c requirements.lock - -o requirements-build.lock
