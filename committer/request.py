@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from math import isfinite
 from typing import Annotated, Literal, Self
@@ -106,9 +106,14 @@ def _printable(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return quote(text, safe="")
+
+
 def _path_segment(text: str) -> str:
     """A producer's id is one segment of an inbox key."""
-    if text in ("", ".", "..") or len(quote(text, safe="")) > 200:
+    if text in ("", ".", "..") or len(_quoted(text)) > 200:
         raise ValueError("expected 1 to 200 characters once percent-encoded, not `.` or `..`")
     return text
 
@@ -266,6 +271,12 @@ def digest(content: bytes | memoryview) -> str:
     return DIGEST_PREFIX + blake2b(content, digest_size=32).hexdigest()
 
 
+def line_digest(content: bytes) -> str:
+    """The digest of a request's line, newline included. The line holds those of what follows it, so
+    that no byte is hashed twice."""
+    return digest(memoryview(content)[: content.find(b"\n", 0, LINE_BYTES_MAX + 1) + 1])
+
+
 def seal_request(request: CommitRequest, manifests: Sequence[InlineManifest] = ()) -> SealedRequest:
     """Append the manifests to the request's line; their references are added to those it has."""
     references, offset = list(request.manifests), 0
@@ -402,7 +413,7 @@ class RequestKey:
 
 def producer_prefix(table_uuid: UUID, producer: str) -> str:
     """The folder of one producer's requests. Sorts by table, then producer."""
-    return f"{table_uuid}/{quote(producer, safe='')}"
+    return f"{table_uuid}/{_quoted(producer)}"
 
 
 def inbox_key(table_uuid: UUID, producer: str, epoch: int, attempt: UUID) -> str:

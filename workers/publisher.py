@@ -37,8 +37,8 @@ from committer.request import (
     SealedRequest,
     TableIdentifier,
     TableName,
-    digest,
     inbox_key,
+    line_digest,
     parse_inbox_key,
     read_request,
     seal_request,
@@ -229,7 +229,7 @@ class Publisher:
         doorbell = Doorbell(
             request.table_uuid,
             request.inbox_key,
-            digest(sealed.content),
+            line_digest(sealed.content),
             sealed.content,
             reply_to,
         )

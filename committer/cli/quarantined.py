@@ -14,7 +14,7 @@ from committer.errors import (
 )
 from committer.ports import Doorbell
 from committer.reason import Reason
-from committer.request import RequestKey, SealedRequest, digest, parse_inbox_key
+from committer.request import RequestKey, SealedRequest, line_digest, parse_inbox_key
 from committer.service.parts import RequestParts
 from committer.storage.inbox import Outstanding, QuarantineRecord
 
@@ -178,7 +178,7 @@ async def _announce(parts: RequestParts, sealed: SealedRequest) -> str | None:
     content = sealed.content if len(sealed.content) <= _INLINE_BYTES_MAX else None
     request = sealed.request
     bell = Doorbell(
-        request.table_uuid, request.inbox_key, digest(sealed.content), content, reply_to=None
+        request.table_uuid, request.inbox_key, line_digest(sealed.content), content, reply_to=None
     )
     try:
         await parts.queue.announce([bell])

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_bytes, read_long
 from committer.iceberg.entry_check import FILE_FORMATS
-from committer.iceberg.manifest_layout import PAIRS_MAX, Layout, Skip, pairs, plain_maps
+from committer.iceberg.manifest_layout import PAIRS_MAX, Layout, Skip, plain_maps
+from committer.iceberg.sized_maps import holds_bounds, holds_longs
 
 _FORMATS = tuple(bytes((2 * len(name),)) + name.encode() for name in FILE_FORMATS)
 _SIX = range(6)
@@ -21,6 +22,7 @@ _SIX = range(6)
 # as much time as some hundred entries.
 _PATTERNS_MAX = 16
 _TAIL_BYTES_MAX = 64
+_MAP_BYTES_MAX = 4096
 
 
 class _Unexpected(Exception):
@@ -33,14 +35,12 @@ class Walk:
 
     `decode_entry` checks the entry at a position, adds it to the totals and returns where it ends;
     `decode_partition` turns the bytes of one partition tuple into its values. Both raise on what
-    is wrong. `ends`: where each entry of the latest block ended. `proves_all`: look into the sized
-    maps of every entry, not only of each block's first.
+    is wrong. `ends`: where each entry of the latest block ended.
     """
 
     layout: Layout | None
     decode_entry: Callable[[bytes, int], int]
     decode_partition: Callable[[bytes], tuple[object, ...]]
-    proves_all: bool = False
     paths: list[bytes] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     rows: int = 0
@@ -78,10 +78,11 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
     """Step over entries as long as they look as expected; written out, because it is the one place
     where a call per field would double the time of a commit."""
     head, head_bytes, row_id = layout.head, len(layout.head), layout.row_id
-    has_block_size, proves_all = layout.counts == 3, walk.proves_all
+    has_block_size = layout.counts == 3
     partitions, ends, paths = walk.partitions, walk.ends, walk.paths
     file_format, partition, tail = _FORMATS[0], None if layout.partition else b"", None
     pattern = None if walk.map_counts is None else plain_maps(walk.map_counts)
+    maps = [b""] * 6
     while len(ends) < count:
         if not raw.startswith(head, position):
             raise _Unexpected
@@ -142,12 +143,17 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
             _, position = read_long(raw, position)
         # six maps: by their sizes, or all at once by the pattern that matched the last entry
         maps_start = position
-        for _ in _SIX:
+        for place in _SIX:
             if raw[position] != 2:
                 if raw[position]:
                     raise _Unexpected
                 position += 1
                 continue
+            # The same counts as those of the entry before: most often of nulls and NaNs.
+            if (known := maps[place]) and raw.startswith(known, position):
+                position += len(known)
+                continue
+            start = position
             number = raw[position + 1]
             position += 2
             if not number & 1:
@@ -162,27 +168,31 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
             if number > 127:
                 if raw[position] > 127:
                     raise _Unexpected
+                number = number & 127 | raw[position] << 7
                 position += 1
-            number = raw[position]
+            length = raw[position]
             position += 1
-            if number > 127:
+            if length > 127:
                 byte = raw[position]
-                number = number & 127 | (byte & 127) << 7
+                length = length & 127 | (byte & 127) << 7
                 position += 1
                 if byte > 127:
                     byte = raw[position]
-                    number |= byte << 14
+                    length |= byte << 14
                     position += 1
                     if byte > 127:
                         raise _Unexpected
-            if number & 1:
+            if length & 1:
                 raise _Unexpected
-            position += number >> 1
-            if raw[position]:
+            stop = position + (length >> 1)
+            if raw[stop]:
                 raise _Unexpected
-            position += 1
-        if proves_all or not ends:
-            _prove_sizes(raw, maps_start)
+            holds = holds_longs if place < 4 else holds_bounds
+            if not holds(raw[position:stop], number + 1 >> 1):
+                raise _Unexpected
+            position = stop + 1
+            if 0 < place < 4 and position - start <= _MAP_BYTES_MAX:
+                maps[place] = raw[start:position]
         # tail
         if tail is not None and raw.startswith(tail, position):
             position += len(tail)
@@ -253,34 +263,6 @@ def _skip_varints(raw: bytes, position: int) -> int:
         # Each takes a byte at least, so running out of bytes ends this.
         for _ in range(abs(count)):
             _, position = read_long(raw, position)
-
-
-def _prove_sizes(raw: bytes, position: int) -> None:
-    """Check that six maps hold what their sizes say.
-
-    A reader that decodes the pairs ends where they end, one that jumps where the size says. A
-    writer that counts wrong would make a table unreadable for some.
-    """
-    for place in _SIX:
-        if not raw[position]:
-            position += 1
-            continue
-        count, position = read_long(raw, position + 1)
-        if count > 0:
-            # A plain map: the pattern has matched all six pair by pair.
-            return
-        if count:
-            low, high = raw[position], raw[position + 1]
-            if low > 127 and high <= 127:
-                size, position = (low & 127 | high << 7) >> 1, position + 2
-            else:
-                size, position = read_long(raw, position)
-            if -count > PAIRS_MAX:
-                raise _Unexpected
-            stop = position + size
-            if pairs(-count, place > 3).fullmatch(raw, position, stop) is None:
-                raise _Unexpected
-            position = stop + 1
 
 
 def _learn_maps(raw: bytes, position: int, walk: Walk) -> tuple[int, re.Pattern[bytes] | None]:

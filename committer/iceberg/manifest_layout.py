@@ -124,7 +124,8 @@ def _optional_skip(shape: Shape) -> int | None:
 
 # --- Maps without sizes --------------------------------------------------------------------------
 
-_VARINT = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+# Of up to 63 bits: a decoder decides about more.
+_VARINT = rb"[\x80-\xff]{0,8}+[\x00-\x7f]"
 _FIELD_ID = rb"[\x80-\xff]?+[\x00-\x7f]"
 _LENGTHS = (8, 4, 16, 1, 12, *(n for n in range(64) if n not in (8, 4, 16, 1, 12)))
 _BOUND = b"(?:%b)" % b"|".join(re.escape(LONGS[length]) + b".{%d}" % length for length in _LENGTHS)

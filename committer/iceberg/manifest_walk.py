@@ -29,13 +29,13 @@ from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_stepper import Walk, walk_block
 from committer.iceberg.manifest import manifest_content, manifest_version
 from committer.iceberg.manifest_layout import Layout, layout_of
-from committer.iceberg.manifest_list import PartitionFieldSummary
-from committer.iceberg.partition_summary import summarize_partitions
 from committer.iceberg.types import StructType
 from committer.reason import Reason
 
 # A reader pays for every block: smaller ones are compressed anew, together.
 SMALL_BLOCK = 8
+_PARTITIONS_KEPT = 4096
+_PARTITION_BYTES_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,6 @@ class WalkedManifest:
     added_size_bytes: int
     paths: list[str]
     partitions: tuple[tuple[object, ...], ...]
-    partition_summaries: tuple[PartitionFieldSummary, ...]
     delete_files: tuple[DataFile, ...]
 
 
@@ -76,17 +75,16 @@ def walk_additions(
     format_version: int,
     content: ManifestContent,
     *,
-    proves_all_maps: bool = False,
+    header: Header | None = None,
 ) -> WalkedManifest:
     """Check every entry of a manifest against the table's partition type and format version.
 
-    Statistics are jumped by the sizes that their writer gave. That a writer counts right is proved
-    on the first entry of each block; `proves_all_maps` proves every entry (a third slower), for
-    producers that are not trusted: a wrong size makes the joined manifest unreadable.
+    Statistics are jumped by the sizes that their writer gave, once these are proven: a wrong size
+    would make the joined manifest unreadable. `header`: the manifest's, if it was read already.
     Errors: `InvalidRequestError` with the reason; `UnsupportedError` for a codec.
     """
     try:
-        return _walk(buf, partition_type, format_version, content, proves_all_maps)
+        return _walk(buf, header or read_header(buf), partition_type, format_version, content)
     except TruncatedAvroError as error:
         raise InvalidRequestError(Reason.MANIFEST_TRUNCATED, str(error)) from None
     except InvalidMetadataError as error:
@@ -95,18 +93,17 @@ def walk_additions(
 
 def _walk(
     buf: bytes | memoryview,
+    header: Header,
     partition_type: StructType,
     format_version: int,
     content: ManifestContent,
-    proves_all_maps: bool,
 ) -> WalkedManifest:
-    header = read_header(buf)
     _check_header(header, format_version, content)
     plan = _plan(header.metadata["avro.schema"], partition_type, format_version)
     checker = _EntryChecker(plan, format_version, content)
     # The layout's head is that of data entries; delete files are few, and decoded for the planner.
     layout = plan.layout if content == ManifestContent.DATA else None
-    walk = Walk(layout, checker.decode_entry, checker.decode_partition, proves_all_maps)
+    walk = Walk(layout, checker.decode_entry, checker.decode_partition)
     blocks = []
     for block, raw in iter_raw_blocks(buf, header):
         walk_block(raw, block.count, walk)
@@ -123,7 +120,6 @@ def _walk(
         walk.size_bytes + sum(file.file_size_in_bytes for file in checker.files),
         _decode_paths(walk.paths) + [file.file_path for file in checker.files],
         partitions,
-        summarize_partitions(partition_type, partitions),
         tuple(checker.files) if content == ManifestContent.DELETES else (),
     )
 
@@ -137,6 +133,7 @@ class _Plan:
     entry: Decoder
     partition: Decoder
     field_ids: tuple[int, ...]
+    known_partitions: dict[bytes, tuple[object, ...]]
 
 
 @lru_cache(maxsize=64)
@@ -152,12 +149,13 @@ def _plan(schema_text: bytes, partition_type: StructType, format_version: int) -
         record_decoder(schema_text),
         _partition_decoder(schema_text),
         tuple(field.field_id for field in partition_type.fields),
+        {},
     )
 
 
 def _decode_paths(paths: list[bytes]) -> list[str]:
     try:
-        return [path.decode() for path in paths]
+        return list(map(bytes.decode, paths))
     except UnicodeDecodeError:
         raise InvalidMetadataError("manifest entry: a file path that is not UTF-8") from None
 
@@ -248,6 +246,18 @@ class _EntryChecker:
         return position
 
     def decode_partition(self, encoded: bytes) -> tuple[object, ...]:
+        # The requests of many writers, of few files each, share their partitions.
+        known = self._plan.known_partitions
+        partition = known.get(encoded)
+        if partition is None:
+            partition = self._decode_partition(encoded)
+            if len(known) >= _PARTITIONS_KEPT:
+                known.clear()
+            if len(encoded) <= _PARTITION_BYTES_KEPT:
+                known[encoded] = partition
+        return partition
+
+    def _decode_partition(self, encoded: bytes) -> tuple[object, ...]:
         record, stop = decode_record(self._plan.partition, encoded, 0)
         if stop != len(encoded):
             raise InvalidMetadataError("manifest entry: a partition tuple of a wrong length")

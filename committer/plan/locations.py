@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from committer.iceberg.table_metadata import TableMetadata
@@ -22,6 +23,16 @@ _SUSPICIOUS = re.compile(
 _PLACES = ("write.data.path", "write.metadata.path")
 
 
+# What writers name most of their files: nothing in it could be spelled in another way.
+_PLAIN_SEGMENT = r"[A-Za-z0-9_=-][A-Za-z0-9_=.+:@,-]*"
+
+
+@lru_cache(maxsize=64)
+def _plain_paths(prefixes: tuple[str, ...]) -> re.Pattern[str]:
+    below = "|".join(map(re.escape, prefixes))
+    return re.compile(f"(?:{below})(?:{_PLAIN_SEGMENT}/)*{_PLAIN_SEGMENT}")
+
+
 @dataclass(frozen=True, slots=True)
 class AllowedPlaces:
     """The folders below which the files of a table may lie, each with its trailing slash."""
@@ -35,6 +46,8 @@ class AllowedPlaces:
 
     def refusal(self, path: str) -> str | None:
         """Why the path is not allowed; None if it is."""
+        if _plain_paths(self.prefixes).fullmatch(path):
+            return None
         for prefix in self.prefixes:
             if path.startswith(prefix):
                 rest = path[len(prefix) - 1 :]

@@ -4,7 +4,7 @@ A doorbell's fields (names are public: any client in any language may ring):
 
     table-uuid   text form of the uuid
     inbox-key    where the request lies in the inbox
-    digest       of the request's bytes, as in the request format
+    digest       of the request's line (to its newline included), as in the request format
     content      the request itself; only up to `INLINE_BYTES_MAX`, else absent
     reply-to     where receipts go; absent if nobody waits
 

@@ -16,13 +16,13 @@ from committer.request import (
     ReceiptState,
     SealedRequest,
     TableIdentifier,
-    digest,
+    line_digest,
     parse_inbox_key,
     read_request,
 )
 from committer.service.log import log
 from committer.service.pending import Ended, Pending
-from committer.service.steps import off_loop_if_large
+from committer.service.steps import OFF_LOOP_BYTES, off_loop_if_large
 from committer.service.table_committer import Shop, TableCommitter
 from committer.service.verdicts import leave_inbox
 from committer.storage.inbox import QuarantineRecord
@@ -63,31 +63,43 @@ class Intake:
 
     async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells. One that fails for a passing reason stays unacknowledged."""
-        await asyncio.gather(*(self._take_delivery(delivery) for delivery in deliveries))
+        rest = [delivery for delivery in deliveries if not self._take_inline(delivery)]
+        if rest:
+            await asyncio.gather(*(self._take_delivery(delivery) for delivery in rest))
 
     async def take_key(self, key: str) -> None:
         """Take a request that nobody announced, by its inbox key."""
-        await self._take(key, None, Waiters())
+        await self._take(key, Waiters())
+
+    def _take_inline(self, delivery: Delivery) -> bool:
+        """Take a request as its doorbell carries it. False where the inbox has to be asked.
+
+        A doorbell that rang before may be of a request that has ended since (quarantined and
+        discarded, say): only its inbox object tells that it is still wanted.
+        """
+        bell = delivery.doorbell
+        if delivery.deliveries != 1 or bell.inbox_key in self._missed:
+            return False
+        sealed = _read_inline(bell)
+        if sealed is None:
+            return False
+        self._submit(bell.inbox_key, sealed, _waiters(delivery))
+        return True
 
     async def _take_delivery(self, delivery: Delivery) -> None:
-        bell = delivery.doorbell
-        waiters = Waiters((delivery.token,), frozenset(filter(None, (bell.reply_to,))))
+        bell, waiters = delivery.doorbell, _waiters(delivery)
         try:
             parse_inbox_key(bell.inbox_key)
         except ValueError:
             log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
             self._shop.settle([Ended(None, waiters.tokens)])
             return
-        # A doorbell that rang before may be of a request that has ended since (quarantined and
-        # discarded, say): only its inbox object tells that it is still wanted.
-        is_new = delivery.deliveries == 1
-        sealed = await _read_inline(bell) if is_new else None
-        await self._take(bell.inbox_key, sealed, waiters)
+        await self._take(bell.inbox_key, waiters)
 
-    async def _take(self, key: str, sealed: SealedRequest | None, waiters: Waiters) -> None:
+    async def _take(self, key: str, waiters: Waiters) -> None:
         waiters = waiters.joined(self._missed.pop(key, None))
         try:
-            sealed = sealed or await self._read(key, waiters)
+            sealed = await self._read(key, waiters)
         except FrazilError as error:
             self._missed[key] = waiters
             if self._shop.health.trouble("inbox", str(error)):
@@ -202,15 +214,20 @@ class Waiters:
         return Waiters(self.tokens + other.tokens, self.reply_to | other.reply_to)
 
 
-async def _read_inline(bell: Doorbell) -> SealedRequest | None:
+def _waiters(delivery: Delivery) -> Waiters:
+    reply_to = delivery.doorbell.reply_to
+    return Waiters((delivery.token,), frozenset((reply_to,)) if reply_to else frozenset())
+
+
+def _read_inline(bell: Doorbell) -> SealedRequest | None:
     """The request as the doorbell carries it, if it arrived whole. A doorbell is not the truth:
     what cannot be read in it is judged by the inbox object.
     """
     content = bell.content
-    if content is None or digest(content) != bell.digest:
+    if content is None or len(content) > OFF_LOOP_BYTES or line_digest(content) != bell.digest:
         return None
     try:
-        return await off_loop_if_large(len(content), read_request, content, key=bell.inbox_key)
+        return read_request(content, key=bell.inbox_key)
     except Exception:  # noqa: BLE001  # whatever is wrong with it, the object decides
         return None
 

@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from committer.ports import Doorbell
-from committer.request import SealedRequest, digest
+from committer.request import SealedRequest, line_digest
 from committer.service.parts import Parts
 from tests.cli.commands import Frazil
 from tests.cli.serving import REPOSITORY, serving, wait_until
@@ -50,7 +50,7 @@ def publish(frazil: Frazil, epochs: Sequence[int], *, announce: bool = True) -> 
 def doorbell(sealed: SealedRequest) -> Doorbell:
     request = sealed.request
     return Doorbell(
-        request.table_uuid, request.inbox_key, digest(sealed.content), sealed.content, None
+        request.table_uuid, request.inbox_key, line_digest(sealed.content), sealed.content, None
     )
 
 

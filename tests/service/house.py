@@ -14,10 +14,12 @@ from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.batching import BatchPolicy
 from committer.ports import Doorbell, LoadedTable
 from committer.queue.memory import MemoryQueue, MemoryServer
-from committer.request import Receipt, SealedRequest, TableIdentifier, digest
+from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
 from committer.service.consumer import Consumer
 from committer.service.health import Health
 from committer.service.intake import Intake
+from committer.service.metrics import Metrics
+from committer.service.overview import Identity, Overview
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.table_committer import Shop
@@ -46,6 +48,8 @@ class House:
         self.inbox = Inbox(self.inbox_storage, INBOX)
         self.quarantine = Quarantine(self.storage.inner, INBOX)
         self.health = Health(self.world)
+        self.metrics = Metrics()
+        self.overview = Overview(Identity("frazil", INBOX), self.health, self.metrics)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
         self.intake: Intake | None = None
 
@@ -71,7 +75,7 @@ class House:
         return Doorbell(
             request.table_uuid,
             request.inbox_key,
-            digest(sealed.content),
+            line_digest(sealed.content),
             sealed.content,
             request.producer.id,
         )
@@ -88,6 +92,7 @@ class House:
             quarantine=self.quarantine,
             world=self.world,
             health=self.health,
+            metrics=self.metrics,
             policy=self.policy,
             settle=settler.settle,
         )
@@ -110,11 +115,13 @@ class House:
                 intake=self.intake,
                 world=self.world,
                 health=self.health,
+                metrics=self.metrics,
                 queue_is_away=consumer.is_away if consumer else None,
                 interval_s=reconcile_interval_s,
                 age_s=0.0,
             )
             running.append(tasks.create_task(reconciler.run()))
+            self.overview.started(self.intake, reconciler)
             try:
                 yield
             finally:

@@ -30,6 +30,7 @@ from committer.request import (
     SealedRequest,
     digest,
     inbox_key,
+    line_digest,
 )
 from tests.bad_requests import (
     ASKED,
@@ -78,7 +79,7 @@ async def ring(
     bell = Doorbell(
         table_uuid=SOME,
         inbox_key=key,
-        digest=said_digest or digest(content or b""),
+        digest=said_digest or line_digest(content or b""),
         content=content,
         reply_to="bad",
     )
@@ -340,7 +341,7 @@ async def test_a_doorbell_whose_content_is_not_what_its_digest_says_reads_the_in
     sealed = good(table, "query-1")
     await house.inbox.put(sealed)
     garbled = sealed.content.replace(b'"epoch":0', b'"epoch":7')
-    await ring(house, sealed.request.inbox_key, garbled, said_digest=digest(sealed.content))
+    await ring(house, sealed.request.inbox_key, garbled, said_digest=line_digest(sealed.content))
     await house.run_until_settled()
     assert await house.quarantined() == []
     assert len(await house.live_files()) == 1

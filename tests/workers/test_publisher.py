@@ -16,7 +16,7 @@ from committer.request import (
     Receipt,
     ReceiptState,
     SealedRequest,
-    digest,
+    line_digest,
     read_request,
 )
 from committer.storage.inbox import QuarantineRecord
@@ -75,7 +75,7 @@ async def test_a_published_epoch_is_announced_with_its_content() -> None:
     (delivery,) = await MemoryQueue(bench.server, consumer="c").read(count_max=9, wait_s=0)
     sealed = await read_back(bench)
     assert delivery.doorbell.inbox_key == sealed.request.inbox_key
-    assert delivery.doorbell.digest == digest(sealed.content)
+    assert delivery.doorbell.digest == line_digest(sealed.content)
     assert delivery.doorbell.content == sealed.content
     assert delivery.doorbell.reply_to is None
 
