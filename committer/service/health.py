@@ -5,7 +5,9 @@ Liveness never depends on a server outside: an outage must not become a restart 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from committer.ports import World
 
@@ -19,12 +21,12 @@ class Health:
 
     world: World
     troubles: dict[str, str] = field(default_factory=dict)
-    started: bool = False
+    phase: Literal["starting", "running", "draining"] = "starting"
     last_beat_s: float | None = None
 
     @property
     def is_ready(self) -> bool:
-        return self.started and not self.troubles
+        return self.phase == "running" and not self.troubles
 
     @property
     def is_alive(self) -> bool:
@@ -42,8 +44,9 @@ class Health:
         """Note that a component works. True if it did not before."""
         return self.troubles.pop(component, None) is not None
 
-    async def beat(self) -> None:
-        """Beat until cancelled."""
+    async def beat(self, tell_late_s: Callable[[float], None]) -> None:
+        """Beat until cancelled, and tell how much too late each beat was."""
         while True:
             self.last_beat_s = self.world.monotonic_s()
             await self.world.sleep(HEARTBEAT_S)
+            tell_late_s(max(0.0, self.world.monotonic_s() - self.last_beat_s - HEARTBEAT_S))

@@ -1,4 +1,8 @@
-"""The health endpoints: liveness is the loop's heartbeat, readiness says what is wrong."""
+"""The endpoints for operators: health, metrics, and what `frazil status` shows.
+
+Liveness is the loop's heartbeat, readiness says what is wrong. The loop that does the work answers
+here too: one that is stuck does not answer at all, which a probe takes for a no.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,20 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from committer.errors import SettingsError
-from committer.service.health import Health
+from committer.service.instruments import CONTENT_TYPE
+from committer.service.overview import Overview
 
 
 @asynccontextmanager
-async def serving(health: Health, *, host: str, port: int) -> AsyncIterator[None]:
-    """Serve `/livez` and `/readyz` while inside. Port 0 serves nothing.
+async def serving(overview: Overview, *, host: str, port: int) -> AsyncIterator[None]:
+    """Serve `/livez`, `/readyz`, `/metrics` and `/status` while inside. Port 0 serves nothing.
 
     Errors: `SettingsError` if the address cannot be listened on.
     """
     if port == 0:
         yield
         return
-    runner = web.AppRunner(_application(health), access_log=None)
+    runner = web.AppRunner(application(overview), access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
@@ -37,18 +42,34 @@ async def serving(health: Health, *, host: str, port: int) -> AsyncIterator[None
         await runner.cleanup()
 
 
-def _application(health: Health) -> web.Application:
+def application(overview: Overview) -> web.Application:
+    """The endpoints, not listening yet."""
+    health = overview.health
+
     async def live(_: web.Request) -> web.Response:
-        return _answer(health.is_alive, {})
+        return _health(health.is_alive, {})
 
     async def ready(_: web.Request) -> web.Response:
-        return _answer(health.is_ready, health.troubles)
+        return _health(health.is_ready, {"phase": health.phase, "troubles": health.troubles})
 
-    application = web.Application()
-    application.add_routes([web.get("/livez", live), web.get("/readyz", ready)])
-    return application
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=overview.page(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def status(_: web.Request) -> web.Response:
+        return web.json_response(overview.describe())
+
+    served = web.Application()
+    served.add_routes(
+        [
+            web.get("/livez", live),
+            web.get("/readyz", ready),
+            web.get("/metrics", metrics),
+            web.get("/status", status),
+        ]
+    )
+    return served
 
 
-def _answer(is_well: bool, troubles: dict[str, str]) -> web.Response:
-    body = json.dumps({"status": "ok" if is_well else "unavailable", "troubles": troubles})
+def _health(is_well: bool, more: dict[str, object]) -> web.Response:
+    body = json.dumps({"status": "ok" if is_well else "unavailable", **more})
     return web.Response(text=body, status=200 if is_well else 503, content_type="application/json")

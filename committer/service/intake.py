@@ -58,8 +58,10 @@ class Intake:
             or sum(table.pending_bytes for table in tables) >= PENDING_BYTES_MAX
         )
 
-    def is_pending(self, key: str) -> bool:
-        return any(table.is_pending(key) for table in self._tables.values())
+    def find(self, key: str) -> Pending | None:
+        """A request that waits for its verdict."""
+        found = (table.find(key) for table in self._tables.values())
+        return next((pending for pending in found if pending is not None), None)
 
     async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells. One that fails for a passing reason stays unacknowledged."""
@@ -67,9 +69,9 @@ class Intake:
         if rest:
             await asyncio.gather(*(self._take_delivery(delivery) for delivery in rest))
 
-    async def take_key(self, key: str) -> None:
-        """Take a request that nobody announced, by its inbox key."""
-        await self._take(key, Waiters())
+    async def take_key(self, key: str, durable_ms: int) -> bool:
+        """Take a request that nobody announced, by its inbox key. False if reading it failed."""
+        return await self._take(key, Waiters(), durable_ms)
 
     def _take_inline(self, delivery: Delivery) -> bool:
         """Take a request as its doorbell carries it. False where the inbox has to be asked.
@@ -83,20 +85,22 @@ class Intake:
         sealed = _read_inline(bell)
         if sealed is None:
             return False
-        self._submit(bell.inbox_key, sealed, _waiters(delivery))
+        self._submit(bell.inbox_key, sealed, _waiters(delivery), self._shop.world.now_ms())
         return True
 
     async def _take_delivery(self, delivery: Delivery) -> None:
         bell, waiters = delivery.doorbell, _waiters(delivery)
+        if delivery.deliveries > 1:
+            self._shop.metrics.redelivered(1)
         try:
             parse_inbox_key(bell.inbox_key)
         except ValueError:
             log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
             self._shop.settle([Ended(None, waiters.tokens)])
             return
-        await self._take(bell.inbox_key, waiters)
+        await self._take(bell.inbox_key, waiters, self._shop.world.now_ms())
 
-    async def _take(self, key: str, waiters: Waiters) -> None:
+    async def _take(self, key: str, waiters: Waiters, durable_ms: int) -> bool:
         waiters = waiters.joined(self._missed.pop(key, None))
         try:
             sealed = await self._read(key, waiters)
@@ -107,9 +111,12 @@ class Intake:
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
             self._missed[key] = waiters
             log.exception("intake.crashed", key=ascii(key[:200]))
+            self._shop.metrics.crashed("intake")
         else:
             if sealed is not None:
-                self._submit(key, sealed, waiters)
+                self._submit(key, sealed, waiters, durable_ms)
+            return True
+        return False
 
     async def _read(self, key: str, waiters: Waiters) -> SealedRequest | None:
         """Read the inbox object; None if it is not there, or nothing that could be read."""
@@ -134,7 +141,7 @@ class Intake:
             return None
         return _receipt(key, record.reason, record.message)
 
-    def _submit(self, key: str, sealed: SealedRequest, waiters: Waiters) -> None:
+    def _submit(self, key: str, sealed: SealedRequest, waiters: Waiters, durable_ms: int) -> None:
         if self._stopping:
             return
         request = sealed.request
@@ -143,7 +150,7 @@ class Intake:
             Pending(
                 key,
                 sealed,
-                self._shop.world.now_ms(),
+                durable_ms,
                 tokens=list(waiters.tokens),
                 reply_to=set(waiters.reply_to),
             )
@@ -180,6 +187,7 @@ class Intake:
         await self._shop.quarantine.put(record, content)
         await leave_inbox(self._shop.inbox, key)
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
+        self._shop.metrics.quarantined(error.reason)
         receipt = _receipt(key, error.reason, str(error))
         self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
 

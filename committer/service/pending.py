@@ -15,14 +15,16 @@ from committer.request import Receipt, SealedRequest
 class Pending:
     """One request that waits for its verdict.
 
-    `tokens` are acknowledged and `reply_to` answered with the verdict. `present_in` is the state
-    generation after whose load the inbox object was seen to exist. `suspicion` is why an attempt
-    with this request alone failed: a verdict once fresh metadata agrees.
+    `durable_ms`: since when it has been durable as far as is known: its arrival, until a listing of
+    the inbox tells better. `tokens` are acknowledged and `reply_to` answered with the verdict.
+    `present_in` is the state generation after whose load the inbox object was seen to exist.
+    `suspicion` is why an attempt with this request alone failed: a verdict once fresh metadata
+    agrees.
     """
 
     key: str
     sealed: SealedRequest
-    arrived_ms: int
+    durable_ms: int
     tokens: list[str] = field(default_factory=list)
     reply_to: set[str] = field(default_factory=set)
     checked: CheckedRequest | None = None
@@ -32,6 +34,7 @@ class Pending:
 
     def join(self, other: Pending) -> None:
         """Another copy of the same request arrived: it shares this one's end."""
+        self.durable_ms = min(self.durable_ms, other.durable_ms)
         self.tokens.extend(other.tokens)
         self.reply_to.update(other.reply_to)
 
@@ -64,12 +67,22 @@ class Waiting(Collection[str]):
 
     def add(self, pending: Pending) -> None:
         """Add a request, or another copy of one that waits."""
-        known = self._ready.get(pending.key) or self._put_off.get(pending.key, (0, None))[1]
+        known = self.find(pending.key)
         if known is not None:
             known.join(pending)
             return
         self._ready[pending.key] = pending
         self.size_bytes += len(pending.sealed.content)
+
+    def find(self, key: str) -> Pending | None:
+        """A request that waits, ready or put off."""
+        return self._ready.get(key) or self._put_off.get(key, (0, None))[1]
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """Since when the oldest of all has been durable."""
+        put_off = (pending for _, pending in self._put_off.values())
+        return min((one.durable_ms for one in (*self._ready.values(), *put_off)), default=None)
 
     def ready(self, count_max: int) -> list[Pending]:
         """The first ready ones."""

@@ -7,6 +7,7 @@ this is how requests are found at all: slower, nothing else.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from committer.errors import FrazilError
 from committer.ledger_entry import ProducerEntry, parse_property_key
@@ -17,12 +18,24 @@ from committer.request import producer_prefix
 from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.log import log
+from committer.service.metrics import Metrics
 from committer.service.table_committer import TableCommitter
 from committer.storage.inbox import Inbox, Quarantine
 
 ALONE_INTERVAL_S = 1.0
 # Gaps of empty micro-batches cost some bytes each; closing them costs two listings.
 GAPS_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What the last whole listing of the inbox has found, and when it began. `unread_ms`: since
+    when the oldest request has been durable that could not be taken.
+    """
+
+    began_ms: int
+    requests: int
+    unread_ms: int | None
 
 
 class Reconciler:
@@ -36,6 +49,7 @@ class Reconciler:
         intake: Intake,
         world: World,
         health: Health,
+        metrics: Metrics,
         queue_is_away: asyncio.Event | None,
         interval_s: float,
         age_s: float,
@@ -45,9 +59,11 @@ class Reconciler:
         self._intake = intake
         self._world = world
         self._health = health
+        self._metrics = metrics
         self._queue_is_away = queue_is_away
         self._interval_s = interval_s
         self._age_s = age_s
+        self.listing: Listing | None = None
 
     @property
     def _alone(self) -> bool:
@@ -88,18 +104,27 @@ class Reconciler:
 
     async def reconcile(self, age_s: float) -> set[str]:
         """Take what is older than `age_s` and not pending; return the folders of all producers."""
-        before_ms = self._world.now_ms() - int(age_s * 1000)
+        now_ms = self._world.now_ms()
+        before_ms = now_ms - int(age_s * 1000)
         outstanding: set[str] = set()
-        found = 0
+        unread_ms: int | None = None
+        requests = found = 0
         async for waiting in self._inbox.list():
+            requests += 1
             outstanding.add("/".join(waiting.key.split("/", 2)[:2]))
-            if waiting.modified_ms <= before_ms and not self._intake.is_pending(waiting.key):
-                if self._intake.is_full:
-                    continue
-                found += 1
-                await self._intake.take_key(waiting.key)
+            pending = self._intake.find(waiting.key)
+            if pending is not None:
+                pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
+            elif waiting.modified_ms <= before_ms:
+                if not self._intake.is_full:
+                    found += 1
+                    if await self._intake.take_key(waiting.key, waiting.modified_ms):
+                        continue
+                unread_ms = min(unread_ms or waiting.modified_ms, waiting.modified_ms)
+        self.listing = Listing(now_ms, requests, unread_ms)
         if found and not self._alone:
             log.info("inbox.unannounced", requests=found)
+            self._metrics.unannounced(found)
         return outstanding
 
     async def _find_chores(

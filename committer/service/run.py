@@ -6,15 +6,19 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from committer.errors import FrazilError, SettingsError, TransientError
 from committer.plan.backoff import backoff_s
 from committer.service.consumer import Consumer
+from committer.service.counted import CountedCatalog, CountedQueue, CountedStorage
 from committer.service.health import Health
 from committer.service.http import serving
 from committer.service.intake import Intake
 from committer.service.log import log
+from committer.service.metrics import Metrics
+from committer.service.overview import Identity, Overview
 from committer.service.parts import (
     Parts,
     RequestParts,
@@ -27,15 +31,18 @@ from committer.service.parts import (
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.table_committer import Shop
+from committer.service.watch import Watch
 from committer.settings import Settings
+from committer.storage.inbox import Inbox, Quarantine
 
 
 class Service:
     """One committer process: consumer, reconciler, settler, and a task for each table."""
 
-    def __init__(self, parts: Parts, health: Health) -> None:
+    def __init__(self, parts: Parts, overview: Overview) -> None:
         self._parts = parts
-        self.health = health
+        self._overview = overview
+        self.health = overview.health
         self._settler = Settler(
             inbox=parts.inbox, queue=parts.queue, world=parts.world, health=self.health
         )
@@ -47,6 +54,7 @@ class Service:
             quarantine=parts.quarantine,
             world=parts.world,
             health=self.health,
+            metrics=overview.metrics,
             policy=policy(parts.settings),
             settle=self._settler.settle,
         )
@@ -58,7 +66,8 @@ class Service:
         is a bug and comes as it is.
         """
         async with asyncio.TaskGroup() as tasks:
-            heart = tasks.create_task(self.health.beat(), name="heartbeat")
+            beating = self.health.beat(self._overview.metrics.loop_was_late)
+            heart = tasks.create_task(beating, name="heartbeat")
             await self._probe(stop)
             if stop.is_set():
                 heart.cancel()
@@ -66,10 +75,10 @@ class Service:
             intake = Intake(self._shop, tasks)
             settler = tasks.create_task(self._settler.run(), name="settler")
             readers = [tasks.create_task(reader, name="reader") for reader in self._readers(intake)]
-            self.health.started = True
+            self.health.phase = "running"
             log.info("service.started", inbox=self._parts.settings.inbox)
             await stop.wait()
-            self.health.started = False
+            self.health.phase = "draining"
             await self._drain(intake, readers)
             settler.cancel()
             heart.cancel()
@@ -94,11 +103,20 @@ class Service:
             intake=intake,
             world=parts.world,
             health=self.health,
+            metrics=self._overview.metrics,
             queue_is_away=consumer.is_away if consumer else None,
             interval_s=settings.service.reconcile_interval_s,
             age_s=settings.service.reconcile_age_s,
         )
         readers.append(reconciler.run())
+        watch = Watch(
+            queue=parts.queue,
+            quarantine=parts.quarantine,
+            world=parts.world,
+            metrics=self._overview.metrics,
+        )
+        readers.append(watch.run())
+        self._overview.started(intake, reconciler)
         return readers
 
     async def _probe(self, stop: asyncio.Event) -> None:
@@ -180,16 +198,32 @@ async def serve(settings: Settings, *, opened: Callable[[], None] = lambda: None
 
 
 async def _serve(parts: RequestParts, stop: asyncio.Event, opened: Callable[[], None]) -> None:
-    service, health = parts.settings.service, Health(parts.world)
-    async with serving(health, host=service.http_host, port=service.http_port):
+    settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
+    overview = Overview(Identity(settings.catalog.name, settings.inbox), health, metrics)
+    parts = _counted(parts, metrics)
+    async with serving(overview, host=settings.service.http_host, port=settings.service.http_port):
         catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
         if catalog is None:
             return
         try:
             opened()
-            await Service(with_catalog(parts, catalog), health).run(stop)
+            counted = CountedCatalog(catalog, metrics.meter("catalog", parts.world))
+            await Service(with_catalog(parts, counted), overview).run(stop)
         finally:
             await catalog.close()
+
+
+def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
+    """The same parts with every call counted: those for requests apart from those for tables."""
+    world, inbox = parts.world, parts.settings.inbox
+    requests = CountedStorage(parts.storage, metrics.meter("inbox", world))
+    return replace(
+        parts,
+        storage=CountedStorage(parts.storage, metrics.meter("storage", world)),
+        queue=parts.queue and CountedQueue(parts.queue, metrics.meter("queue", world)),
+        inbox=Inbox(requests, inbox),
+        quarantine=Quarantine(requests, inbox),
+    )
 
 
 def first_error(group: BaseExceptionGroup[FrazilError]) -> FrazilError:

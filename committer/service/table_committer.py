@@ -46,6 +46,7 @@ from committer.request import Receipt, ReceiptState, TableIdentifier
 from committer.service.admission import Admission, Admitted
 from committer.service.health import Health
 from committer.service.log import log
+from committer.service.metrics import Landing, Metrics
 from committer.service.pending import Ended, Pending, Waiting
 from committer.service.steps import create_all, finish, off_loop_if_large
 from committer.service.upkeep import TableUpkeep
@@ -66,6 +67,7 @@ class Shop:
     quarantine: Quarantine
     world: World
     health: Health
+    metrics: Metrics
     policy: BatchPolicy
     settle: Callable[[Sequence[Ended]], None]
 
@@ -80,6 +82,7 @@ class _Intent:
     upkeep: Upkeep
     attempts: int = 0
     written: set[str] = field(default_factory=set)
+    metadata_bytes: int | None = None
 
 
 class TableCommitter:
@@ -91,7 +94,7 @@ class TableCommitter:
         self._shop = shop
         self._waiting = Waiting()
         self._verdicts = Verdicts(
-            self._waiting, shop.inbox, shop.quarantine, shop.world, shop.settle
+            self._waiting, shop.inbox, shop.quarantine, shop.world, shop.settle, shop.metrics
         )
         self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox)
         self._upkeep = TableUpkeep(str(identifier), (), shop.world)
@@ -120,8 +123,9 @@ class TableCommitter:
         self._stopping.set()
         self._work.set()
 
-    def is_pending(self, key: str) -> bool:
-        return key in self._waiting
+    def find(self, key: str) -> Pending | None:
+        """A request that waits here."""
+        return self._waiting.find(key)
 
     @property
     def pending_count(self) -> int:
@@ -130,6 +134,11 @@ class TableCommitter:
     @property
     def pending_bytes(self) -> int:
         return self._waiting.size_bytes
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """Since when the oldest request that waits here has been durable."""
+        return self._waiting.oldest_ms
 
     @property
     def state(self) -> TableState | None:
@@ -164,6 +173,7 @@ class TableCommitter:
                 await self._pause("at_fault", error, FAULT_PAUSE_S)
             except Exception as error:  # noqa: BLE001  # our bug: keep the evidence, go on later
                 log.exception("table.crashed", table=str(self.identifier))
+                self._shop.metrics.crashed("table")
                 self._intent = None
                 await self._pause("crashed", error, FAULT_PAUSE_S)
 
@@ -299,6 +309,7 @@ class TableCommitter:
             )
         except Exception as error:  # noqa: BLE001  # isolates the request that our own bug trips over
             log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))
+            self._shop.metrics.crashed("plan")
             self._isolate(requests, Reason.PLAN_FAILED, repr(error))
             return None
         self._intent = _Intent(batch, basis, prepared, self._upkeep.offer())
@@ -325,6 +336,7 @@ class TableCommitter:
             return
         await self._write(intent, plan)
         answer = await finish(self._shop.catalog.swap(plan.swap))
+        self._shop.metrics.swap_answered(self.identifier, answer)
         await self._match(answer, intent, plan)
 
     async def _plan(self, intent: _Intent, state: TableState, attempt: Attempt) -> CommitPlan:
@@ -342,6 +354,7 @@ class TableCommitter:
         """
         requests = intent.batch.requests
         log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))
+        self._shop.metrics.crashed("plan")
         self._intent, self._batch_max = None, max(1, len(requests) // 2)
         if len(requests) == 1:
             key = requests[0].request.inbox_key
@@ -353,6 +366,9 @@ class TableCommitter:
         fresh = tuple(created for created in objects if created.location not in intent.written)
         await create_all(self._shop.storage, fresh)
         intent.written.update(created.location for created in fresh)
+        intent.metadata_bytes = next(
+            (len(one.content) for one in fresh if one.location == plan.swap.metadata_location), None
+        )
 
     async def _match(self, answer: SwapAnswer, intent: _Intent, plan: CommitPlan) -> None:
         match answer:
@@ -410,7 +426,7 @@ class TableCommitter:
             )
             ended.append(Ended.of(self._waiting.end(key), receipt))
         self._shop.settle(ended)
-        self._log_landed(intent, plan)
+        self._tell_landed(intent, plan)
         self._log_requests(intent, plan)
 
     def _forget_chores(self, intent: _Intent, plan: CommitPlan) -> None:
@@ -422,20 +438,37 @@ class TableCommitter:
             if self._close_gaps.get(key) == below:
                 del self._close_gaps[key]
 
-    def _log_landed(self, intent: _Intent, plan: CommitPlan) -> None:
-        now_ms = self._shop.world.now_ms()
+    def _tell_landed(self, intent: _Intent, plan: CommitPlan) -> None:
+        """The canonical line of the log, and the metrics of the same numbers."""
+        landing = self._landing(intent, plan)
+        self._shop.metrics.committed(self.identifier, landing)
         published_ms = min(one.request.published_at_ms for one in intent.batch.requests)
-        summary = plan.snapshot.summary or {}
+        started_ms = self._last_start_ms or landing.now_ms
         log.info(
             "commit.landed",
             **self._about(intent, plan),
             sequence_number=plan.snapshot.sequence_number,
+            files=landing.files,
+            rows=landing.rows,
+            bytes=landing.size_bytes,
+            duration_s=round(landing.duration_s, 3),
+            wait_s=round(max(0, started_ms - published_ms) / 1000, 3),
+            conflicts=intent.attempts - 1,
+        )
+
+    def _landing(self, intent: _Intent, plan: CommitPlan) -> Landing:
+        now_ms = self._shop.world.now_ms()
+        summary = plan.snapshot.summary or {}
+        return Landing(
             files=int(summary.get("added-data-files", 0)),
             rows=int(summary.get("added-records", 0)),
-            bytes=int(summary.get("added-files-size", 0)),
-            duration_s=round((now_ms - (self._last_start_ms or now_ms)) / 1000, 3),
-            wait_s=round(max(0, (self._last_start_ms or now_ms) - published_ms) / 1000, 3),
-            conflicts=intent.attempts - 1,
+            size_bytes=int(summary.get("added-files-size", 0)),
+            duration_s=max(0, now_ms - (self._last_start_ms or now_ms)) / 1000,
+            waits_s=[
+                max(0, now_ms - one.request.published_at_ms) / 1000 for one in intent.batch.requests
+            ],
+            now_ms=now_ms,
+            metadata_bytes=intent.metadata_bytes,
         )
 
     def _log_requests(self, intent: _Intent, plan: CommitPlan) -> None:

@@ -17,6 +17,7 @@ from committer.reason import Reason
 from committer.request import Receipt, ReceiptState
 from committer.service.admission import Admitted, AlreadyLanded, Quarantining
 from committer.service.log import log
+from committer.service.metrics import Metrics
 from committer.service.pending import Ended, Pending, Waiting
 from committer.storage.inbox import Inbox, Quarantine
 
@@ -34,6 +35,7 @@ class Verdicts:
     quarantine: Quarantine
     world: World
     settle: Callable[[Sequence[Ended]], None]
+    metrics: Metrics
 
     async def conclude(self, admitted: Admitted) -> None:
         """End what the ledger answered, what nobody wants any more, and what cannot land."""
@@ -44,6 +46,8 @@ class Verdicts:
                 for one in admitted.duplicates
             ]
         )
+        for one in admitted.duplicates:
+            self.metrics.duplicated(one.pending.sealed.request.identifier)
         for pending, error in admitted.failed:
             self.put_off(pending, error)
         await self.quarantine_all(admitted.refused)
@@ -67,6 +71,7 @@ class Verdicts:
             return
         await leave_inbox(self.inbox, one.pending.key)
         pending = self.waiting.end(one.pending.key)
+        self.metrics.quarantined(one.reason.value)
         self.settle([replace(Ended.of(pending, _quarantined(one)), key=None)])
 
     def put_off(self, pending: Pending, error: Exception) -> None:

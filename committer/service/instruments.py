@@ -1,0 +1,288 @@
+"""Which numbers there are, each with its sentence. The only module that knows Prometheus.
+
+Labels are bounded: a table that the catalog has, a reason, a component, a kind of call; never a
+producer. What is counted when is in `metrics.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from math import isnan
+from typing import Literal, NamedTuple
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.registry import Collector
+
+_COUNT_BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
+_FILE_BUCKETS = (1, 10, 100, 1_000, 10_000, 100_000)
+_WAIT_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800, 7_200)
+_DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.25, 1, 5, 15)
+_LOOP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30)
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+class Described(NamedTuple):
+    """A metric as its page shows it."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    labels: tuple[str, ...]
+    text: str
+
+
+class Sample(NamedTuple):
+    """One value: a series' full name, its labels, and the number."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+class Instruments:
+    """All metrics of one process, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.described: list[Described] = []
+        self._make_lag()
+        self._make_commits()
+        self._make_verdicts()
+        self._make_upkeep()
+        self._make_calls()
+        self._make_process()
+        ProcessCollector(registry=self._registry)
+
+    def page(self) -> bytes:
+        """The numbers in Prometheus' text format (`CONTENT_TYPE`)."""
+        return generate_latest(_Known(self._registry))
+
+    def samples(self) -> Iterator[Sample]:
+        """Every value, buckets of histograms included."""
+        for metric in _Known(self._registry).collect():
+            for sample in metric.samples:
+                yield Sample(sample.name, sample.labels, sample.value)
+
+    def _make_process(self) -> None:
+        info = self._gauge("frazil_info", "Always 1. The labels say which release runs.", "version")
+        info.labels(version("frazil")).set(1)
+        self.ready = self._gauge(
+            "frazil_ready", "1 while `/readyz` answers 200: started, not draining, no trouble."
+        )
+        self.trouble = self._gauge(
+            "frazil_trouble",
+            "1 for each component that is in trouble now; `/readyz` says why.",
+            "component",
+        )
+        self.bugs = self._counter(
+            "frazil_bugs_total",
+            "Unexpected exceptions that were survived: bugs of Frazil. The log has the trace.",
+            "where",
+        )
+        self.loop_lag = self._histogram(
+            "frazil_loop_lag_seconds",
+            "How late the event loop woke up its heartbeat, each second. High: the CPU is short.",
+            _LOOP_BUCKETS,
+        )
+
+    def _make_lag(self) -> None:
+        self.lag = self._gauge(
+            "frazil_lag_seconds",
+            "Age of the oldest request that is durable and not committed; 0 if none waits. Absent"
+            " until the committer has started. The number to watch.",
+        )
+        self.table_lag = self._gauge(
+            "frazil_table_lag_seconds",
+            "The same for the requests of one table that the committer has in hand.",
+            "table",
+        )
+        self.pending_requests = self._gauge(
+            "frazil_pending_requests", "Requests in memory that wait for their verdict.", "table"
+        )
+        self.pending_bytes = self._gauge(
+            "frazil_pending_bytes", "Their size, without what was derived from them.", "table"
+        )
+        self.inbox_requests = self._gauge(
+            "frazil_inbox_requests", "Requests in the inbox when it was listed last."
+        )
+        self.inbox_listed = self._gauge(
+            "frazil_inbox_listed_timestamp_seconds",
+            "When a listing of the inbox last succeeded. Only a listing finds what nobody"
+            " announced.",
+        )
+        self.queue_waiting = self._gauge(
+            "frazil_queue_waiting_doorbells",
+            "Doorbells in the queue, those handed out included. Absent while it does not answer.",
+        )
+        self.queue_pending = self._gauge(
+            "frazil_queue_pending_doorbells",
+            "Doorbells that were handed to a committer and are not acknowledged yet.",
+        )
+        self.quarantine_requests = self._gauge(
+            "frazil_quarantine_requests",
+            "Requests in quarantine by reason, at most 10,000. Their rows are missing from a table"
+            " until somebody decides.",
+            "reason",
+        )
+
+    def _make_commits(self) -> None:
+        self.commits = self._counter("frazil_commits_total", "Snapshots committed.", "table")
+        self.committed_requests = self._counter(
+            "frazil_committed_requests_total", "Requests that landed.", "table"
+        )
+        self.committed_files = self._counter(
+            "frazil_committed_files_total", "Data files that landed.", "table"
+        )
+        self.committed_rows = self._counter(
+            "frazil_committed_rows_total", "Rows that landed.", "table"
+        )
+        self.committed_bytes = self._counter(
+            "frazil_committed_bytes_total", "Size of the data files that landed.", "table"
+        )
+        self.last_commit = self._gauge(
+            "frazil_last_commit_timestamp_seconds", "When the last commit landed.", "table"
+        )
+        self.batch_requests = self._histogram(
+            "frazil_batch_requests", "Requests in one commit.", _COUNT_BUCKETS
+        )
+        self.batch_files = self._histogram(
+            "frazil_batch_files", "Data files in one commit.", _FILE_BUCKETS
+        )
+        self.wait = self._histogram(
+            "frazil_wait_seconds",
+            "From the publication of a request to its landing, by the producer's clock at the"
+            " beginning and ours at the end.",
+            _WAIT_BUCKETS,
+        )
+        self.commit_duration = self._histogram(
+            "frazil_commit_duration_seconds",
+            "From the start of a commit's first attempt to its landing.",
+            _DURATION_BUCKETS,
+        )
+        self.swap_answers = self._counter(
+            "frazil_swap_answers_total",
+            "Answers of swaps. conflict: another committer was faster; unknown: the answer was"
+            " lost, and the table is asked; rejected: the catalog refused the change itself.",
+            "table",
+            "answer",
+        )
+        self.metadata_bytes = self._gauge(
+            "frazil_metadata_bytes",
+            "Size of the table's metadata file, as the last commit wrote it.",
+            "table",
+        )
+        self.metadata_alarm = self._gauge(
+            "frazil_metadata_alarm",
+            "1 while that size is above 8 MiB: expire snapshots, or commit less often.",
+            "table",
+        )
+
+    def _make_verdicts(self) -> None:
+        self.duplicate_requests = self._counter(
+            "frazil_duplicate_requests_total",
+            "Requests whose epoch had landed before: acknowledged, not added again.",
+            "table",
+        )
+        self.quarantined_requests = self._counter(
+            "frazil_quarantined_requests_total", "Requests put into quarantine.", "reason"
+        )
+        self.redelivered_doorbells = self._counter(
+            "frazil_redelivered_doorbells_total", "Doorbells that the queue handed out again."
+        )
+        self.unannounced_requests = self._counter(
+            "frazil_unannounced_requests_total",
+            "Requests that a listing of the inbox found although the queue was there. Near zero"
+            " unless the queue has lost something.",
+        )
+
+    def _make_calls(self) -> None:
+        self.call_duration = self._histogram(
+            "frazil_call_duration_seconds",
+            "Calls by port (catalog, storage: table files, inbox: requests, queue) and kind; its"
+            " count is the number of round trips. A `read` of the queue waits for news.",
+            _CALL_BUCKETS,
+            "port",
+            "call",
+        )
+        self.call_errors = self._counter(
+            "frazil_call_errors_total",
+            "Calls that failed, by the class of the error. That something is not there, or there"
+            " already, is an answer.",
+            "port",
+            "call",
+            "error",
+        )
+        self.storage_objects = self._counter(
+            "frazil_storage_objects_total",
+            "Objects created and deleted: one call may have many.",
+            "port",
+            "call",
+        )
+        self.storage_written_bytes = self._counter(
+            "frazil_storage_written_bytes_total", "Bytes in created objects.", "port"
+        )
+        self.storage_read_bytes = self._counter(
+            "frazil_storage_read_bytes_total", "Bytes read.", "port"
+        )
+
+    def _make_upkeep(self) -> None:
+        self.manifests_merged = self._counter(
+            "frazil_manifests_merged_total", "Manifests that were merged into others.", "table"
+        )
+        self.snapshots_expired = self._counter(
+            "frazil_snapshots_expired_total", "Snapshots that were expired.", "table"
+        )
+        self.files_deleted = self._counter(
+            "frazil_files_deleted_total",
+            "Files that no snapshot needs any more, deleted by upkeep.",
+            "table",
+        )
+        self.upkeep_failures = self._counter(
+            "frazil_upkeep_failures_total",
+            "Upkeep that failed and will be tried again. Commits go on.",
+            "table",
+            "kind",
+        )
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        self.described.append(Described(name, "counter", labels, text))
+        return Counter(name, text, labels, registry=self._registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        self.described.append(Described(name, "gauge", labels, text))
+        return Gauge(name, text, labels, registry=self._registry)
+
+    def _histogram(
+        self, name: str, text: str, buckets: tuple[float, ...], *labels: str
+    ) -> Histogram:
+        self.described.append(Described(name, "histogram", labels, text))
+        return Histogram(name, text, labels, buckets=buckets, registry=self._registry)
+
+
+class _Known(Collector):
+    """The registry without what is not known now (not a number), and without the series that say
+    when each counter was made, which double the page.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [
+                one
+                for one in metric.samples
+                if not one.name.endswith("_created") and not isnan(one.value)
+            ]
+            yield metric

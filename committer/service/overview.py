@@ -1,0 +1,169 @@
+"""What the process knows of itself now: one look at it, shown as metrics and as `/status`.
+
+`/status` is made from the metrics, so that the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from committer.service.health import Health
+from committer.service.instruments import Sample
+from committer.service.intake import Intake
+from committer.service.metrics import NO_TABLE, Metrics, TableBacklog
+from committer.service.reconciler import Reconciler
+
+Description = dict[str, object]
+
+# What `/status` says of each table, and the metric that it is.
+_OF_A_TABLE = {
+    "lag_s": "frazil_table_lag_seconds",
+    "pending_requests": "frazil_pending_requests",
+    "pending_bytes": "frazil_pending_bytes",
+    "commits": "frazil_commits_total",
+    "requests": "frazil_committed_requests_total",
+    "files": "frazil_committed_files_total",
+    "rows": "frazil_committed_rows_total",
+    "bytes": "frazil_committed_bytes_total",
+    "duplicates": "frazil_duplicate_requests_total",
+    "last_commit_s": "frazil_last_commit_timestamp_seconds",
+    "metadata_bytes": "frazil_metadata_bytes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which committer this is: what it commits to, and from where."""
+
+    catalog: str
+    inbox: str
+
+
+class Overview:
+    """The parts that know something. Those that work come when the service starts."""
+
+    def __init__(self, identity: Identity, health: Health, metrics: Metrics) -> None:
+        self.health = health
+        self.metrics = metrics
+        self._identity = identity
+        self._intake: Intake | None = None
+        self._reconciler: Reconciler | None = None
+
+    def started(self, intake: Intake, reconciler: Reconciler) -> None:
+        """From now on there is work to show."""
+        self._intake, self._reconciler = intake, reconciler
+
+    def page(self) -> bytes:
+        """All metrics, as Prometheus reads them."""
+        self._look()
+        return self.metrics.instruments.page()
+
+    def describe(self) -> Description:
+        """One JSON object. What is not known is null."""
+        self._look()
+        numbers = _Numbers(self.metrics.instruments.samples())
+        return {
+            "version": version("frazil"),
+            "catalog": self._identity.catalog,
+            "inbox": {
+                "location": self._identity.inbox,
+                "requests": numbers.one("frazil_inbox_requests"),
+                "listed_s": numbers.one("frazil_inbox_listed_timestamp_seconds"),
+            },
+            "now_s": self.health.world.now_ms() / 1000,
+            "phase": self.health.phase,
+            "ready": self.health.is_ready,
+            "troubles": self.health.troubles,
+            "lag_s": numbers.one("frazil_lag_seconds"),
+            "queue": {
+                "waiting": numbers.one("frazil_queue_waiting_doorbells"),
+                "pending": numbers.one("frazil_queue_pending_doorbells"),
+            },
+            "quarantine": numbers.by("frazil_quarantine_requests", "reason"),
+            "unannounced": numbers.one("frazil_unannounced_requests_total"),
+            "redelivered": numbers.one("frazil_redelivered_doorbells_total"),
+            "bugs": numbers.by("frazil_bugs_total", "where"),
+            "tables": [
+                {
+                    "table": table,
+                    **{name: numbers.of(metric, table) for name, metric in _OF_A_TABLE.items()},
+                    "swaps": numbers.by("frazil_swap_answers_total", "answer", table),
+                }
+                for table in numbers.tables
+            ],
+        }
+
+    def _look(self) -> None:
+        """Bring the metrics of what is so now up to date."""
+        self.metrics.show_health(self.health.is_ready, self.health.troubles)
+        if self._intake is None or self._reconciler is None:
+            self.metrics.show_backlog(None, ())
+            self.metrics.show_inbox(None, None)
+            return
+        listing, now_ms = self._reconciler.listing, self.health.world.now_ms()
+        backlog = _backlog(self._intake, now_ms)
+        ages = [one.lag_s for one in backlog]
+        if listing is not None and listing.unread_ms is not None:
+            ages.append(_age_s(listing.unread_ms, now_ms))
+        is_known = ages or listing is not None
+        self.metrics.show_backlog(max(ages, default=0.0) if is_known else None, backlog)
+        self.metrics.show_inbox(
+            listing.requests if listing else None, listing.began_ms if listing else None
+        )
+
+
+def _backlog(intake: Intake, now_ms: int) -> list[TableBacklog]:
+    """By name; tables that were dropped and made again share one, those unknown too."""
+    found: dict[str, TableBacklog] = {}
+    for table in intake.tables:
+        name = str(table.identifier) if table.state else NO_TABLE
+        oldest_ms = table.oldest_ms
+        lag_s = 0.0 if oldest_ms is None else _age_s(oldest_ms, now_ms)
+        known = found.get(name, TableBacklog(name, 0, 0, 0.0))
+        found[name] = TableBacklog(
+            name,
+            known.requests + table.pending_count,
+            known.size_bytes + table.pending_bytes,
+            max(known.lag_s, lag_s),
+        )
+    return list(found.values())
+
+
+def _age_s(since_ms: int, now_ms: int) -> float:
+    return max(0, now_ms - since_ms) / 1000
+
+
+class _Numbers:
+    """The samples by name, whole numbers as such."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self._samples: defaultdict[str, list[Sample]] = defaultdict(list)
+        for sample in samples:
+            self._samples[sample.name].append(sample)
+
+    @property
+    def tables(self) -> list[str]:
+        """All that any number of a table names."""
+        metrics = (*_OF_A_TABLE.values(), "frazil_swap_answers_total")
+        return sorted({one.labels["table"] for name in metrics for one in self._samples[name]})
+
+    def one(self, name: str) -> float | None:
+        return next((_plain(one.value) for one in self._samples[name]), None)
+
+    def of(self, name: str, table: str) -> float | None:
+        found = (one.value for one in self._samples[name] if one.labels["table"] == table)
+        return next(map(_plain, found), None)
+
+    def by(self, name: str, label: str, table: str | None = None) -> dict[str, float]:
+        return {
+            one.labels[label]: _plain(one.value)
+            for one in self._samples[name]
+            if table is None or one.labels["table"] == table
+        }
+
+
+def _plain(value: float) -> float:
+    return int(value) if value.is_integer() else value

@@ -1,0 +1,99 @@
+"""Looks now and then at what no event tells: the depth of the queue, and what is in quarantine.
+
+Bounded: one round of counting a queue, one listing of the quarantine (its first 10,000 requests),
+and a hundred records, each read once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Coroutine
+from typing import TypeVar
+
+from committer.errors import FrazilError, InvalidRequestError, NotFoundError
+from committer.ports import Queue, World
+from committer.reason import Reason
+from committer.service.log import log
+from committer.service.metrics import Metrics
+from committer.storage.inbox import Quarantine
+
+T = TypeVar("T")
+
+INTERVAL_S = 30.0
+LISTED_MAX = 10_000
+RECORDS_MAX = 100
+# A reason of another release, and records that nobody has read yet.
+OTHER_REASON = "other"
+NOT_READ = "not_read_yet"
+
+_REASONS = frozenset(reason.value for reason in Reason)
+
+
+class Watch:
+    """Shows both in the metrics, until cancelled. What does not answer is shown as not known."""
+
+    def __init__(
+        self, *, queue: Queue | None, quarantine: Quarantine, world: World, metrics: Metrics
+    ) -> None:
+        self._queue = queue
+        self._quarantine = quarantine
+        self._world = world
+        self._metrics = metrics
+        self._reasons: dict[str, str] = {}
+        self._unanswered: set[str] = set()
+
+    async def run(self) -> None:
+        """Look for ever."""
+        while True:
+            await self.look()
+            await self._world.sleep(INTERVAL_S)
+
+    async def look(self) -> None:
+        """Look once."""
+        if self._queue is not None:
+            self._metrics.show_queue(await self._ask("queue", self._queue.depth()))
+        self._metrics.show_quarantine(await self._ask("quarantine", self._count_by_reason()))
+
+    async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
+        """None if there is no answer, which is logged once."""
+        try:
+            answer = await question
+        except FrazilError as error:
+            if what not in self._unanswered:
+                log.warning("watch.unanswered", what=what, error=str(error))
+            self._unanswered.add(what)
+            return None
+        self._unanswered.discard(what)
+        return answer
+
+    async def _count_by_reason(self) -> Counter[str]:
+        known, self._reasons = self._reasons, {}
+        unread: list[str] = []
+        listed = 0
+        async for found in self._quarantine.list():
+            reason = known.get(found.key)
+            if reason is None:
+                unread.append(found.key)
+            else:
+                self._reasons[found.key] = reason
+            listed += 1
+            if listed == LISTED_MAX:
+                break
+        for key in unread[:RECORDS_MAX]:
+            reason = await self._reason(key)
+            if reason is not None:
+                self._reasons[key] = reason
+        counts = Counter(self._reasons.values())
+        if len(unread) > RECORDS_MAX:
+            counts[NOT_READ] = len(unread) - RECORDS_MAX
+        return counts
+
+    async def _reason(self, key: str) -> str | None:
+        """None where the request has left the quarantine meanwhile."""
+        try:
+            reason = (await self._quarantine.record(key)).reason
+        except NotFoundError:
+            return None
+        except InvalidRequestError:
+            return OTHER_REASON
+        return reason if reason in _REASONS else OTHER_REASON
