@@ -9,6 +9,7 @@ machine below `~/.frazil`.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Annotated, Literal, Self
@@ -24,8 +25,12 @@ from pydantic_settings import (
 )
 from pydantic_settings import SettingsError as UnreadableSourceError
 
+from committer.aws_access import ENDPOINT, AddressingStyle
 from committer.errors import SettingsError
 from committer.secret_files import read_secret_files
+
+# `s3a:` and `s3n:` are other names of `s3:`; `file:/x`, `file:///x` and `/x` are one path.
+_SPELLINGS = re.compile(r"(s3[an]?)://|file:(?://(?=/))?", re.IGNORECASE)
 
 
 class _Group(BaseModel):
@@ -38,9 +43,11 @@ class CatalogSettings(_Group):
     name: Annotated[str, Field(min_length=1, max_length=255)] = "frazil"
     """The catalog's name: part of the key in a SQL catalog, and checked in every request."""
     uri: str = ""
-    """SQLAlchemy URL of the SQL catalog. Default: `sqlite:///<home>/catalog.db`."""
+    """SQLAlchemy URL of a SQL catalog, or `dynamodb://<table>` (`dynamodb://` alone: the table
+    `iceberg`). Default: `sqlite:///<home>/catalog.db`."""
     warehouse: str = ""
-    """Location below which new tables are put. Default: `file://<home>/warehouse`."""
+    """Location below which new tables are put: `file://…` or `s3://<bucket>/…`. Default:
+    `file://<home>/warehouse`."""
 
 
 class QueueSettings(_Group):
@@ -89,6 +96,24 @@ class ServiceSettings(_Group):
     """The least level that is written."""
 
 
+class AwsSettings(_Group):
+    """What overrides the usual AWS settings for S3 and DynamoDB. Credentials come from the usual
+    places only: role, profile, environment."""
+
+    region: str = ""
+    """Default: `AWS_REGION`, or the profile's."""
+    profile: str = ""
+    """A profile of `~/.aws/config`. Default: `AWS_PROFILE`."""
+    s3_endpoint_url: Annotated[str, Field(pattern=ENDPOINT)] = ""
+    """For a server that is not AWS: `http://host:port`. Default: `AWS_ENDPOINT_URL_S3`, else
+    AWS."""
+    dynamodb_endpoint_url: Annotated[str, Field(pattern=ENDPOINT)] = ""
+    """As above, for DynamoDB. Default: `AWS_ENDPOINT_URL_DYNAMODB`, else AWS."""
+    s3_addressing_style: AddressingStyle = "auto"
+    """Where a bucket's name goes in a request: into the `path` (most servers that are not AWS),
+    into the host name (`virtual`)."""
+
+
 class Settings(BaseSettings):
     """All groups."""
 
@@ -99,13 +124,14 @@ class Settings(BaseSettings):
     home: Path = Path("~/.frazil")
     """Folder of everything that has no location of its own."""
     inbox: str = ""
-    """Location of the inbox and the quarantine, outside every table. Default:
-    `file://<home>/requests`.
+    """Location of the inbox and the quarantine, outside every table: `file://…` or
+    `s3://<bucket>/…`. Default: `file://<home>/requests`.
     """
     catalog: CatalogSettings = CatalogSettings()
     queue: QueueSettings = QueueSettings()
     commit: CommitSettings = CommitSettings()
     service: ServiceSettings = ServiceSettings()
+    aws: AwsSettings = AwsSettings()
 
     @model_validator(mode="after")
     def _fill_in(self) -> Self:
@@ -126,7 +152,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _inbox_outside_the_warehouse(self) -> Self:
-        inbox, warehouse = self.inbox.rstrip("/") + "/", self.catalog.warehouse + "/"
+        inbox, warehouse = _as_folder(self.inbox), _as_folder(self.catalog.warehouse)
         if inbox.startswith(warehouse):
             raise ValueError(
                 f"inbox `{self.inbox}` lies inside the warehouse `{self.catalog.warehouse}`: an"
@@ -162,7 +188,15 @@ class Settings(BaseSettings):
         return init_settings, env_settings, file
 
 
-_GROUPS = frozenset({"catalog", "queue", "commit", "service"})
+_GROUPS = frozenset({"catalog", "queue", "commit", "service", "aws"})
+
+
+def _as_folder(location: str) -> str:
+    """One spelling of the places that have several."""
+    match = _SPELLINGS.match(location)
+    plain = location[match.end() :] if match else location
+    scheme = "s3://" if match and match[1] else ""
+    return f"{scheme}{plain}".rstrip("/") + "/"
 
 
 def config_file() -> Path:

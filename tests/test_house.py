@@ -21,7 +21,7 @@ from tests.request_builders import build_request
 from tests.table_builders import build_table
 from tools.make_docs import documents
 from workers import options
-from workers.settings import SETTING_NAMES, variable_of
+from workers.setting_names import SETTING_NAMES, variable_of
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -79,3 +79,60 @@ def test_a_wrong_secret_is_not_told_with_the_error(secret: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings()
     assert "hush" not in str(caught.value)
+
+
+# --- Places on AWS -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inbox", "warehouse"),
+    [
+        ("s3://bucket/requests", "file:///warehouse"),
+        ("file:///requests", "s3://bucket/warehouse"),
+        ("s3://bucket/requests", "s3://bucket/warehouse"),
+        ("s3://bucket/warehouse-requests", "s3://bucket/warehouse"),
+        ("s3://other/warehouse/requests", "s3://bucket/warehouse"),
+    ],
+)
+def test_inbox_and_warehouse_may_be_in_different_places(
+    inbox: str, warehouse: str, tmp_path: Path
+) -> None:
+    catalog = {"uri": "dynamodb://", "warehouse": warehouse}
+    settings = load_settings(home=tmp_path, inbox=inbox, catalog=catalog)
+    assert (settings.inbox, settings.catalog.warehouse) == (inbox, warehouse)
+
+
+@pytest.mark.parametrize(
+    ("inbox", "warehouse"),
+    [
+        ("s3://bucket/warehouse/requests", "s3://bucket/warehouse/"),
+        ("s3a://bucket/warehouse", "s3://bucket/warehouse"),
+        ("S3://bucket/requests", "s3n://bucket"),
+        ("file:/srv/warehouse/requests", "file:///srv/warehouse"),
+        ("/srv/warehouse/requests/", "file:/srv/warehouse"),
+    ],
+)
+def test_an_inbox_inside_the_warehouse_is_refused_however_the_place_is_spelled(
+    inbox: str, warehouse: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError, match="lies inside the warehouse"):
+        load_settings(home=tmp_path, inbox=inbox, catalog={"warehouse": warehouse})
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("FRAZIL_AWS__S3_ENDPOINT_URL", "localhost:8333"),
+        ("FRAZIL_AWS__DYNAMODB_ENDPOINT_URL", "http://localhost:8000/path"),
+        ("FRAZIL_AWS__S3_ADDRESSING_STYLE", "dns"),
+        ("FRAZIL_AWS__SECRET_ACCESS_KEY", "hush"),
+    ],
+)
+def test_an_aws_setting_that_cannot_be_is_named(
+    variable: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_HOME", str(tmp_path))
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(SettingsError, match=variable) as raised:
+        load_settings()
+    assert "hush" not in str(raised.value)

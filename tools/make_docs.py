@@ -68,7 +68,7 @@ Read once at start-up. Sources, strongest first:
    TOML tables (`[commit]`, then `min_interval_ms = 500`);
 3. the defaults, with which everything runs on one machine below `~/.frazil`.
 
-What is wrong or unknown is named, and nothing starts (exit code 2). A writer on Spark reads five of
+What is wrong or unknown is named, and nothing starts (exit code 2). A writer on Spark reads some of
 these names too: [spark-options.md](spark-options.md).
 """
 

@@ -1,4 +1,4 @@
-"""Opens what publishing needs: the one place of the Spark side that names adapters."""
+"""Opens what publishing needs: storage, catalog and queue, as the settings name them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from committer.catalog.sql import SqlCatalog
+from committer.backends import open_catalog, open_storage
 from committer.errors import SettingsError
 from committer.ports import Catalog, Queue, Storage
 from committer.queue.redis_stream import RedisQueue
 from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.local import LocalStorage
-from committer.storage.scheme import SchemeStorage
 from committer.world import RealWorld
 from workers.publisher import Publisher
-from workers.settings import NO_QUEUE, WorkerSettings, variable_of
+from workers.setting_names import variable_of
+from workers.settings import NO_QUEUE, WorkerSettings
 from workers.table_cache import TableCache
 
 _SQLITE = "sqlite:///"
@@ -41,9 +40,16 @@ class Connections:
 async def open_connections(settings: WorkerSettings) -> Connections:
     """Errors: `SettingsError` naming the setting."""
     _check_sqlite_file(settings.catalog_uri)
-    storage = SchemeStorage({"file": LocalStorage()})
-    catalog = await SqlCatalog.open(
-        uri=settings.catalog_uri, name=settings.catalog_name, storage=storage
+    world = RealWorld()
+    storage = open_storage(settings.aws, world)
+    storage.adapter(settings.inbox)
+    catalog = await open_catalog(
+        settings.catalog_uri,
+        settings.catalog_name,
+        storage,
+        settings.aws,
+        world,
+        create=False,
     )
     queue = _open_queue(settings)
     publisher = Publisher(
@@ -52,7 +58,7 @@ async def open_connections(settings: WorkerSettings) -> Connections:
         inbox=Inbox(storage, settings.inbox),
         quarantine=Quarantine(storage, settings.inbox),
         queue=queue,
-        world=RealWorld(),
+        world=world,
     )
     return Connections(publisher, storage, catalog, queue)
 

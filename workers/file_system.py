@@ -1,4 +1,4 @@
-"""Where data files are written: pyarrow's file systems by location. No table knowledge.
+"""Where data files are written, by location; local files here. No table knowledge.
 
 A location is taken letter for letter after its scheme: `%2F` in a partition folder is part of the
 name, as for every Iceberg reader.
@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from committer.errors import AlreadyExistsError, UnsupportedError
+from workers.s3_files import S3Access, S3Files, is_s3
 
 _LOCAL = re.compile(r"(?:file:(?://)?)?(/(?!/).*)")
 
@@ -88,11 +89,18 @@ def local_path(location: str) -> Path:
     """Errors: `UnsupportedError` for a location that is not on this machine."""
     match = _LOCAL.fullmatch(location)
     if match is None:
-        raise UnsupportedError(f"location {location}: only local files can be written yet")
+        raise UnsupportedError(
+            f"location {location}: only local files and objects on S3 can be written"
+        )
     return Path(match[1])
 
 
-def open_file_system(location: str) -> FileSystem:
-    """The file system that a table's location is on."""
+def open_file_system(location: str, s3: S3Access) -> FileSystem:
+    """The file system that a table's location is on; nothing is asked yet.
+
+    Errors: `UnsupportedError` for a place not known here.
+    """
+    if is_s3(location):
+        return S3Files(s3)
     local_path(location)
     return LocalFileSystem()

@@ -30,6 +30,7 @@ from workers.file_system import FileSystem, open_file_system
 from workers.parquet_options import MIB, parquet_options
 from workers.partitioning import Partition, bind_partitioner, partition_key
 from workers.row_buffer import RowBuffer, batch_bytes
+from workers.s3_files import S3Access
 
 # A file this close to its target is finished: another row group would be a tiny one.
 _FULL = 0.95
@@ -51,6 +52,9 @@ class WriteTarget(Protocol):
 
     @property
     def properties(self) -> Mapping[str, str]: ...
+
+    @property
+    def s3(self) -> S3Access: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class PartitionedWriter:
         self._options = parquet_options(target.properties)
         self._partitioner = bind_partitioner(target.spec, target.schema, file_schema)
         folder = data_folder(target.location, target.properties)
-        self._files = files or open_file_system(folder)
+        self._files = files or open_file_system(folder, target.s3)
         modes = metrics_config(target.properties, target.schema)
         leaves = metrics_leaves(file_schema, target.schema, modes)
         self._shape = FileShape(file_schema, leaves, self._options, target.spec.spec_id)

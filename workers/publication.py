@@ -45,7 +45,7 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
             f"{error}: catalog `{settings.catalog_name}` has no table `{options.table}`; create it"
             " first (`frazil table create`, or any Iceberg engine on that catalog)"
         ) from None
-    target = TargetTable.of(options.table, loaded.metadata)
+    target = TargetTable.of(options.table, loaded.metadata, settings.s3)
     _check_writable(target, schema)
     return target
 

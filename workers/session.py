@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from workers.settings import SETTING_NAMES, variable_of
+from workers.setting_names import SETTING_NAMES, variable_of
 
 # Exactly this value skips a size computation over all columns for every row.
 SESSION_CONFS: Mapping[str, str] = {
@@ -38,12 +38,14 @@ def configure(
     inbox: str | None = None,
     queue_url: str | None = None,
     home: str | None = None,
+    aws: Mapping[str, str] | None = None,
 ) -> _Target:
     """Configure a `SparkSession.builder` or a running session, and return it.
 
     What is not given here comes from the environment or the configuration file, as always. On a
     builder call it before `getOrCreate()`; on a session before a query starts, because a query
-    takes a copy of the session's confs.
+    takes a copy of the session's confs. `aws`: settings of that group, by name (`region`, …).
+    Errors: `TypeError` for a setting that there is not.
     """
     given = {
         "catalog.uri": catalog_uri,
@@ -51,8 +53,12 @@ def configure(
         "inbox": inbox,
         "queue.url": queue_url,
         "home": home,
+        **{f"aws.{name}": value for name, value in (aws or {}).items()},
     }
     settings = {name: value for name, value in given.items() if value is not None}
+    unknown = set(settings) - SETTING_NAMES
+    if unknown:
+        raise TypeError(f"unknown settings {sorted(unknown)}")
     if hasattr(target, "getOrCreate"):
         _configure_builder(target, settings)
     else:
@@ -91,9 +97,5 @@ def configured_source(settings: Mapping[str, str]) -> type:
     It has no importable name, so Spark ships it by value, with the settings in it.
     """
     from pyspark_frazil import DefaultSource
-
-    unknown = set(settings) - SETTING_NAMES
-    if unknown:
-        raise TypeError(f"unknown settings {sorted(unknown)}")
 
     return type("ConfiguredSource", (DefaultSource,), {"defaults": dict(settings)})

@@ -12,41 +12,42 @@ machine than the committer's, a request put into a folder of this machine would 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tomllib import TOMLDecodeError, loads
+from typing import cast
 from urllib.parse import quote
 
+from committer.aws_access import (
+    ADDRESSING_STYLES,
+    ENDPOINT,
+    USUAL_AWS,
+    AddressingStyle,
+    AwsAccess,
+)
 from committer.errors import SettingsError
 from committer.secret_files import read_secret_files
+from workers.s3_files import USUAL_S3, S3Access
+from workers.setting_names import variable_of
 
 NO_QUEUE = "none"
 _PRIVATE = "private"
 
-_VARIABLES = {
-    "home": "FRAZIL_HOME",
-    "inbox": "FRAZIL_INBOX",
-    "catalog.name": "FRAZIL_CATALOG__NAME",
-    "catalog.uri": "FRAZIL_CATALOG__URI",
-    "queue.url": "FRAZIL_QUEUE__URL",
-}
-SETTING_NAMES = frozenset(_VARIABLES)
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """Everything that publishing needs to know. `queue_url` is a Redis URL or `none`."""
+    """Everything that publishing needs to know. `queue_url` is a Redis URL or `none`; `s3` is for
+    the tasks.
+    """
 
     catalog_name: str
     catalog_uri: str
     inbox: str
     queue_url: str
-
-
-def variable_of(setting: str) -> str:
-    """The environment variable of a setting."""
-    return _VARIABLES[setting]
+    aws: AwsAccess = USUAL_AWS
+    s3: S3Access = USUAL_S3
 
 
 def load_settings(
@@ -64,11 +65,53 @@ def load_settings(
         raise SettingsError(
             f"{_place('queue.url')}: expected `none`, `private`, redis://…, rediss://… or unix://…"
         )
+    aws = _aws_access(found)
     return WorkerSettings(
         catalog_name=found.get("catalog.name") or "frazil",
         catalog_uri=found.get("catalog.uri") or _default_catalog(found.home),
         inbox=found.get("inbox") or _default_inbox(found.home),
         queue_url=queue,
+        aws=aws,
+        s3=_s3_access(aws, found.environment),
+    )
+
+
+def _aws_access(found: _Sources) -> AwsAccess:
+    style = found.get("aws.s3_addressing_style") or "auto"
+    if style not in ADDRESSING_STYLES:
+        raise SettingsError(
+            f"{_place('aws.s3_addressing_style')}: expected one of {', '.join(ADDRESSING_STYLES)}"
+        )
+    return AwsAccess(
+        region=found.get("aws.region") or "",
+        profile=found.get("aws.profile") or "",
+        s3_endpoint_url=_endpoint(found, "aws.s3_endpoint_url"),
+        dynamodb_endpoint_url=_endpoint(found, "aws.dynamodb_endpoint_url"),
+        s3_addressing_style=cast(AddressingStyle, style),
+    )
+
+
+def _endpoint(found: _Sources, setting: str) -> str:
+    url = found.get(setting) or ""
+    if url and not re.fullmatch(ENDPOINT, url):
+        raise SettingsError(f"{_place(setting)}: expected http(s)://host:port")
+    return url
+
+
+def _s3_access(aws: AwsAccess, environment: Mapping[str, str | None]) -> S3Access:
+    """What the tasks are told: also what the driver has from AWS's own variables, which executors
+    may lack.
+    """
+    region = aws.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    endpoint_url = (
+        aws.s3_endpoint_url
+        or environment.get("AWS_ENDPOINT_URL_S3")
+        or environment.get("AWS_ENDPOINT_URL")
+    )
+    return S3Access(
+        region=region or "",
+        endpoint_url=endpoint_url or "",
+        is_virtual=aws.s3_addressing_style == "virtual",
     )
 
 
@@ -77,7 +120,7 @@ class _Sources:
 
     def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
-        self._environment = read_secret_files(environment)
+        self.environment = read_secret_files(environment)
         self.home = Path(self._named("home") or "~/.frazil").expanduser().absolute()
         self._file = _read_file(environment.get("FRAZIL_CONFIG"), self.home)
 
@@ -85,7 +128,7 @@ class _Sources:
         return self._named(setting) or self._in_file(setting)
 
     def _named(self, setting: str) -> str | None:
-        return self._options.get(setting) or self._environment.get(_VARIABLES[setting])
+        return self._options.get(setting) or self.environment.get(variable_of(setting))
 
     def _in_file(self, setting: str) -> str | None:
         *groups, name = setting.split(".")
@@ -133,4 +176,4 @@ def _missing(setting: str, meaning: str, default: str) -> SettingsError:
 
 
 def _place(setting: str) -> str:
-    return f'setting `{setting}` (option("{setting}", …) or {_VARIABLES[setting]})'
+    return f'setting `{setting}` (option("{setting}", …) or {variable_of(setting)})'

@@ -1,8 +1,8 @@
 """What a task must know of the table that it writes to. Runs on executors: format only, no I/O.
 
 Read once on the driver and shipped with the pickled writer, so all tasks of a micro-batch agree,
-and no executor needs the catalog. Only the schema, the spec and the `write.*` properties travel:
-some kilobytes, however long the table's history is.
+and no executor needs the catalog. Only the schema, the spec, the `write.*` properties and where S3
+is travel: some kilobytes, however long the table's history is, and no secret.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from uuid import UUID
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.table_metadata import TableMetadata
+from workers.s3_files import S3Access
 
 _WRITE_PREFIX = "write."
 
@@ -28,9 +29,10 @@ class TargetTable:
     schema: Schema
     spec: PartitionSpec
     properties: Mapping[str, str]
+    s3: S3Access
 
     @classmethod
-    def of(cls, name: str, metadata: TableMetadata) -> TargetTable:
+    def of(cls, name: str, metadata: TableMetadata, s3: S3Access) -> TargetTable:
         properties = {
             key: value
             for key, value in metadata.properties.items()
@@ -43,4 +45,5 @@ class TargetTable:
             metadata.current_schema,
             metadata.default_spec,
             properties,
+            s3,
         )

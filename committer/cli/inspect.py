@@ -11,7 +11,7 @@ from committer.cli.options import AsJson
 
 
 def inspect(
-    file: Annotated[str, typer.Argument(help="A path or a file: URI.")],
+    file: Annotated[str, typer.Argument(help="A path, or a location: file:/…, s3://…")],
     as_json: AsJson = False,
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Also show the column metrics of each file.")
@@ -41,8 +41,13 @@ def inspect(
 
 
 def _read(file: str) -> bytes:
-    """A path may be relative; a URI is read as the storage adapter reads it."""
+    """A path may be relative; a location is read as the storage adapters read it."""
     from committer.storage.files import read
 
-    is_uri = file.lower().startswith("file:")
-    return read(file if is_uri else str(Path(file).absolute()), 0, None)
+    if file.lower().startswith("file:"):
+        return read(file, 0, None)
+    if "://" in file:
+        from committer.cli.session import run_with_requests
+
+        return run_with_requests(lambda parts: parts.storage.get(file))
+    return read(str(Path(file).absolute()), 0, None)

@@ -24,12 +24,12 @@ def read_settings() -> Settings:
     return load_settings()
 
 
-def run_with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
-    """Open everything, do the work, close."""
+def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = False) -> T:
+    """Open everything, do the work, close. `create`: make a DynamoDB table that is missing."""
     from committer.service.parts import open_parts
 
     async def run() -> T:
-        parts = await open_parts(read_settings())
+        parts = await open_parts(read_settings(), create=create)
         try:
             return await work(parts)
         finally:

@@ -139,7 +139,7 @@ async def _count(listed: AsyncIterator[Outstanding]) -> int:
 async def _collect_tables(
     parts: RequestParts, wanted: TableIdentifier | None, report: Report
 ) -> None:
-    catalog = await open_known_catalog(parts)
+    catalog = await open_known_catalog(parts, create=False)
     try:
         if wanted is not None:
             loaded: list[LoadedTable | None] = [await catalog.load(wanted)]

@@ -51,7 +51,8 @@ def create(
         await parts.catalog.create_table(table)
         return table
 
-    say(f"created {identifier} at {run_with_parts(work).metadata.location}")
+    created = run_with_parts(work, create=True)
+    say(f"created {identifier} at {created.metadata.location}")
 
 
 class _Shape:

@@ -1,4 +1,4 @@
-"""The composition root: the one place that names concrete adapters. Settings in, parts out."""
+"""The composition root: settings in, parts out. Storage and catalog: `committer.backends`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from committer.catalog.sql import SqlCatalog
+from committer import backends
+from committer.aws_access import AwsAccess
 from committer.errors import CatalogUnavailableError, SettingsError
 from committer.plan.batching import BatchPolicy
 from committer.ports import Catalog, Queue, Storage, World
@@ -16,9 +17,7 @@ from committer.queue.redis_stream import RedisQueue
 from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.local import LocalStorage
 from committer.storage.replays import Replays
-from committer.storage.scheme import SchemeStorage
 from committer.world import RealWorld
 
 PRIVATE = "private"
@@ -89,11 +88,15 @@ def open_request_parts(settings: Settings) -> RequestParts:
 
     Errors: `SettingsError`, naming the setting.
     """
+    world = RealWorld()
     with named_setting("inbox"):
-        storage = SchemeStorage({"file": LocalStorage(prune_below=(settings.inbox,))})
+        storage = backends.open_storage(aws_access(settings), world, prune_below=settings.inbox)
+        storage.adapter(settings.inbox)
+    with named_setting("catalog.warehouse"):
+        storage.adapter(settings.catalog.warehouse)
     return RequestParts(
         settings=settings,
-        world=RealWorld(),
+        world=world,
         storage=storage,
         queue=_open_queue(settings),
         inbox=Inbox(storage, settings.inbox),
@@ -102,10 +105,19 @@ def open_request_parts(settings: Settings) -> RequestParts:
     )
 
 
-async def open_parts(settings: Settings) -> Parts:
-    """Open the adapters that the settings name. Errors: as those of `open_catalog`."""
+def aws_access(settings: Settings) -> AwsAccess:
+    """The group `aws`, as adapters take it."""
+    return AwsAccess(**settings.aws.model_dump())
+
+
+async def open_parts(settings: Settings, *, create: bool = True) -> Parts:
+    """Open the adapters that the settings name. `create` and errors: those of `open_catalog`."""
     parts = open_request_parts(settings)
-    return with_catalog(parts, await open_catalog(parts))
+    try:
+        return with_catalog(parts, await open_catalog(parts, create=create))
+    except BaseException:
+        await parts.close()
+        raise
 
 
 def with_catalog(parts: RequestParts, catalog: Catalog) -> Parts:
@@ -114,32 +126,39 @@ def with_catalog(parts: RequestParts, catalog: Catalog) -> Parts:
     return Parts(**shared, catalog=catalog)
 
 
-async def open_catalog(parts: RequestParts) -> Catalog:
-    """Connect to the catalog.
+async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
+    """Connect to the catalog. `create`: make a DynamoDB table that is missing; a SQLite file always
+    is made.
 
     Errors: `SettingsError`, naming the setting; `CatalogUnavailableError`; `AccessError`.
     """
-    catalog = parts.settings.catalog
-    if catalog.uri.startswith(_SQLITE_PATH):
-        with named_setting("catalog.uri"):
-            _make_folder(Path(catalog.uri.removeprefix(_SQLITE)).parent)
+    settings = parts.settings
+    uri, name = settings.catalog.uri, settings.catalog.name
     with named_setting("catalog.uri"):
-        return await SqlCatalog.open(uri=catalog.uri, name=catalog.name, storage=parts.storage)
+        if uri.startswith(_SQLITE_PATH):
+            _make_folder(Path(uri.removeprefix(_SQLITE)).parent)
+        return await backends.open_catalog(
+            uri, name, parts.storage, aws_access(settings), parts.world, create=create
+        )
 
 
-async def open_known_catalog(parts: RequestParts) -> Catalog:
+async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     """As `open_catalog`, but never make a new, empty catalog while requests wait for tables.
 
-    Where the file of a SQLite catalog is away (a disk that is not mounted yet), every one of them
-    would go to quarantine for an unknown table. Errors: also `CatalogUnavailableError` then.
+    Where the file of a SQLite catalog is away (a disk that is not mounted yet), or a DynamoDB table
+    is not in the region that is asked, every one of them would go to quarantine for an unknown
+    table. Errors: also `CatalogUnavailableError` for the file then.
     """
-    if _is_away(parts.settings.catalog.uri) and await _has_outstanding(parts.inbox):
+    uri = parts.settings.catalog.uri
+    if _is_away(uri) and await _has_outstanding(parts.inbox):
         raise CatalogUnavailableError(
-            f"the file of the catalog `{parts.settings.catalog.uri}` does not exist, but requests"
-            f" wait in `{parts.settings.inbox}` for its tables; if it is lost, `frazil table"
-            " create` begins a new one"
+            f"the file of the catalog `{uri}` does not exist, but requests wait in"
+            f" `{parts.settings.inbox}` for its tables; if it is lost, `frazil table create` begins"
+            " a new one"
         )
-    return await open_catalog(parts)
+    if backends.is_dynamodb(uri):
+        create = create and not await _has_outstanding(parts.inbox)
+    return await open_catalog(parts, create=create)
 
 
 def _is_away(uri: str) -> bool:

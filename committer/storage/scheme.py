@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 
 from committer.errors import SettingsError
 from committer.ports import NewObject, ObjectInfo, Storage
@@ -27,50 +27,60 @@ def scheme_of(location: str) -> str:
 class SchemeStorage:
     """Sends each call to the adapter registered for the location's scheme (`file`, `s3`, …).
 
-    One adapter may serve several schemes. It owns the adapters: `close` closes them.
+    One adapter may serve several schemes. It owns the adapters: `close` closes them. Those in
+    `on_demand` are made at the first location of their scheme.
     """
 
-    def __init__(self, adapters: Mapping[str, Storage]) -> None:
+    def __init__(
+        self,
+        adapters: Mapping[str, Storage],
+        *,
+        on_demand: Mapping[str, Callable[[], Storage]] | None = None,
+    ) -> None:
         self._adapters = dict(adapters)
+        self._on_demand = dict(on_demand or {})
 
     async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        return await self._adapter(location).get(location, offset=offset, length=length)
+        return await self.adapter(location).get(location, offset=offset, length=length)
 
     async def head(self, location: str) -> ObjectInfo:
-        return await self._adapter(location).head(location)
+        return await self.adapter(location).head(location)
 
     async def create(self, objects: Sequence[NewObject]) -> None:
         groups: dict[Storage, list[NewObject]] = {}
         for created in objects:
-            groups.setdefault(self._adapter(created.location), []).append(created)
+            groups.setdefault(self.adapter(created.location), []).append(created)
         await _all(adapter.create(group) for adapter, group in groups.items())
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        return await self._adapter(location).replace(location, content, etag=etag)
+        return await self.adapter(location).replace(location, content, etag=etag)
 
     async def delete(self, locations: Sequence[str]) -> None:
         groups: dict[Storage, list[str]] = {}
         for location in locations:
-            groups.setdefault(self._adapter(location), []).append(location)
+            groups.setdefault(self.adapter(location), []).append(location)
         await _all(adapter.delete(group) for adapter, group in groups.items())
 
     async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        async for info in self._adapter(prefix).list(prefix):
+        async for info in self.adapter(prefix).list(prefix):
             yield info
 
     async def probe(self, prefix: str) -> None:
-        await self._adapter(prefix).probe(prefix)
+        await self.adapter(prefix).probe(prefix)
 
     async def close(self) -> None:
         await _all(adapter.close() for adapter in set(self._adapters.values()))
 
-    def _adapter(self, location: str) -> Storage:
+    def adapter(self, location: str) -> Storage:
+        """The adapter that serves a location. Errors: `SettingsError` if none does."""
         scheme = scheme_of(location)
         if scheme not in self._adapters:
-            known = ", ".join(sorted(self._adapters))
-            raise SettingsError(
-                f"location `{location}`: no storage for `{scheme}:` (have: {known})"
-            )
+            if scheme not in self._on_demand:
+                known = ", ".join(sorted({*self._adapters, *self._on_demand}))
+                raise SettingsError(
+                    f"location `{location}`: no storage for `{scheme}:` (have: {known})"
+                )
+            self._adapters[scheme] = self._on_demand[scheme]()
         return self._adapters[scheme]
 
 

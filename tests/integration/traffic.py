@@ -17,6 +17,7 @@ from workers.arrow_schema import arrow_schema
 from workers.connections import Connections, open_connections
 from workers.file_writer import FileNames, PartitionedWriter
 from workers.publisher import PublishPolicy, WrittenEpoch
+from workers.s3_files import USUAL_S3, S3Access
 from workers.target import TargetTable
 
 ROWS_A_REQUEST = 4
@@ -34,6 +35,7 @@ class RealProducer:
     number: int
     table: LoadedTable
     connections: Connections
+    s3: S3Access = USUAL_S3
     wait: str = "durable"
     epochs: int = 0
     ids: list[int] = field(default_factory=list)
@@ -55,7 +57,7 @@ class RealProducer:
         schema = arrow_schema(metadata.current_schema)
         rows = pa.record_batch([ids, [("AA", "UA")[each % 2] for each in ids]], schema=schema)
         names = FileNames(0, epoch, str(attempt), f"{self.number:04x}")
-        target = TargetTable.of(str(self.table.identifier), metadata)
+        target = TargetTable.of(str(self.table.identifier), metadata, self.s3)
         with PartitionedWriter(target, schema, names) as writer:
             writer.write(rows)
             files = writer.close()
@@ -89,7 +91,13 @@ async def producers(
     opened = [await open_connections(house.settings) for _ in range(count)]
     try:
         yield [
-            RealProducer(number, table, each, wait="committed" if number < waiting else "durable")
+            RealProducer(
+                number,
+                table,
+                each,
+                house.settings.s3,
+                wait="committed" if number < waiting else "durable",
+            )
             for number, each in enumerate(opened)
         ]
     finally:

@@ -32,6 +32,7 @@ from tests.workers.write_target import (
 from workers.arrow_schema import arrow_schema
 from workers.file_system import open_file_system
 from workers.file_writer import FileNames, PartitionedWriter, WriterLimits
+from workers.s3_files import USUAL_S3
 
 TABLE = schema(
     required(1, "id", LongType()),
@@ -74,7 +75,7 @@ class Disk:
     """The local disk, with room for so many files; it remembers what was made durable."""
 
     def __init__(self, *, files_max: int = 1000) -> None:
-        self.real = open_file_system("/")
+        self.real = open_file_system("/", USUAL_S3)
         self.room = files_max
         self.durable: list[str] = []
 
@@ -153,9 +154,9 @@ def test_the_object_storage_layout_and_the_data_path_are_obeyed(tmp_path: Path) 
     assert path_of(file).exists()
 
 
-def test_a_place_that_is_not_local_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="s3://b/t"):
-        writer_of(Target("s3://b/t", TABLE))
+def test_a_place_that_is_not_known_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="gs://b/t"):
+        writer_of(Target("gs://b/t", TABLE))
     with pytest.raises(UnsupportedError, match="relative/path"):
         writer_of(Target("relative/path", TABLE))
 

@@ -22,6 +22,14 @@ def test_a_builder_hands_settings_on_by_the_environment(monkeypatch: pytest.Monk
     assert builder._options["spark.sql.execution.arrow.maxBytesPerBatch"] == "2147483647"
 
 
+def test_aws_settings_are_handed_on_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAZIL_AWS__REGION", "before")
+    configure(SparkSession.builder, aws={"region": "eu-central-1"})
+    assert os.environ["FRAZIL_AWS__REGION"] == "eu-central-1"
+    with pytest.raises(TypeError, match=r"unknown settings \['aws.secret'\]"):
+        configure(SparkSession.builder, aws={"secret": "hush"})
+
+
 @pytest.mark.parametrize(("master", "chosen"), [("local[2]", "/mine"), ("yarn", "/mine")])
 def test_an_interpreter_that_was_chosen_stays(
     master: str, chosen: str, monkeypatch: pytest.MonkeyPatch

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
+from committer.aws_access import AwsAccess
 from committer.errors import SettingsError
+from workers.s3_files import S3Access
 from workers.settings import load_settings
 
 
@@ -65,6 +68,62 @@ def test_a_broken_file_is_named(text: str, problem: str, tmp_path: Path) -> None
 def test_a_named_file_must_exist() -> None:
     with pytest.raises(SettingsError, match=r"FRAZIL_CONFIG names `/absent.toml`"):
         load_settings({}, {"FRAZIL_CONFIG": "/absent.toml"})
+
+
+AWS = {
+    "FRAZIL_CATALOG__URI": "dynamodb://",
+    "FRAZIL_INBOX": "s3://bucket/requests",
+    "FRAZIL_AWS__REGION": "eu-central-1",
+    "FRAZIL_AWS__S3_ENDPOINT_URL": "http://127.0.0.1:8333",
+}
+
+
+def test_aws_settings_come_from_options_environment_and_file(tmp_path: Path) -> None:
+    (tmp_path / "frazil.toml").write_text('[aws]\nregion = "file"\nprofile = "analytics"\n')
+    environment = {
+        **AWS,
+        "FRAZIL_HOME": str(tmp_path),
+        "FRAZIL_AWS__DYNAMODB_ENDPOINT_URL": "http://127.0.0.1:8000",
+    }
+    settings = load_settings({"aws.s3_addressing_style": "virtual"}, environment)
+    assert settings.aws == AwsAccess(
+        region="eu-central-1",
+        profile="analytics",
+        s3_endpoint_url="http://127.0.0.1:8333",
+        dynamodb_endpoint_url="http://127.0.0.1:8000",
+        s3_addressing_style="virtual",
+    )
+    assert settings.s3 == S3Access("eu-central-1", "http://127.0.0.1:8333", is_virtual=True)
+
+
+def test_tasks_are_told_what_the_driver_has_from_the_variables_of_aws_itself() -> None:
+    environment = {
+        "FRAZIL_CATALOG__URI": "dynamodb://",
+        "FRAZIL_INBOX": "s3://bucket/requests",
+        "AWS_DEFAULT_REGION": "us-east-2",
+        "AWS_REGION": "us-west-2",
+        "AWS_ENDPOINT_URL": "http://host:1",
+        "AWS_ENDPOINT_URL_S3": "http://host:2",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "hush",
+    }
+    settings = load_settings({}, environment)
+    assert settings.aws == AwsAccess()
+    assert settings.s3 == S3Access("us-west-2", "http://host:2")
+    assert b"hush" not in pickle.dumps(settings)
+
+
+@pytest.mark.parametrize(
+    ("setting", "text", "expected"),
+    [
+        ("aws.s3_addressing_style", "dns", "expected one of auto, path, virtual"),
+        ("aws.s3_endpoint_url", "127.0.0.1:8333", r"expected http\(s\)://host:port"),
+        ("aws.dynamodb_endpoint_url", "http://host/path", r"expected http\(s\)://host:port"),
+    ],
+)
+def test_an_aws_setting_that_cannot_be_is_refused(setting: str, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=rf"setting `{setting}`.*FRAZIL_AWS__.*{expected}"):
+        load_settings({setting: text}, AWS)
 
 
 def test_an_unknown_kind_of_queue_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""Which adapter serves a location or a catalog; what AWS needs is imported when it is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from committer.aws_access import USUAL_AWS, AwsAccess
+from committer.backends import dynamodb_table, open_catalog, open_storage
+from committer.errors import SettingsError
+from committer.world import RealWorld
+
+LOCAL_HOUSE = """
+import asyncio, sys
+from pathlib import Path
+from committer.service.parts import open_parts
+from committer.settings import QueueSettings, Settings
+from workers.connections import open_connections
+from workers.settings import WorkerSettings
+
+async def main(home):
+    parts = await open_parts(Settings(home=Path(home), queue=QueueSettings(url="none")))
+    await parts.close()
+    connections = await open_connections(
+        WorkerSettings("frazil", f"sqlite:///{home}/catalog.db", f"file://{home}/requests", "none")
+    )
+    await connections.close()
+
+asyncio.run(main(sys.argv[1]))
+print(*sys.modules)
+"""
+
+
+@pytest.fixture
+def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without the extra `aws`."""
+    for module in [*sys.modules, "aiobotocore"]:
+        if module.partition(".")[0] == "aiobotocore":
+            monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "committer.aws", raising=False)
+
+
+def test_one_machine_does_without_the_extra(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", LOCAL_HOUSE, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = answer.stdout.split()
+    assert "committer.backends" in modules
+    assert not {"aiobotocore", "botocore", "committer.aws"} & set(modules)
+
+
+@pytest.mark.usefixtures("without_extra")
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_s3_without_the_extra_says_what_to_install(scheme: str) -> None:
+    storage = open_storage(USUAL_AWS, RealWorld())
+    with pytest.raises(SettingsError, match=r"pip install 'frazil\[aws\]'"):
+        storage.adapter(f"{scheme}://bucket/requests")
+    storage.adapter("file:///requests")
+
+
+@pytest.mark.usefixtures("without_extra")
+async def test_dynamodb_without_the_extra_says_what_to_install() -> None:
+    storage, world = open_storage(USUAL_AWS, RealWorld()), RealWorld()
+    with pytest.raises(SettingsError, match=r"catalog `dynamodb://t\.1`.*'frazil\[aws\]'"):
+        await open_catalog("dynamodb://t.1", "frazil", storage, USUAL_AWS, world, create=False)
+
+
+async def test_the_schemes_of_s3_share_one_adapter_that_is_no_other_ones() -> None:
+    aws = AwsAccess(region="eu-central-1", s3_endpoint_url="http://127.0.0.1:1")
+    storage = open_storage(aws, RealWorld(), prune_below="s3://bucket/requests")
+    adapters = {storage.adapter(f"{scheme}://bucket/x") for scheme in ("s3", "s3a", "s3n")}
+    assert len(adapters) == 1
+    assert storage.adapter("/x") not in adapters
+    await storage.close()
+
+
+def test_a_location_of_an_unknown_scheme_is_told_which_are_known() -> None:
+    storage = open_storage(USUAL_AWS, RealWorld())
+    with pytest.raises(SettingsError, match=r"no storage for `gs:` \(have: file, s3, s3a, s3n\)"):
+        storage.adapter("gs://bucket/requests")
+
+
+@pytest.mark.parametrize(
+    ("uri", "table"),
+    [("dynamodb://", "iceberg"), ("dynamodb://Frazil_1.a-b", "Frazil_1.a-b")],
+)
+def test_a_dynamodb_catalog_names_its_table_letter_for_letter(uri: str, table: str) -> None:
+    assert dynamodb_table(uri) == table
+
+
+@pytest.mark.parametrize(
+    "uri", ["dynamodb:iceberg", "dynamodb://ab", "dynamodb://a/b", "dynamodb://é"]
+)
+def test_what_is_no_name_of_a_dynamodb_table_is_refused(uri: str) -> None:
+    with pytest.raises(SettingsError, match="expected dynamodb://TABLE"):
+        dynamodb_table(uri)

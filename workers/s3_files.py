@@ -1,0 +1,96 @@
+"""Data files on S3, by pyarrow's own client. Runs on executors.
+
+An object is there once its file was closed, and whole; of a process that dies before, nothing is
+(S3 may keep the parts of a large one, until a lifecycle rule of the bucket removes them).
+Credentials are found where every AWS tool finds them, on each executor for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from committer.errors import AlreadyExistsError, UnsupportedError
+
+_S3 = re.compile(r"s3[an]?://([^/]+/.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Access:
+    """Where S3 is, as the driver knows it: what travels with the tasks. An empty text leaves what
+    the executor's own AWS settings say. There is no place for credentials.
+    """
+
+    region: str = ""
+    endpoint_url: str = ""
+    is_virtual: bool = False
+    """Whether the bucket stands in the host name of an endpoint that is not AWS."""
+
+
+USUAL_S3 = S3Access()
+
+
+class S3Files:
+    """Objects by location: `s3://…`, `s3a://…` or `s3n://…`."""
+
+    def __init__(self, access: S3Access) -> None:
+        self._s3 = _connect(access)
+
+    def create(self, location: str) -> pa.NativeFile:
+        """As `FileSystem.create`. Nothing is claimed: two writers of one location at the same time
+        are not told apart.
+        """
+        path = s3_path(location)
+        if self._is_taken(path):
+            raise AlreadyExistsError(f"data file {location} exists already")
+        return self._s3.open_output_stream(path)
+
+    def make_durable(self, locations: Iterable[str]) -> None:
+        """An object is durable once it is there."""
+
+    def delete(self, location: str) -> None:
+        """Where the folder gets empty, pyarrow leaves an object of no bytes that stands for it."""
+        with contextlib.suppress(FileNotFoundError):
+            self._s3.delete_file(s3_path(location))
+
+    def _is_taken(self, path: str) -> bool:
+        try:
+            self._s3.open_input_file(path).close()
+        except OSError:
+            # It is not there; or we may not look, or cannot: then the upload says what is wrong.
+            return False
+        return True
+
+
+def is_s3(location: str) -> bool:
+    """Whether a location is on S3."""
+    return _S3.fullmatch(location) is not None
+
+
+def s3_path(location: str) -> str:
+    """`bucket/key`, the key letter for letter. Errors: `UnsupportedError` for any other place."""
+    match = _S3.fullmatch(location)
+    if match is None:
+        raise UnsupportedError(f"location {location}: expected s3://BUCKET/…")
+    return match[1]
+
+
+@cache
+def _connect(access: S3Access) -> fs.S3FileSystem:
+    """One client a process: it keeps connections, and renews credentials by itself."""
+    endpoint = urlsplit(access.endpoint_url)
+    return fs.S3FileSystem(
+        region=access.region or None,
+        scheme=endpoint.scheme or None,
+        endpoint_override=endpoint.netloc or None,
+        force_virtual_addressing=access.is_virtual,
+        # A small file is one request instead of three.
+        allow_delayed_open=True,
+    )
