@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,18 +58,33 @@ ICEBERG = (
         sha256="f8dce420a6016278497f4f0560f65602b9db858de141b541cf91a4644ebe4639",
     ),
 )
+AWS_BUNDLE = Artifact(
+    "org.apache.iceberg",
+    "iceberg-aws-bundle",
+    "1.12.0",
+    sha256="dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+)
 
 
 def iceberg_jars() -> list[Path]:
     """Iceberg's runtime for Spark and the SQLite driver that its JDBC catalog needs."""
+    return _jars(ICEBERG)
+
+
+def iceberg_aws_jars() -> list[Path]:
+    """Iceberg's runtime for Spark and what its DynamoDbCatalog and S3FileIO need."""
+    return _jars((ICEBERG[0], AWS_BUNDLE))
+
+
+def _jars(artifacts: Sequence[Artifact]) -> list[Path]:
     with _locked():
-        missing = [each for each in ICEBERG if not each.path.is_file()]
+        missing = [each for each in artifacts if not each.path.is_file()]
         if missing:
             with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
                 _fetch(missing, Path(folder))
                 for each in missing:
                     _keep(each, Path(folder))
-    return [each.path for each in ICEBERG]
+    return [each.path for each in artifacts]
 
 
 def dynamodb_local() -> Path:
@@ -161,6 +176,7 @@ def _check(file: Path, sha256: str) -> None:
 
 def main() -> None:
     iceberg_jars()
+    iceberg_aws_jars()
     try:
         dynamodb_local()
     except FileNotFoundError as error:
