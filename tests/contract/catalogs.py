@@ -5,9 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+import pytest
+
+from committer.catalog.dynamodb import DynamoDbCatalog
 from committer.catalog.memory import MemoryCatalog
 from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine
@@ -15,7 +19,10 @@ from committer.ports import Catalog
 from committer.storage.memory import MemoryStorage
 from committer.world import RealWorld
 from tests.contract.sql_faults import SqlFaults
+from tests.dynamodb_server import DynamoDbServer
 from tests.faulty_catalog import Fault, FaultyCatalog
+from tests.http_proxy import Answer, HttpProxy
+from tests.http_proxy import Fault as HttpFault
 
 WAREHOUSE = "memory://warehouse"
 
@@ -131,13 +138,79 @@ def make_schema_v0(path: Path) -> None:
         )
 
 
-async def open_harness(adapter: str, folder: Path) -> CatalogHarness:
-    """`memory`, `sqlite` or `sqlite-v0` (a database whose rows have no type)."""
+class DynamoDbHarness:
+    """A DynamoDB table of its own, behind a proxy that only this client goes through."""
+
+    def __init__(self, *, proxy: HttpProxy, server: DynamoDbServer, storage: InterferedStorage):
+        self.proxy = proxy
+        self.table_name = server.new_table_name()
+        self.storage = storage
+        self.catalog: DynamoDbCatalog
+        self._server = server
+        self._others: list[Catalog] = []
+
+    @classmethod
+    async def open(cls, server: DynamoDbServer) -> DynamoDbHarness:
+        proxy = await HttpProxy(server.url).__aenter__()
+        harness = cls(proxy=proxy, server=server, storage=InterferedStorage())
+        harness.catalog = await harness.client(proxy.url)
+        return harness
+
+    async def client(self, url: str, **options: Any) -> DynamoDbCatalog:
+        """A client of the table by this address."""
+        return await DynamoDbCatalog.open(
+            name="frazil",
+            table_name=self.table_name,
+            storage=self.storage,
+            options=replace(self._server.options, endpoint_url=url),
+            world=RealWorld(),
+            **options,
+        )
+
+    @contextmanager
+    def befall(self, fault: Fault) -> Iterator[None]:
+        self.proxy.plan(b"UpdateItem", _HTTP_FAULTS[fault])
+        yield
+        assert not self.proxy.is_planned, "the fault met no swap"
+
+    async def land_late(self) -> None:
+        await self.proxy.land_late()
+
+    async def another(self) -> DynamoDbCatalog:
+        other = await self.client(self._server.url)
+        self._others.append(other)
+        return other
+
+    async def close(self) -> None:
+        for catalog in (*self._others, self.catalog):
+            await catalog.close()
+        await self.proxy.__aexit__(None, None, None)
+        await self.storage.close()
+
+
+_HTTP_FAULTS: dict[Fault, HttpFault | Answer] = {
+    Fault.LOST_REPLY: HttpFault.CUT_ANSWER,
+    Fault.REQUEST_LOST: HttpFault.CUT_REQUEST,
+    Fault.LANDS_LATE: HttpFault.LANDS_LATE,
+    Fault.UNAVAILABLE: Answer.aws_error(400, "ThrottlingException"),
+}
+
+
+async def open_harness(
+    adapter: str, folder: Path, server: Callable[[], DynamoDbServer]
+) -> CatalogHarness:
+    """`memory`, `sqlite`, `sqlite-v0` (a database whose rows have no type) or `dynamodb`, for which
+    `server` is asked.
+    """
     if adapter == "memory":
         return MemoryHarness()
+    if adapter == "dynamodb":
+        return await DynamoDbHarness.open(server())
     if adapter == "sqlite-v0":
         make_schema_v0(folder / "catalog.db")
     return await SqliteHarness.open(folder / "catalog.db")
 
 
-ADAPTERS = ("memory", "sqlite", "sqlite-v0")
+# They may refuse a change for what it says; DynamoDB looks at the condition alone.
+JUDGING = ("memory", "sqlite", "sqlite-v0")
+ADAPTERS = (*JUDGING, pytest.param("dynamodb", marks=pytest.mark.server))

@@ -31,7 +31,14 @@ from committer.ports import (
     Unknown,
 )
 from committer.request import TableIdentifier
-from tests.contract.catalogs import ADAPTERS, WAREHOUSE, CatalogHarness, open_harness
+from tests.contract.catalogs import (
+    ADAPTERS,
+    JUDGING,
+    WAREHOUSE,
+    CatalogHarness,
+    open_harness,
+)
+from tests.dynamodb_server import DynamoDbServer
 from tests.faulty_catalog import Fault
 from tests.table_builders import build_swap, build_table
 
@@ -40,7 +47,11 @@ FLIGHTS = TableIdentifier(("db",), "flights")
 
 @pytest.fixture(params=ADAPTERS)
 async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CatalogHarness]:
-    harness = await open_harness(request.param, tmp_path)
+    def server() -> DynamoDbServer:
+        started: DynamoDbServer = request.getfixturevalue("dynamodb_server")
+        return started
+
+    harness = await open_harness(request.param, tmp_path, server)
     yield harness
     await harness.close()
 
@@ -241,6 +252,7 @@ async def test_late_swap_cannot_land_once_the_next_attempt_has(harness: CatalogH
     assert await location(harness) == again.metadata_location
 
 
+@pytest.mark.parametrize("harness", JUDGING, indirect=True)
 async def test_swap_that_the_back_end_refuses_is_rejected_and_changes_nothing(
     harness: CatalogHarness,
 ) -> None:

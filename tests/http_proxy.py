@@ -1,0 +1,163 @@
+"""A proxy before a real HTTP server: counts what passes, and spoils chosen requests.
+
+    async with HttpProxy("http://127.0.0.1:8000") as proxy:
+        proxy.plan(b"UpdateItem", Fault.CUT_ANSWER)
+        ... talk to the server at proxy.url ...
+        await proxy.land_late()
+
+A plan strikes the first request whose head or body contains `match`. Requests reach the server as
+they were sent, with the `Host` that was signed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import TracebackType
+from typing import Self
+
+from aiohttp import ClientSession, web
+
+_BODY_BYTES_MAX = 1 << 28
+# These are of one connection, or said anew for the bytes that are passed on.
+_NOT_PASSED_ON = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding"})
+
+
+class Fault(Enum):
+    """What happens to a request, and to its answer."""
+
+    CUT_REQUEST = auto()  # the server never sees it; the connection breaks
+    CUT_ANSWER = auto()  # the server does it; the connection breaks instead of the answer
+    LANDS_LATE = auto()  # the connection breaks; the server gets the request at `land_late`
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the client is told in the server's place. The server never sees the request."""
+
+    status: int
+    body: bytes = b""
+
+    @classmethod
+    def aws_error(cls, status: int, code: str, message: str = "said by the test") -> Answer:
+        """An error as DynamoDB words it."""
+        return cls(status, json.dumps({"__type": f"aws#{code}", "message": message}).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def holds(self, match: bytes) -> bool:
+        head = "\n".join((self.path, *(f"{name}: {text}" for name, text in self.headers)))
+        return match in head.encode() or match in self.body
+
+
+class HttpProxy:
+    """Listens on a free port of this machine. `requests` names what came in, oldest first."""
+
+    def __init__(self, upstream: str) -> None:
+        self._upstream = upstream
+        self._plans: list[tuple[bytes, Fault | Answer]] = []
+        self._held: list[_Request] = []
+        self._session: ClientSession
+        self._runner: web.AppRunner
+        self.requests: list[str] = []
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        self._session = ClientSession(auto_decompress=False)
+        app = web.Application(client_max_size=_BODY_BYTES_MAX)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._runner.cleanup()
+        await self._session.close()
+
+    def plan(self, match: bytes, *outcomes: Fault | Answer) -> None:
+        """Let the next requests that contain `match` meet these, in order."""
+        self._plans.extend((match, outcome) for outcome in outcomes)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether a plan has not struck yet."""
+        return bool(self._plans)
+
+    async def land_late(self) -> list[int]:
+        """Let the server work through the requests that were held back; its statuses."""
+        held, self._held = self._held, []
+        return [(await self._forward(request)).status for request in held]
+
+    async def _handle(self, received: web.Request) -> web.StreamResponse:
+        request = _Request(
+            received.method,
+            received.raw_path,
+            tuple(received.headers.items()),
+            await received.read(),
+        )
+        self.requests.append(_name(request))
+        match self._strike(request):
+            case None:
+                return await self._forward(request)
+            case Answer(status, body):
+                headers = {"Content-Type": "application/x-amz-json-1.0"}
+                return web.Response(status=status, body=body, headers=headers)
+            case Fault.CUT_ANSWER:
+                await self._forward(request)
+            case Fault.LANDS_LATE:
+                self._held.append(request)
+            case Fault.CUT_REQUEST:
+                pass
+        assert received.transport
+        received.transport.abort()
+        return web.Response()
+
+    def _strike(self, request: _Request) -> Fault | Answer | None:
+        for place, (match, outcome) in enumerate(self._plans):
+            if request.holds(match):
+                del self._plans[place]
+                return outcome
+        return None
+
+    async def _forward(self, request: _Request) -> web.Response:
+        headers = [
+            (name, text) for name, text in request.headers if name.lower() not in _NOT_PASSED_ON
+        ]
+        async with self._session.request(
+            request.method,
+            self._upstream + request.path,
+            headers=headers,
+            data=request.body,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            allow_redirects=False,
+        ) as answer:
+            body = await answer.read()
+            response = web.Response(status=answer.status, body=body)
+            response.headers.clear()
+            for name, text in answer.headers.items():
+                if name.lower() not in _NOT_PASSED_ON:
+                    response.headers.add(name, text)
+            return response
+
+
+def _name(request: _Request) -> str:
+    """The operation where a header names it, as for DynamoDB; else method and path."""
+    for name, text in request.headers:
+        if name.lower() == "x-amz-target":
+            return text.rpartition(".")[2]
+    return f"{request.method} {request.path}"
