@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import itemgetter
 
+from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_long
 from committer.iceberg.manifest_layout import PAIRS_MAX, pairs
 
 # Shapes differ with the widths of values: those of a hostile writer must not fill the memory.
 _SHAPES_MAX = 4096
+# Ids of two bytes are those that `pairs` takes too.
+_ID_BYTES_MAX = 2
 # 0 for the last byte of a varint, 1 for those before it.
 _MARKS = bytes(byte >> 7 for byte in range(256))
 
@@ -52,25 +55,40 @@ def _learn_longs(body: bytes, count: int, marks: bytes) -> bool:
 
 
 def _learn_bounds(body: bytes, count: int) -> bool:
-    if count > PAIRS_MAX or pairs(count, of_bytes=True).fullmatch(body) is None:
-        return False
+    """The pattern is the quicker way, but knows bounds of under 64 bytes only."""
     key = count, len(body)
+    if count > PAIRS_MAX:
+        return False
+    if key in _bound_shapes and pairs(count, of_bytes=True).fullmatch(body) is not None:
+        return True
+    places = _places_of_ids_and_lengths(body, count)
+    if places is None:
+        return False
     if key not in _bound_shapes:
         if len(_bound_shapes) >= _SHAPES_MAX:
             _bound_shapes.clear()
-        places = _places_of_ids_and_lengths(body, count)
         _bound_shapes[key] = itemgetter(*places), tuple(body[place] for place in places)
     return True
 
 
-def _places_of_ids_and_lengths(body: bytes, count: int) -> list[int]:
-    """Where the bytes lie that say which columns have bounds, and how long each is."""
+def _places_of_ids_and_lengths(body: bytes, count: int) -> list[int] | None:
+    """Where the bytes lie that say which columns have bounds, and how long each is: two at least.
+
+    None if `count` pairs do not fill the body.
+    """
     places: list[int] = []
     position = 0
-    for _ in range(count):
-        start = position
-        _, position = read_long(body, position)
-        length, position = read_long(body, position)
-        places.extend(range(start, position))
-        position += length
-    return places
+    try:
+        for _ in range(count):
+            start = position
+            _, position = read_long(body, position)
+            if position - start > _ID_BYTES_MAX:
+                return None
+            length, position = read_long(body, position)
+            if length < 0:
+                return None
+            places.extend(range(start, position))
+            position += length
+    except InvalidMetadataError:
+        return None
+    return places if position == len(body) else None
