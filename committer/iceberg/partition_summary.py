@@ -33,11 +33,16 @@ def summarize_partitions(
 
 
 def _summary(kind: IcebergType, values: tuple[object, ...]) -> PartitionFieldSummary:
-    bounded = [value for value in values if value is not None and not _is_nan(value)]
-    contains_null = any(value is None for value in values)
-    contains_nan = any(_is_nan(value) for value in values)
+    present = [value for value in values if value is not None]
+    bounded = present
+    if isinstance(kind, FloatType | DoubleType):
+        bounded = [value for value in present if not _is_nan(value)]
+    contains_null, contains_nan = len(present) < len(values), len(bounded) < len(present)
     if not bounded:
         return PartitionFieldSummary(contains_null, contains_nan, None, None)
+    if len(bounded) == 1:
+        only = encode_value(kind, bounded[0])
+        return PartitionFieldSummary(contains_null, contains_nan, only, only)
     order = _order(kind)
     lower, upper = min(bounded, key=order), max(bounded, key=order)
     return PartitionFieldSummary(
