@@ -12,16 +12,9 @@ import sys
 from dataclasses import replace
 
 from bench.delay import delayed
-from committer.service.health import Health
-from committer.service.http import serving
 from committer.service.log import configure_logs
-from committer.service.parts import (
-    RequestParts,
-    open_known_catalog,
-    open_request_parts,
-    with_catalog,
-)
-from committer.service.run import Service
+from committer.service.parts import RequestParts, open_request_parts
+from committer.service.run import serve_parts
 from committer.settings import load_settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
@@ -33,15 +26,10 @@ async def serve(delay_ms: int) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     parts = with_delay(open_request_parts(settings), delay_ms)
-    health = Health(parts.world)
-    service = settings.service
-    async with serving(health, host=service.http_host, port=service.http_port):
-        catalog = await open_known_catalog(parts)
-        try:
-            await Service(with_catalog(parts, catalog), health).run(stop)
-        finally:
-            await catalog.close()
-            await parts.close()
+    try:
+        await serve_parts(parts, stop)
+    finally:
+        await parts.close()
 
 
 def with_delay(parts: RequestParts, delay_ms: int) -> RequestParts:

@@ -3,52 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from committer.errors import StorageUnavailableError
-from committer.ports import NewObject, ObjectInfo, Storage
+from committer.ports import Storage
+from committer.service.counted import CountedStorage
 
 
-class CountingStorage:
-    """The `Storage` port around `inner`. `calls` counts by method; `is_away` fails every call."""
+class CountingStorage(CountedStorage):
+    """The `Storage` port around `inner`. `calls` counts by method; `is_away` fails every call.
+
+    Probes are neither counted nor failed.
+    """
 
     def __init__(self, inner: Storage) -> None:
-        self.inner = inner
+        super().__init__(inner, self)
         self.calls: Counter[str] = Counter()
         self.is_away = False
 
-    def _count(self, method: str) -> None:
-        self.calls[method] += 1
-        if self.is_away:
-            raise StorageUnavailableError("the test keeps the storage away")
+    @contextmanager
+    def timed(self, call: str) -> Iterator[None]:
+        if call != "probe":
+            self.calls[call] += 1
+            if self.is_away:
+                raise StorageUnavailableError("the test keeps the storage away")
+        yield
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        self._count("get")
-        return await self.inner.get(location, offset=offset, length=length)
-
-    async def head(self, location: str) -> ObjectInfo:
-        self._count("head")
-        return await self.inner.head(location)
-
-    async def create(self, objects: Sequence[NewObject]) -> None:
-        self._count("create")
-        await self.inner.create(objects)
-
-    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        self._count("replace")
-        return await self.inner.replace(location, content, etag=etag)
-
-    async def delete(self, locations: Sequence[str]) -> None:
-        self._count("delete")
-        await self.inner.delete(locations)
-
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        self._count("list")
-        async for info in self.inner.list(prefix):
-            yield info
-
-    async def probe(self, prefix: str) -> None:
-        await self.inner.probe(prefix)
-
-    async def close(self) -> None:
-        await self.inner.close()
+    def moved(self, call: str, objects: int, size_bytes: int) -> None:
+        """Calls are enough."""

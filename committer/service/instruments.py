@@ -191,7 +191,13 @@ class Instruments:
     def _make_verdicts(self) -> None:
         self.duplicate_requests = self._counter(
             "frazil_duplicate_requests_total",
-            "Requests whose epoch had landed before: acknowledged, not added again.",
+            "Requests whose epoch another attempt had landed: acknowledged, not added again.",
+            "table",
+        )
+        self.recovered_requests = self._counter(
+            "frazil_recovered_requests_total",
+            "Requests found to have landed: by a swap whose answer was lost, or by a committer that"
+            " ended before it told. They are in no other count of commits.",
             "table",
         )
         self.quarantined_requests = self._counter(

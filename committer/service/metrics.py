@@ -106,8 +106,12 @@ class Metrics:
     # --- Verdicts and ways in --------------------------------------------------------------------
 
     def duplicated(self, table: TableIdentifier) -> None:
-        """A request was acknowledged, because its epoch had landed."""
+        """A request was acknowledged, because another attempt at its epoch had landed."""
         self.instruments.duplicate_requests.labels(table).inc()
+
+    def recovered(self, table: TableIdentifier) -> None:
+        """A request was acknowledged, because it was found to have landed itself."""
+        self.instruments.recovered_requests.labels(table).inc()
 
     def quarantined(self, reason: str) -> None:
         """A request went to quarantine."""

@@ -28,6 +28,7 @@ _OF_A_TABLE = {
     "files": "frazil_committed_files_total",
     "rows": "frazil_committed_rows_total",
     "bytes": "frazil_committed_bytes_total",
+    "recovered": "frazil_recovered_requests_total",
     "duplicates": "frazil_duplicate_requests_total",
     "last_commit_s": "frazil_last_commit_timestamp_seconds",
     "metadata_bytes": "frazil_metadata_bytes",

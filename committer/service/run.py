@@ -187,7 +187,7 @@ async def serve(settings: Settings, *, opened: Callable[[], None] = lambda: None
         loop.add_signal_handler(number, stop.set)
     parts = open_request_parts(settings)
     try:
-        await _serve(parts, stop, opened)
+        await serve_parts(parts, stop, opened=opened)
     except BaseExceptionGroup as group:
         expected, rest = group.split(FrazilError)
         if expected is None or rest is not None:
@@ -197,7 +197,13 @@ async def serve(settings: Settings, *, opened: Callable[[], None] = lambda: None
         await parts.close()
 
 
-async def _serve(parts: RequestParts, stop: asyncio.Event, opened: Callable[[], None]) -> None:
+async def serve_parts(
+    parts: RequestParts, stop: asyncio.Event, *, opened: Callable[[], None] = lambda: None
+) -> None:
+    """Serve with these parts until `stop`: endpoints first, then the catalog, then the work.
+
+    Errors: those of the tasks, as groups.
+    """
     settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
     overview = Overview(Identity(settings.catalog.name, settings.inbox), health, metrics)
     parts = _counted(parts, metrics)

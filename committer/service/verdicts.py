@@ -47,7 +47,10 @@ class Verdicts:
             ]
         )
         for one in admitted.duplicates:
-            self.metrics.duplicated(one.pending.sealed.request.identifier)
+            request = one.pending.sealed.request
+            is_own = one.landed.attempt == request.attempt
+            tell = self.metrics.recovered if is_own else self.metrics.duplicated
+            tell(request.identifier)
         for pending, error in admitted.failed:
             self.put_off(pending, error)
         await self.quarantine_all(admitted.refused)
