@@ -49,6 +49,10 @@ from workers.table_cache import TableCache
 
 _log = logging.getLogger("frazil.workers")
 
+# A table seen so lately is not asked again whether it still is what the files were written for. The
+# committer asks it in any case.
+_TABLE_S_MAX = 30.0
+_PRODUCERS_MAX = 10_000
 _PUT_DELAYS_S = (0.2, 0.4, 0.8, 1.6, 3.2)
 
 
@@ -99,11 +103,15 @@ class Publisher:
         self._quarantine = quarantine
         self._queue = queue
         self._world = world
+        self._seen_s: dict[TableIdentifier, float] = {}
+        self._committed: dict[tuple[UUID, str], int] = {}
         self._waiter = ReceiptWaiter(tables, inbox, quarantine, queue, world)
 
     async def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """The table as it is now. Absent: `NoSuchTableError`."""
-        return await self._tables.current(identifier)
+        table = await self._tables.current(identifier)
+        self._seen_s[identifier] = self._world.monotonic_s()
+        return table
 
     async def publish(self, written: WrittenEpoch, policy: PublishPolicy) -> Receipt:
         """Return once the request is durable, or committed if the policy says so.
@@ -112,8 +120,7 @@ class Publisher:
         answer (the request is durable then, and is not lost); `TransientError` and `AccessError` of
         the inbox, after some attempts.
         """
-        table = await self._tables.current(written.identifier)
-        _check_target(table.metadata, written)
+        table = await self._table_of(written)
         await self._check_quarantine(written, policy)
         if written.may_repeat:
             await self._refuse_second_write(written)
@@ -123,17 +130,46 @@ class Publisher:
         await self._announce(sealed, target.reply_to)
         if not waits:
             return _receipt(written, ReceiptState.DURABLE)
-        return await self._wait(target, policy)
+        receipt = await self._wait(target, policy)
+        self._note(written, receipt)
+        return receipt
 
     # --- Before it is durable --------------------------------------------------------------------
 
+    async def _table_of(self, written: WrittenEpoch) -> LoadedTable:
+        """The table, which may have changed since the files were written for it."""
+        known = self._tables.known(written.identifier)
+        seen_s = self._seen_s.get(written.identifier)
+        is_recent = seen_s is not None and self._world.monotonic_s() - seen_s < _TABLE_S_MAX
+        if known and is_recent and _misfit(known.metadata, written) is None:
+            return known
+        table = await self.load_table(written.identifier)
+        misfit = _misfit(table.metadata, written)
+        if misfit:
+            raise PublishError(misfit)
+        return table
+
     async def _check_quarantine(self, written: WrittenEpoch, policy: PublishPolicy) -> None:
-        if policy.on_quarantine == "continue":
+        if policy.on_quarantine == "continue" or self._has_none_in_quarantine(written):
             return
         async for found in self._quarantine.list(written.table_uuid, written.producer.id):
             if parse_inbox_key(found.key).epoch < written.epoch:
                 raise PublishError(await self._explain(found.key, written))
             return
+
+    def _has_none_in_quarantine(self, written: WrittenEpoch) -> bool:
+        """Whether all earlier epochs were found well, and the last of them was seen to commit."""
+        committed = self._committed.get((written.table_uuid, written.producer.id))
+        return committed is not None and committed < written.epoch
+
+    def _note(self, written: WrittenEpoch, receipt: Receipt) -> None:
+        key = written.table_uuid, written.producer.id
+        if receipt.state == ReceiptState.COMMITTED:
+            if len(self._committed) >= _PRODUCERS_MAX:
+                self._committed.clear()
+            self._committed[key] = written.epoch
+        else:
+            self._committed.pop(key, None)
 
     async def _explain(self, key: str, written: WrittenEpoch) -> str:
         try:
@@ -287,21 +323,22 @@ def _sync(written: WrittenEpoch, spec_id: int) -> bytes:
     return blake2b(f"{written.attempt}/{spec_id}".encode(), digest_size=16).digest()
 
 
-def _check_target(metadata: TableMetadata, written: WrittenEpoch) -> None:
-    """The files were written a moment ago; the table may have changed since."""
+def _misfit(metadata: TableMetadata, written: WrittenEpoch) -> str | None:
+    """Why the files cannot be published to this table; None if they can."""
     where = f"table `{written.identifier}`"
     if metadata.table_uuid != written.table_uuid:
-        raise PublishError(
+        return (
             f"{where} was dropped and created again while it was written to: the files belong to"
             f" the table with uuid {written.table_uuid}, it is now {metadata.table_uuid}"
         )
     schema_ids = {schema.schema_id for schema in metadata.schemas}
     spec_ids = {spec.spec_id for spec in metadata.partition_specs}
     if written.schema_id not in schema_ids or not {f.spec_id for f in written.files} <= spec_ids:
-        raise PublishError(
+        return (
             f"{where}: the schema or partition spec that the files were written with was removed"
             " meanwhile; run the write again"
         )
+    return None
 
 
 def _reply_to(request: CommitRequest) -> str:

@@ -32,6 +32,10 @@ class TableCache:
         self._storage = storage
         self._tables: dict[TableIdentifier, LoadedTable] = {}
 
+    def known(self, identifier: TableIdentifier) -> LoadedTable | None:
+        """The table as it was last seen."""
+        return self._tables.get(identifier)
+
     async def current(self, identifier: TableIdentifier) -> LoadedTable:
         """The table as its pointer names it now. Absent: `NoSuchTableError`."""
         location = await self._catalog.current_location(identifier)

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from uuid import UUID
 
 import pytest
 
 from committer.errors import NoSuchTableError, PublishError, StorageUnavailableError
 from committer.iceberg.manifest import decode_manifest
-from committer.ports import NewObject
+from committer.ports import NewObject, ObjectInfo
 from committer.queue.memory import MemoryQueue
 from committer.request import (
     Producer,
@@ -21,7 +21,8 @@ from committer.request import (
 )
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.memory import MemoryStorage
-from tests.workers.publishing import Bench, attempt_of, build_bench
+from tests.table_builders import build_table
+from tests.workers.publishing import FLIGHTS, Bench, attempt_of, build_bench
 from workers.publisher import PublishPolicy, WrittenEpoch
 
 DURABLE = PublishPolicy()
@@ -334,3 +335,64 @@ async def test_waiting_for_a_request_that_goes_to_quarantine_goes_on_if_told_to(
         receipt = await bench.publisher.publish(bench.written(), policy)
     assert receipt.state == ReceiptState.QUARANTINED
     assert "spec_mismatch" in caplog.text
+
+
+# --- Round trips ---------------------------------------------------------------------------------
+
+
+class _CountedStorage(MemoryStorage):
+    """Notes the name of each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        self.calls.append("get")
+        return await super().get(location, offset=offset, length=length)
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        self.calls.append("create")
+        await super().create(objects)
+
+    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        self.calls.append("list")
+        async for info in super().list(prefix):
+            yield info
+
+
+async def test_an_epoch_costs_one_look_into_the_quarantine_and_one_put() -> None:
+    storage = _CountedStorage()
+    bench = await build_bench(storage=storage)
+    await bench.publisher.load_table(FLIGHTS)
+    storage.calls.clear()
+    await bench.publisher.publish(bench.written(epoch=0), DURABLE)
+    await bench.publisher.publish(bench.written(epoch=1), DURABLE)
+    assert storage.calls == ["list", "create"] * 2
+    bench.world.advance(60)
+    await bench.publisher.publish(bench.written(epoch=2), DURABLE)
+    assert storage.calls == ["list", "create"] * 3, "the pointer did not move"
+
+
+async def test_a_producer_whose_last_epoch_was_seen_to_commit_does_not_ask_the_quarantine() -> None:
+    storage = _CountedStorage()
+    bench = await build_bench(storage=storage)
+    await bench.land(bench.written(epoch=0))
+    await bench.publisher.publish(bench.written(epoch=0), COMMITTED)
+    storage.calls.clear()
+    await bench.publisher.publish(bench.written(epoch=1), DURABLE)
+    assert storage.calls == ["create"]
+    await bench.publisher.publish(bench.written(epoch=0, attempt=2), DURABLE)
+    assert storage.calls == ["create", "list", "create"], "a replay is no proof of anything"
+
+
+async def test_a_table_that_is_created_again_is_read_again_although_it_was_seen_lately() -> None:
+    storage = _CountedStorage()
+    bench = await build_bench(storage=storage)
+    await bench.publisher.load_table(FLIGHTS)
+    again = build_table("db.flights", warehouse="memory:/warehouse2")
+    await bench.catalog.drop_table(FLIGHTS)
+    await bench.catalog.create_table(again)
+    storage.calls.clear()
+    await bench.publisher.publish(bench.written(table_uuid=again.metadata.table_uuid), DURABLE)
+    assert storage.calls == ["get", "list", "create"]
