@@ -90,6 +90,7 @@ async def open_client(
     except (boto.BotoCoreError, ValueError) as error:
         raise SettingsError(f"no client for {service}: {error}") from error
     client.meta.events.register("before-call.s3", _stay_in_region)
+    client.meta.events.register("after-call.dynamodb", _refuse_foreign_answer)
     return client
 
 
@@ -106,6 +107,15 @@ def _stay_in_region(context: dict[str, Any], **_: object) -> None:
     """Pretend that a call was redirected already: another region is to be told, not followed."""
     if redirect := context.get("s3_redirect"):
         redirect["redirected"] = True
+
+
+def _refuse_foreign_answer(http_response: Any, **_: Any) -> None:
+    """A gateway on the way may say 200 to anything; the library would take that for "done", or for
+    an item that is not there.
+    """
+    content_type = http_response.headers.get("Content-Type", "")
+    if http_response.status_code == 200 and not content_type.startswith("application/x-amz-json"):
+        raise ResponseParserError(f"not DynamoDB has answered: content type `{content_type}`")
 
 
 async def close_client(client: S3Client | DynamoDBClient) -> None:
@@ -182,10 +192,12 @@ _PASSING = frozenset(
         "BadDigest",
         "ConditionalRequestConflict",
         "IncompleteBody",
+        "InternalError",
         "OperationAborted",
         "ReplicatedWriteConflictException",
         "RequestTimeout",
         "RequestTimeoutException",
+        "ServiceUnavailable",
         "TransactionInProgressException",
         "XAmzContentChecksumMismatch",
         "XAmzContentSHA256Mismatch",
@@ -221,6 +233,11 @@ def code_of(error: Exception) -> str:
 def answer_of(error: Exception) -> Mapping[str, Any]:
     """The service's answer in full; empty where no service answered."""
     return error.response if isinstance(error, boto.ClientError) else {}
+
+
+def refusal(code: str, message: str) -> Exception:
+    """The error of one item of an answer that is itself no error, for the questions below."""
+    return boto.ClientError({"Error": {"Code": code, "Message": message}}, "one of many")
 
 
 def status_of(error: Exception) -> int:
