@@ -11,11 +11,12 @@ they were sent, with the `Host` that was signed.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aiohttp import ClientSession, web
 
@@ -29,6 +30,8 @@ class Fault(Enum):
 
     CUT_REQUEST = auto()  # the server never sees it; the connection breaks
     CUT_ANSWER = auto()  # the server does it; the connection breaks instead of the answer
+    SENT_TWICE = auto()  # the server gets it twice; the client gets the second answer
+    HOLD_ANSWER = auto()  # the server does it; the answer never comes
     LANDS_LATE = auto()  # the connection breaks; the server gets the request at `land_late`
 
 
@@ -38,11 +41,13 @@ class Answer:
 
     status: int
     body: bytes = b""
+    content_type: str = "application/x-amz-json-1.0"
 
     @classmethod
-    def aws_error(cls, status: int, code: str, message: str = "said by the test") -> Answer:
+    def aws_error(cls, status: int, code: str, **more: Any) -> Answer:
         """An error as DynamoDB words it."""
-        return cls(status, json.dumps({"__type": f"aws#{code}", "message": message}).encode())
+        error = {"__type": f"aws#{code}", "message": "said by the test", **more}
+        return cls(status, json.dumps(error).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class HttpProxy:
         self._upstream = upstream
         self._plans: list[tuple[bytes, Fault | Answer]] = []
         self._held: list[_Request] = []
+        self._closing = asyncio.Event()
         self._session: ClientSession
         self._runner: web.AppRunner
         self.requests: list[str] = []
@@ -86,6 +92,7 @@ class HttpProxy:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._closing.set()
         await self._runner.cleanup()
         await self._session.close()
 
@@ -114,17 +121,23 @@ class HttpProxy:
         match self._strike(request):
             case None:
                 return await self._forward(request)
-            case Answer(status, body):
-                headers = {"Content-Type": "application/x-amz-json-1.0"}
+            case Answer(status, body, content_type):
+                headers = {"Content-Type": content_type}
                 return web.Response(status=status, body=body, headers=headers)
+            case Fault.SENT_TWICE:
+                await self._forward(request)
+                return await self._forward(request)
+            case Fault.HOLD_ANSWER:
+                await self._forward(request)
+                await self._closing.wait()
             case Fault.CUT_ANSWER:
                 await self._forward(request)
             case Fault.LANDS_LATE:
                 self._held.append(request)
             case Fault.CUT_REQUEST:
                 pass
-        assert received.transport
-        received.transport.abort()
+        if received.transport:
+            received.transport.abort()
         return web.Response()
 
     def _strike(self, request: _Request) -> Fault | Answer | None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 
@@ -156,15 +156,15 @@ class DynamoDbHarness:
         harness.catalog = await harness.client(proxy.url)
         return harness
 
-    async def client(self, url: str, **options: Any) -> DynamoDbCatalog:
+    async def client(self, url: str, *, read_timeout_s: float = 20.0) -> DynamoDbCatalog:
         """A client of the table by this address."""
+        options = replace(self._server.options, endpoint_url=url, read_timeout_s=read_timeout_s)
         return await DynamoDbCatalog.open(
             name="frazil",
             table_name=self.table_name,
             storage=self.storage,
-            options=replace(self._server.options, endpoint_url=url),
+            options=options,
             world=RealWorld(),
-            **options,
         )
 
     @contextmanager
@@ -178,6 +178,12 @@ class DynamoDbHarness:
 
     async def another(self) -> DynamoDbCatalog:
         other = await self.client(self._server.url)
+        self._others.append(other)
+        return other
+
+    async def impatient(self) -> DynamoDbCatalog:
+        """A client behind the proxy that soon gives up waiting for an answer."""
+        other = await self.client(self.proxy.url, read_timeout_s=0.5)
         self._others.append(other)
         return other
 
