@@ -47,6 +47,10 @@ class FaultyCatalog:
         """Let the next swaps meet these faults, in order."""
         self._planned.extend(faults)
 
+    def recover(self) -> None:
+        """Forget the faults that are still planned."""
+        self._planned.clear()
+
     async def land_late(self) -> list[SwapAnswer]:
         """Deliver every swap that was held back, oldest first; tell what became of each."""
         answers = []

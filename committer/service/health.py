@@ -11,6 +11,8 @@ from typing import Literal
 
 from committer.ports import World
 
+Phase = Literal["starting", "running", "draining"]
+
 HEARTBEAT_S = 1.0
 HEARTBEAT_LATE_S = 30.0
 
@@ -21,7 +23,7 @@ class Health:
 
     world: World
     troubles: dict[str, str] = field(default_factory=dict)
-    phase: Literal["starting", "running", "draining"] = "starting"
+    phase: Phase = "starting"
     last_beat_s: float | None = None
 
     @property

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+from committer.catalog.memory import MemoryCatalog
 from committer.errors import CatalogUnavailableError, FrazilError, InvariantError, SettingsError
+from committer.ports import Swap, SwapAnswer
 from committer.service.health import Health
-from committer.service.run import first_error, until_answered
+from committer.service.metrics import Metrics
+from committer.service.overview import Identity, Overview
+from committer.service.parts import Parts
+from committer.service.run import Service, first_error, until_answered
+from committer.settings import Settings
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.memory import MemoryStorage
+from committer.storage.replays import Replays
+from tests.request_builders import build_request
+from tests.service.house import INBOX, WAREHOUSE
+from tests.table_builders import build_table
 from tests.virtual_time import LoopWorld
 
 VIRTUAL_TIME = True
@@ -49,3 +62,46 @@ def test_the_error_of_a_setting_is_told_before_others() -> None:
     group, _ = ExceptionGroup("all", errors).split(FrazilError)
     assert group is not None
     assert str(first_error(group)) == "setting"
+
+
+class SlowCatalog(MemoryCatalog):
+    """Its swaps take some seconds."""
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        await asyncio.sleep(5.0)
+        return await super().swap(swap)
+
+
+async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains(
+    tmp_path: Path,
+) -> None:
+    world = LoopWorld()
+    storage = MemoryStorage(world=world)
+    catalog, inbox = SlowCatalog(storage=storage), Inbox(storage, INBOX)
+    table = build_table(warehouse=WAREHOUSE)
+    await catalog.create_namespace(table.identifier.namespace)
+    await catalog.create_table(table)
+    parts = Parts(
+        settings=Settings(home=tmp_path, inbox=INBOX),
+        world=world,
+        storage=storage,
+        queue=None,
+        inbox=inbox,
+        quarantine=Quarantine(storage, INBOX),
+        replays=Replays(storage, INBOX),
+        catalog=catalog,
+    )
+    overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()
+    health = overview.health
+    assert (health.phase, health.is_ready) == ("starting", False)
+    await inbox.put(build_request(table))
+    running = asyncio.ensure_future(Service(parts, overview).run(stop))
+    await asyncio.sleep(7.0)
+    assert (health.phase, health.is_ready, health.is_alive) == ("running", True, True)
+    stop.set()
+    await asyncio.sleep(1.0)
+    assert (health.phase, health.is_ready, health.is_alive) == ("draining", False, True)
+    assert not running.done()
+    await running
+    current = await catalog.load(table.identifier)
+    assert len(current.metadata.snapshots) == 1
