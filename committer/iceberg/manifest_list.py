@@ -14,12 +14,14 @@ from committer.errors import InvalidMetadataError, InvariantError, UnsupportedEr
 from committer.iceberg.avro_binary import LONGS, encode_bytes
 from committer.iceberg.avro_container import (
     compress,
+    decompress,
     encode_container,
     encode_header,
+    iter_blocks,
     iter_raw_blocks,
     read_header,
 )
-from committer.iceberg.avro_decoder import Record, decode_record, record_decoder
+from committer.iceberg.avro_decoder import Decoder, Record, decode_record, record_decoder
 from committer.iceberg.avro_schemas import (
     MANIFEST_FILE_ORDER,
     manifest_file_type,
@@ -217,19 +219,41 @@ def decode_manifest_list(buf: bytes, *, format_version: int | None = None) -> De
     decoder = record_decoder(schema_text)
     rows, encoded = [], []
     for block, raw in iter_raw_blocks(buf, header):
-        position = 0
-        for _ in range(block.count):
-            start = position
-            record, position = decode_record(decoder, raw, position)
-            row = _manifest_file(record)
+        for row, as_written in _rows_of_block(raw, block.count, decoder):
             rows.append(row)
-            encoded.append(
-                raw[start:position] if shape == ours else encode_manifest_file(row, version)
-            )
-        if position != len(raw):
-            raise InvalidMetadataError("manifest list: bytes behind the last row of a block")
+            encoded.append(as_written if shape == ours else encode_manifest_file(row, version))
     texts = {key: value.decode(errors="replace") for key, value in header.metadata.items()}
     return DecodedManifestList(texts, version, tuple(rows), tuple(encoded))
+
+
+def iter_new_rows(buf: bytes, known: set[bytes]) -> Iterator[ManifestFile]:
+    """The rows of those blocks that are not in `known`, which gathers the blocks that were seen.
+
+    Lists that follow one another share most of their blocks to the byte: with one `known` for all
+    of them each is decoded once. Errors: `InvalidMetadataError`; `UnsupportedError` for a codec.
+    """
+    header = read_header(buf)
+    schema_text = header.metadata["avro.schema"]
+    decoder = record_decoder(schema_text)
+    for block in iter_blocks(buf, header):
+        compressed = buf[block.start : block.stop]
+        if compressed in known:
+            continue
+        known.add(compressed)
+        raw = decompress(header.codec, compressed)
+        yield from (row for row, _ in _rows_of_block(raw, block.count, decoder))
+
+
+def _rows_of_block(
+    raw: bytes, count: int, decoder: Decoder
+) -> Iterator[tuple[ManifestFile, bytes]]:
+    position = 0
+    for _ in range(count):
+        start = position
+        record, position = decode_record(decoder, raw, position)
+        yield _manifest_file(record), raw[start:position]
+    if position != len(raw):
+        raise InvalidMetadataError("manifest list: bytes behind the last row of a block")
 
 
 def _format_version(metadata: Mapping[str, bytes], shape: RecordShape) -> int:

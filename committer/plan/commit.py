@@ -41,6 +41,7 @@ from committer.ledger_entry import (
 )
 from committer.plan.batch import Batch, PreparedManifest, sync_marker
 from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence
+from committer.plan.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.ledger import Ledger
 from committer.plan.state import ListedManifest, TableState
 from committer.plan.upkeep import MergedManifest, Upkeep, applicable_merges, with_merges
@@ -146,8 +147,11 @@ def plan_commit(
         for checked in batch.requests
     }
     entries, dropped = _ledger_changes(state.ledger, batch, landed, chores)
-    updates = _updates(metadata, batch.branch, snapshot, entries, dropped)
-    swap = _swap(state, parent, batch.branch, updates, attempt)
+    expired = applicable_expiry(upkeep.expired, state, batch.branch, now_ms=attempt.now_ms)
+    removals = expired.updates if expired else ()
+    updates = (*_updates(metadata, batch.branch, snapshot, entries, dropped), *removals)
+    requirements = _requirements(metadata, parent, batch.branch, expired)
+    swap = _swap(state, requirements, updates, attempt)
     manifest_list = NewObject(
         snapshot.manifest_list or "", _manifest_list(metadata, batch, snapshot, parent, listed)
     )
@@ -157,7 +161,8 @@ def plan_commit(
         _heads(state, batch, snapshot, listed),
     )
     objects = (*(manifest.written for manifest in prepared), manifest_list)
-    return CommitPlan(swap, objects, snapshot, landed, chores, Upkeep(merged=merges), after)
+    taken = Upkeep(merges, expired)
+    return CommitPlan(swap, objects, snapshot, landed, chores, taken, after)
 
 
 def _carried_manifests(
@@ -341,19 +346,27 @@ def _updates(
     return tuple(updates)
 
 
-def _swap(
-    state: TableState,
+def _requirements(
+    metadata: TableMetadata,
     parent: Snapshot | None,
     branch: str,
+    expired: ExpiredSnapshots | None,
+) -> tuple[Requirement, ...]:
+    """What a catalog that evaluates changes itself has to check: for an expiry, every ref."""
+    asserted = {branch: parent.snapshot_id if parent and branch in metadata.refs else None}
+    if expired is not None:
+        asserted |= {name: ref.snapshot_id for name, ref in metadata.refs.items()}
+    refs = (AssertRefSnapshotId(name, snapshot_id) for name, snapshot_id in asserted.items())
+    return (AssertTableUUID(metadata.table_uuid), *refs)
+
+
+def _swap(
+    state: TableState,
+    requirements: tuple[Requirement, ...],
     updates: tuple[Update, ...],
     attempt: Attempt,
 ) -> Swap:
     metadata, base_location = state.metadata, state.table.metadata_location
-    asserted = parent.snapshot_id if parent and branch in metadata.refs else None
-    requirements: tuple[Requirement, ...] = (
-        AssertTableUUID(metadata.table_uuid),
-        AssertRefSnapshotId(branch, asserted),
-    )
     return Swap(
         base=state.table,
         requirements=requirements,

@@ -1,6 +1,6 @@
 """Finished background work that the next commit takes along in its swap, at no extra round trip.
 
-How the work is done is not here: which manifests to merge is `merge.py`.
+How the work is done is not here: which manifests to merge is `merge.py`, what expires `expiry.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from committer.iceberg.manifest_list import ManifestFile
+from committer.plan.expiry import ExpiredSnapshots
 from committer.plan.state import ListedManifest
 
 
@@ -30,6 +31,7 @@ class Upkeep:
     """What the next commit takes along if it still applies, and leaves out if not."""
 
     merged: tuple[MergedManifest, ...] = ()
+    expired: ExpiredSnapshots | None = None
 
 
 def applicable_merges(

@@ -1,0 +1,247 @@
+"""Which files nobody can reach any more once snapshots are gone.
+
+Works on the metadata that is current when files are to be deleted, whoever removed the snapshots.
+What it must read it asks for and is sent: a generator yields locations and receives the objects'
+bytes, None for one that does not exist. Source: format.md section 11.
+
+Two ways, as the reference has them. Where all snapshots, gone and left, are one chain behind
+`main`, what the chain has left behind never comes back: a manifest that the oldest snapshot left
+does not list is listed by none, and a data file is dead once a snapshot that is gone has deleted
+it and nobody has added it again. This costs what expires, not what the table holds. Everywhere
+else (tags, branches, staged or rolled back snapshots, cherry-picks) a file goes only if no snapshot
+left names it, and all of them are read for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.data_file import ManifestContent
+from committer.iceberg.manifest_list import ManifestFile, iter_new_rows
+from committer.iceberg.manifest_paths import NamedFile, iter_named_files
+from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.table_statistics import StatisticsFile
+
+_CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
+_SOURCE_KEY = "source-snapshot-id"
+READS_AT_ONCE = 16
+
+T = TypeVar("T")
+Reading = Generator[Sequence[str], Sequence[bytes | None], T]
+Rows = dict[str, ManifestFile]
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Snapshots that the table had, oldest first, and the statistics files that came with them."""
+
+    snapshots: tuple[Snapshot, ...]
+    statistics: tuple[StatisticsFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """Files to delete, in this order: what names a file goes after it, so that an interrupted
+    clean-up finds the rest again."""
+
+    data_files: tuple[str, ...]
+    manifests: tuple[str, ...]
+    manifest_lists: tuple[str, ...]
+    statistics: tuple[str, ...]
+
+    @property
+    def in_order(self) -> tuple[str, ...]:
+        return (*self.data_files, *self.manifests, *self.statistics, *self.manifest_lists)
+
+
+def find_unreachable(
+    metadata: TableMetadata, gone: Gone, *, named: Collection[str] = ()
+) -> Reading[Unreachable]:
+    """Find what may be deleted. `named`: paths that waiting requests name; they stay.
+
+    Errors: `InvalidMetadataError` where a snapshot of `gone` is there after all, and for what a
+    remaining snapshot needs and cannot be read.
+    """
+    present = [one for one in gone.snapshots if one.snapshot_id in metadata.snapshots_by_id]
+    if present:
+        raise InvalidMetadataError(
+            f"snapshot {present[0].snapshot_id} has not expired: nothing is deleted"
+        )
+    rows = yield from _rows_of_all(gone.snapshots, missing_is_error=False)
+    oldest = _oldest_of_chain(metadata, gone.snapshots)
+    if oldest is None:
+        manifests, data_files = yield from _by_full_reachability(metadata, rows)
+    else:
+        manifests, data_files = yield from _by_chain(metadata, oldest, gone, rows)
+    lists = [one.manifest_list for one in gone.snapshots if one.manifest_list is not None]
+    lists_left = {one.manifest_list for one in metadata.snapshots}
+    return Unreachable(
+        tuple(sorted(data_files - set(named))),
+        tuple(sorted(manifests - set(named))),
+        tuple(each for each in dict.fromkeys(lists) if each not in lists_left),
+        _unnamed_statistics(metadata, gone.statistics),
+    )
+
+
+def fallen_metadata_files(base: TableMetadata, after: TableMetadata) -> tuple[str, ...]:
+    """Files that a commit has dropped from the metadata log, where the table wants them deleted."""
+    if after.properties.get(_CLEAN_PROPERTY, "false").strip().lower() != "true":
+        return ()
+    kept = {entry.metadata_file for entry in after.metadata_log}
+    return tuple(
+        entry.metadata_file for entry in base.metadata_log if entry.metadata_file not in kept
+    )
+
+
+def _unnamed_statistics(
+    metadata: TableMetadata, statistics: Iterable[StatisticsFile]
+) -> tuple[str, ...]:
+    left = {one.statistics_path for one in metadata.statistics}
+    left |= {one.statistics_path for one in metadata.partition_statistics}
+    paths = dict.fromkeys(one.statistics_path for one in statistics)
+    return tuple(path for path in paths if path not in left)
+
+
+# --- One chain -----------------------------------------------------------------------------------
+
+
+def _oldest_of_chain(metadata: TableMetadata, gone: Sequence[Snapshot]) -> Snapshot | None:
+    """The oldest snapshot left if it continues those that are gone, all in one chain behind `main`;
+    None if there is more to look at than that chain.
+    """
+    if any(_SOURCE_KEY in (one.summary or {}) for one in (*gone, *metadata.snapshots)):
+        return None
+    oldest, length, current = None, 0, metadata.current_snapshot
+    while current is not None and length <= len(metadata.snapshots):
+        oldest, length = current, length + 1
+        parent_id = current.parent_snapshot_id
+        current = None if parent_id is None else metadata.snapshot_by_id(parent_id)
+    if oldest is None or length != len(metadata.snapshots):
+        return None
+    child = oldest
+    for snapshot in reversed(gone):
+        if child.parent_snapshot_id != snapshot.snapshot_id:
+            return None
+        child = snapshot
+    return oldest
+
+
+def _by_chain(
+    metadata: TableMetadata, oldest: Snapshot, gone: Gone, rows: Rows
+) -> Reading[tuple[set[str], set[str]]]:
+    # What somebody put back since stands in the head's list, if it stands anywhere.
+    ends = {one.snapshot_id: one for one in (oldest, metadata.current_snapshot) if one}
+    left = yield from _rows_of_all(tuple(ends.values()), missing_is_error=True)
+    expired = {one.snapshot_id for one in gone.snapshots}
+    deleting = [
+        row
+        for row in (rows | left).values()
+        if row.added_snapshot_id in expired and row.deleted_files_count != 0
+    ]
+    dead: dict[str, NamedFile] = {}
+
+    def take(files: Iterable[NamedFile]) -> None:
+        for file in files:
+            if not file.is_live and file.snapshot_id not in metadata.snapshots_by_id:
+                dead[file.path] = file
+
+    yield from _each_manifest(deleting, take, missing_is_error=False)
+    may_hold = _which_may_hold(dead.values(), gone, left)
+    data_files = yield from _without_live(set(dead), may_hold)
+    return rows.keys() - left.keys(), data_files
+
+
+def _which_may_hold(dead: Iterable[NamedFile], gone: Gone, left: Rows) -> list[ManifestFile]:
+    """Manifests that may hold a file although it was deleted: one that was added again stands in a
+    younger manifest; one Puffin file holds the vectors of many data files, each with its own entry.
+    """
+    first = min((one.sequence_number for one in gone.snapshots), default=0)
+    has_shared = any(file.is_shared for file in dead)
+    return [
+        row
+        for row in left.values()
+        if row.sequence_number >= first or (has_shared and row.content == ManifestContent.DELETES)
+    ]
+
+
+# --- Everything else -----------------------------------------------------------------------------
+
+
+def _by_full_reachability(
+    metadata: TableMetadata, rows: Rows
+) -> Reading[tuple[set[str], set[str]]]:
+    left = yield from _rows_of_all(metadata.snapshots, missing_is_error=True)
+    unreachable = {path: row for path, row in rows.items() if path not in left}
+    candidates: set[str] = set()
+
+    def take(files: Iterable[NamedFile]) -> None:
+        candidates.update(file.path for file in files if file.is_live)
+
+    yield from _each_manifest(list(unreachable.values()), take, missing_is_error=False)
+    data_files = yield from _without_live(candidates, list(left.values()))
+    return set(unreachable), data_files
+
+
+def _without_live(candidates: set[str], rows: Sequence[ManifestFile]) -> Reading[set[str]]:
+    """The candidates that are live in none of these manifests."""
+    dead = set(candidates)
+
+    def take(files: Iterable[NamedFile]) -> None:
+        dead.difference_update(file.path for file in files if file.is_live)
+
+    for batch in _batches(rows):
+        if not dead:
+            break
+        yield from _each_manifest(batch, take, missing_is_error=True)
+    return dead
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+
+def _rows_of_all(snapshots: Sequence[Snapshot], *, missing_is_error: bool) -> Reading[Rows]:
+    """The rows of all lists, by manifest path."""
+    rows: Rows = {}
+    known: set[bytes] = set()
+    locations = [one.manifest_list for one in snapshots if one.manifest_list is not None]
+    if missing_is_error and len(locations) != len(snapshots):
+        raise InvalidMetadataError("a snapshot that stays has no manifest list")
+    for batch in _batches(locations):
+        contents = yield batch
+        for location, content in zip(batch, contents, strict=True):
+            if content is not None:
+                found = iter_new_rows(content, known)
+                rows.update((row.manifest_path, row) for row in found)
+            elif missing_is_error:
+                raise _missing(location)
+    return rows
+
+
+def _each_manifest(
+    rows: Sequence[ManifestFile],
+    take: Callable[[Iterable[NamedFile]], None],
+    *,
+    missing_is_error: bool,
+) -> Reading[None]:
+    for batch in _batches(rows):
+        contents = yield [row.manifest_path for row in batch]
+        for row, content in zip(batch, contents, strict=True):
+            if content is not None:
+                take(iter_named_files(content, row))
+            elif missing_is_error:
+                raise _missing(row.manifest_path)
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), READS_AT_ONCE):
+        yield items[start : start + READS_AT_ONCE]
+
+
+def _missing(location: str) -> InvalidMetadataError:
+    return InvalidMetadataError(
+        f"`{location}` does not exist, but a snapshot that stays needs it: nothing is deleted"
+    )
