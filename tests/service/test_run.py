@@ -65,10 +65,14 @@ def test_the_error_of_a_setting_is_told_before_others() -> None:
 
 
 class SlowCatalog(MemoryCatalog):
-    """Its swaps take some seconds."""
+    """Its swaps take `swap_s`; `swaps` counts those that began."""
+
+    swap_s = 0.0
+    swaps = 0
 
     async def swap(self, swap: Swap) -> SwapAnswer:
-        await asyncio.sleep(5.0)
+        self.swaps += 1
+        await asyncio.sleep(self.swap_s)
         return await super().swap(swap)
 
 
@@ -94,14 +98,16 @@ async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains
     overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()
     health = overview.health
     assert (health.phase, health.is_ready) == ("starting", False)
-    await inbox.put(build_request(table))
     running = asyncio.ensure_future(Service(parts, overview).run(stop))
-    await asyncio.sleep(7.0)
+    await asyncio.sleep(3.0)
     assert (health.phase, health.is_ready, health.is_alive) == ("running", True, True)
+    catalog.swap_s, catalog.swaps = 10.0, 0
+    await inbox.put(build_request(table))
+    await asyncio.sleep(3.0)
     stop.set()
-    await asyncio.sleep(1.0)
+    await asyncio.sleep(3.0)
+    assert (catalog.swaps, running.done()) == (1, False)
     assert (health.phase, health.is_ready, health.is_alive) == ("draining", False, True)
-    assert not running.done()
     await running
     current = await catalog.load(table.identifier)
     assert len(current.metadata.snapshots) == 1
