@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from committer.errors import InvariantError
 from committer.iceberg.avro_binary import LONGS
-from committer.iceberg.avro_container import compress, decompress, encode_container
+from committer.iceberg.avro_container import decompress, encode_container
 from committer.iceberg.avro_decoder import decode_record, record_decoder
 from committer.iceberg.avro_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro_shapes import RecordShape, schema_shape
+from committer.iceberg.block_pool import BlockPool, EncodedBlock
 from committer.iceberg.data_file import ManifestEntry
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_encoder import entry_encoder
 from committer.iceberg.manifest import (
-    BLOCK_BYTES,
     EncodedManifest,
     ManifestContext,
     manifest_header,
@@ -29,7 +29,6 @@ from committer.iceberg.manifest_walk import SMALL_BLOCK, WalkedBlock, WalkedMani
 from committer.iceberg.partition_spec import partition_type
 from committer.iceberg.partition_summary import summarize_partitions
 
-_Block = tuple[int, bytes | memoryview]
 # status ADDED and a null snapshot id: how an entry of version 1 starts
 _V1_HEAD = b"\x02\0"
 
@@ -59,8 +58,8 @@ def join_manifests(
     """
     if context.format_version == 1 and snapshot_id is None:
         raise InvariantError("entries of format version 1 need their snapshot id")
-    pool = _Pool(codec)
-    blocks: list[_Block] = []
+    pool = BlockPool(codec)
+    blocks: list[EncodedBlock] = []
     shape = _entry_shape(context)
     for part in parts:
         # Entries of an older format version, or from before a promotion, are laid out otherwise.
@@ -88,7 +87,7 @@ def _written_shape(part: ManifestPart) -> RecordShape:
 def _joined(
     parts: Sequence[ManifestPart],
     context: ManifestContext,
-    blocks: Iterable[_Block],
+    blocks: Iterable[EncodedBlock],
     *,
     sync: bytes,
     codec: str,
@@ -111,33 +110,7 @@ def _joined(
     )
 
 
-class _Pool:
-    """Collects inflated entries until they make a block of a good size."""
-
-    def __init__(self, codec: str) -> None:
-        self._codec = codec
-        self._raw: list[bytes] = []
-        self._count = 0
-        self._size = 0
-
-    def add(self, count: int, raw: bytes) -> Iterator[_Block]:
-        self._raw.append(raw)
-        self._count += count
-        self._size += len(raw)
-        if self._size >= BLOCK_BYTES:
-            yield from self.flush()
-
-    def add_all(self, entries: Iterable[bytes]) -> Iterator[_Block]:
-        for entry in entries:
-            yield from self.add(1, entry)
-
-    def flush(self) -> Iterator[_Block]:
-        if self._count:
-            yield self._count, compress(self._codec, b"".join(self._raw))
-            self._raw, self._count, self._size = [], 0, 0
-
-
-def _moved(part: ManifestPart, codec: str, pool: _Pool) -> Iterator[_Block]:
+def _moved(part: ManifestPart, codec: str, pool: BlockPool) -> Iterator[EncodedBlock]:
     content, same_codec = memoryview(part.content), part.walked.header.codec == codec
     for block in part.walked.blocks:
         if same_codec and block.count >= SMALL_BLOCK:

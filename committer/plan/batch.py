@@ -85,7 +85,7 @@ def _join(
 ) -> EncodedManifest:
     spec = metadata.spec_by_id(spec_id)
     context = ManifestContext(
-        format_version=metadata.format_version, schema=_schema_of(spec, metadata), spec=spec
+        format_version=metadata.format_version, schema=schema_of_spec(spec, metadata), spec=spec
     )
     return join_manifests(
         [manifest.part for manifest in manifests],
@@ -95,8 +95,9 @@ def _join(
     )
 
 
-def _schema_of(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
-    """The current schema; for an older spec whose source columns it dropped, the last with them.
+def schema_of_spec(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
+    """The schema that a manifest of this spec is written with: the current one; for an older spec
+    whose source columns it dropped, the last with them.
 
     Without the source column a partition field has no type, and its values could not be written.
     """
