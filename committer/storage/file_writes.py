@@ -7,9 +7,10 @@ Nothing here knows asyncio; `local` calls it from worker threads. What rests on 
   behind, which is never listed.
 * Create-only is `link(2)`, which fails where the name exists. A file system without hard links is
   refused.
-* Replacing, deleting and removing empty folders hold an exclusive `flock(2)` on the *folder* of the
-  object, so they exclude one another in all processes of a machine, and no lock files pile up. On a
-  network file system that is only as good as its `flock`.
+* Replacing and deleting hold an exclusive `flock(2)` on the *folder* of the object, so they exclude
+  one another in all processes of a machine, and no lock files pile up. On a network file system
+  that is only as good as its `flock`. Whoever needs a folder that was removed because it was empty
+  makes it again.
 * Durable means: file synced before it gets its name, folder synced before the call returns, also
   where it returns "exists already", because the caller may then count on the object. A deletion is
   not synced: after a power cut a deleted object may be back.
@@ -25,7 +26,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from committer.errors import (
     AlreadyExistsError,
@@ -35,12 +35,13 @@ from committer.errors import (
     StorageUnavailableError,
 )
 from committer.ports import NewObject
+from committer.storage.empty_folders import EmptyFolders
 from committer.storage.files import (
     TEMPORARY_PREFIX,
     TEMPORARY_SUFFIX,
     etag_of,
     explained,
-    local_path,
+    local_name,
 )
 
 _STAGED_MAX = 64
@@ -51,12 +52,18 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class _Staged:
-    """A temporary file that holds an object's content, to be given its name."""
+    """A temporary file that holds an object's content, to be given its name. `descriptor` is open
+    until it is synced. Paths are texts here: this is what publishing costs a producer."""
 
     location: str
-    path: Path
-    temporary: Path
+    path: str
+    temporary: str
+    descriptor: int
     etag: str
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(self.path)
 
 
 def create(objects: Sequence[NewObject]) -> list[str]:
@@ -71,7 +78,8 @@ def create(objects: Sequence[NewObject]) -> list[str]:
             for created in objects[start : start + _STAGED_MAX]:
                 staged.append(_stage(created.location, created.content))
             for item in staged:
-                _sync(item.location, item.temporary)
+                with explained(item.location):
+                    os.fsync(item.descriptor)
             for item in staged:
                 _link(item)
         etags.extend(item.etag for item in staged)
@@ -80,23 +88,23 @@ def create(objects: Sequence[NewObject]) -> list[str]:
 
 def replace(location: str, content: bytes, etag: str) -> str:
     """Write the object if it still has the etag."""
-    path = local_path(location)
-    with _folder_lock(location, path.parent) as locked, _staging() as staged:
+    path = local_name(location)
+    with _folder_lock(location, os.path.dirname(path)) as locked, _staging() as staged:
         before = _current(location, path) if locked else None
         if before is None or etag_of(before) != etag:
             raise AlreadyExistsError(f"`{location}` is no longer `{etag}`")
         item = _stage(location, content, after_ns=before.st_mtime_ns)
         staged.append(item)
-        _sync(location, item.temporary)
         with explained(location):
-            item.temporary.replace(path)
+            os.fsync(item.descriptor)
+            os.replace(item.temporary, path)
         return item.etag
 
 
-def _current(location: str, path: Path) -> os.stat_result | None:
+def _current(location: str, path: str) -> os.stat_result | None:
     try:
         with explained(location):
-            return path.stat()
+            return os.stat(path)
     except NotFoundError:
         return None
 
@@ -109,28 +117,36 @@ def _staging() -> Iterator[list[_Staged]]:
         yield staged
     finally:
         for item in staged:
-            item.temporary.unlink(missing_ok=True)
-        for folder, item in {item.path.parent: item for item in staged}.items():
+            os.close(item.descriptor)
+            with suppress(FileNotFoundError):
+                os.unlink(item.temporary)
+        for folder, item in {item.folder: item for item in staged}.items():
             with suppress(NotFoundError):  # another process has emptied and removed it
-                _sync(item.location, folder)
+                _sync_folder(item.location, folder)
 
 
 def _stage(location: str, content: bytes, *, after_ns: int = 0) -> _Staged:
-    path = local_path(location)
+    path = local_name(location)
     with explained(location):
         try:
-            descriptor, temporary = _open_temporary(location, path.parent)
+            descriptor, temporary = _open_temporary(location, os.path.dirname(path))
         except NotADirectoryError as error:
             raise SettingsError(f"`{location}`: something above it is not a folder") from error
         try:
-            with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor has no path)
-                file.write(content)
-                file.flush()
-                etag = _stamp(descriptor, after_ns)
+            _write(descriptor, content)
+            etag = _stamp(descriptor, after_ns)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            os.close(descriptor)
+            os.unlink(temporary)
             raise
-    return _Staged(location, path, temporary, etag)
+    return _Staged(location, path, temporary, descriptor, etag)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """All of it: the system may take a part at a time."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def _stamp(descriptor: int, after_ns: int) -> str:
@@ -145,10 +161,10 @@ def _stamp(descriptor: int, after_ns: int) -> str:
     return etag_of(os.fstat(descriptor))
 
 
-def _open_temporary(location: str, folder: Path) -> tuple[int, Path]:
+def _open_temporary(location: str, folder: str) -> tuple[int, str]:
     """Open a new file in the folder; make the folder as often as another process removes it."""
     for _ in range(_ATTEMPTS_MAX):
-        temporary = folder / f"{TEMPORARY_PREFIX}{os.getpid()}-{next(_numbers)}{TEMPORARY_SUFFIX}"
+        temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}-{next(_numbers)}{TEMPORARY_SUFFIX}"
         try:
             return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), temporary
         except FileExistsError:
@@ -158,23 +174,24 @@ def _open_temporary(location: str, folder: Path) -> tuple[int, Path]:
     raise StorageUnavailableError(f"`{location}`: the folder `{folder}` vanishes again and again")
 
 
-def _make_folder(location: str, folder: Path) -> None:
+def _make_folder(location: str, folder: str) -> None:
     """Make a folder and its parents, each durable in its parent before anything is put into it."""
+    parent = os.path.dirname(folder)
     try:
-        folder.mkdir()
+        os.mkdir(folder)
     except FileExistsError:
         return
     except FileNotFoundError:
-        _make_folder(location, folder.parent)
+        _make_folder(location, parent)
         with suppress(FileExistsError, FileNotFoundError):
-            folder.mkdir()
+            os.mkdir(folder)
     with suppress(NotFoundError):
-        _sync(location, folder.parent)
+        _sync_folder(location, parent)
 
 
 def _link(item: _Staged) -> None:
     try:
-        item.path.hardlink_to(item.temporary)
+        os.link(item.temporary, item.path)
     except FileExistsError as error:
         raise AlreadyExistsError(f"`{item.location}` exists") from error
     except OSError as error:
@@ -187,9 +204,9 @@ def _link(item: _Staged) -> None:
             raise
 
 
-def _sync(location: str, path: Path) -> None:
+def _sync_folder(location: str, folder: str) -> None:
     with explained(location):
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
@@ -199,39 +216,33 @@ def _sync(location: str, path: Path) -> None:
 # --- Deleting ------------------------------------------------------------------------------------
 
 
-def delete(locations: Iterable[str], prune_below: Sequence[Path]) -> None:
-    """Delete files, then folders that this left empty, upwards but never one of `prune_below`."""
-    folders: dict[Path, list[tuple[str, Path]]] = {}
+def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
+    """Delete files, and let `emptied` remove the folders that this left empty."""
+    folders: dict[str, list[tuple[str, str]]] = {}
     for location in locations:
-        path = local_path(location)
-        folders.setdefault(path.parent, []).append((location, path))
+        path = local_name(location)
+        folders.setdefault(os.path.dirname(path), []).append((location, path))
     for folder, files in folders.items():
         with _folder_lock(files[0][0], folder):
             for location, path in files:
                 _unlink(location, path)
-        _prune(folder, prune_below)
+        emptied.prune(folder)
+    emptied.prune_quiet()
 
 
-def _unlink(location: str, path: Path) -> None:
-    if not path.is_dir():
-        with suppress(NotFoundError), explained(location):
-            path.unlink()
-
-
-def _prune(folder: Path, roots: Sequence[Path]) -> None:
-    """Under the folder's lock: whoever waits for the lock then sees that its folder is gone."""
-    while any(root in folder.parents for root in roots):
-        try:
-            with _folder_lock(str(folder), folder) as locked:
-                if locked:
-                    folder.rmdir()
-        except (OSError, FrazilError):
-            return  # not empty, or not ours to remove: an empty folder does no harm
-        folder = folder.parent
+def _unlink(location: str, path: str) -> None:
+    try:
+        with explained(location):
+            os.unlink(path)
+    except NotFoundError:
+        return
+    except FrazilError:
+        if not os.path.isdir(path):
+            raise
 
 
 @contextmanager
-def _folder_lock(location: str, folder: Path) -> Iterator[bool]:
+def _folder_lock(location: str, folder: str) -> Iterator[bool]:
     """Hold the folder's lock among all processes; False where there is no folder to lock."""
     descriptor = _lock_folder(location, folder)
     try:
@@ -241,7 +252,7 @@ def _folder_lock(location: str, folder: Path) -> Iterator[bool]:
             os.close(descriptor)
 
 
-def _lock_folder(location: str, folder: Path) -> int | None:
+def _lock_folder(location: str, folder: str) -> int | None:
     """Polls: a worker thread must not hang for ever on a process that was stopped."""
     for _ in range(_ATTEMPTS_MAX):
         try:
@@ -256,12 +267,12 @@ def _lock_folder(location: str, folder: Path) -> int | None:
     raise StorageUnavailableError(f"`{location}`: another process holds the lock of `{folder}`")
 
 
-def _try_lock(descriptor: int, folder: Path) -> bool:
+def _try_lock(descriptor: int, folder: str) -> bool:
     """True if locked, and the locked folder is still the one of that name; else closed."""
     locked = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        locked = os.path.samestat(os.fstat(descriptor), folder.stat())
+        locked = os.path.samestat(os.fstat(descriptor), os.stat(folder))
     except (BlockingIOError, FileNotFoundError):
         return False
     finally:

@@ -30,6 +30,11 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 def local_path(location: str) -> Path:
+    """As `local_name`."""
+    return Path(local_name(location))
+
+
+def local_name(location: str) -> str:
     """The path of `/path`, `file:/path`, `file:///path` or `file://localhost/path`.
 
     Percent signs stand for themselves, as in Hadoop's `Path` and PyIceberg: the partition folder
@@ -45,7 +50,7 @@ def local_path(location: str) -> Path:
         raise SettingsError(
             f"location {location!r}: expected `/path` or `file:/path` on this machine"
         )
-    return Path(path)
+    return path
 
 
 def _is_encodable(path: str) -> bool:

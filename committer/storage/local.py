@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from committer.ports import NewObject, ObjectInfo
 from committer.storage import file_writes, files
+from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions
 
 _LISTED_MAX = 1_000
@@ -28,14 +29,20 @@ class LocalStorage:
     """Locations are `/path`, `file:/path` or `file:///path`; percent signs stand for themselves.
 
     `prune_below`: folders (an inbox, say) strictly below which a deletion also removes the folders
-    that it leaves empty, as if there were only objects. Elsewhere empty folders stay: this adapter
-    removes no folder that it was not told to.
+    that it leaves empty, as if there were only objects; those above the innermost after `quiet_s`
+    without use. Elsewhere empty folders stay: this adapter removes no folder that it was not told
+    to.
     """
 
     def __init__(
-        self, *, prune_below: Sequence[str] = (), executor: Executor | None = None
+        self,
+        *,
+        prune_below: Sequence[str] = (),
+        quiet_s: float = 60.0,
+        executor: Executor | None = None,
     ) -> None:
-        self._prune_below = tuple(files.local_path(folder) for folder in prune_below)
+        roots = [files.local_name(folder) for folder in prune_below]
+        self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
         self._executor = executor
 
     async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
@@ -56,7 +63,7 @@ class LocalStorage:
         return await self._run(partial(file_writes.replace, location, content, etag))
 
     async def delete(self, locations: Sequence[str]) -> None:
-        await self._run(partial(file_writes.delete, locations, self._prune_below))
+        await self._run(partial(file_writes.delete, locations, self._emptied))
 
     async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
         walk = files.walk(prefix)

@@ -33,6 +33,7 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
         "from committer.errors import *\n"
         "from committer.ports import NewObject\n"
         "from committer.storage import file_writes, files\n"
+        "from committer.storage.empty_folders import EmptyFolders\n"
         "arguments = sys.argv[1:]\n"
         "print(flush=True)\n"
     )
@@ -114,24 +115,24 @@ async def test_files_are_synced_before_they_get_their_name_and_folders_before_th
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    real = os.fsync, Path.hardlink_to, Path.replace
+    real = os.fsync, os.link, os.replace
 
     def fsync(descriptor: int) -> None:
         target = Path(f"/proc/self/fd/{descriptor}").readlink()
         steps.append("sync file" if target.is_file() else f"sync {target.relative_to(tmp_path)}")
         real[0](descriptor)
 
-    def link(self: Path, target: Path) -> None:
-        steps.append(f"link {self.name}")
-        real[1](self, target)
+    def link(source: str, target: str) -> None:
+        steps.append(f"link {Path(target).name}")
+        real[1](source, target)
 
-    def rename(self: Path, target: Path) -> Path:
-        steps.append(f"rename to {target.name}")
-        return real[2](self, target)
+    def rename(source: str, target: str) -> None:
+        steps.append(f"rename to {Path(target).name}")
+        real[2](source, target)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(Path, "hardlink_to", link)
-    monkeypatch.setattr(Path, "replace", rename)
+    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(os, "replace", rename)
     storage = LocalStorage()
     etag = await storage.replace(f"{tmp_path}/x/y/a", b"1", etag=None)
     assert steps == ["sync .", "sync x", "sync file", "link a", "sync x/y"]
@@ -184,7 +185,7 @@ def test_creates_and_pruning_deletes_of_several_processes_do_not_disturb_one_ano
         "    location = f'{arguments[0]}/a/b/{arguments[1]}-{number}'\n"
         "    file_writes.create([NewObject(location, b'')])\n"
         "    file_writes.replace(location, b'1', files.describe(location).etag)\n"
-        "    file_writes.delete([location], [Path(arguments[0])])\n"
+        "    file_writes.delete([location], EmptyFolders([arguments[0]], quiet_s=0))\n"
     )
     run_processes(code, [[tmp_path, number] for number in range(3)])
     assert children(tmp_path) == []
@@ -244,7 +245,7 @@ async def test_an_etag_changes_even_where_the_clock_went_back(tmp_path: Path) ->
 
 
 async def test_emptied_folders_go_below_the_named_root_and_stay_elsewhere(tmp_path: Path) -> None:
-    storage = LocalStorage(prune_below=[f"file:{tmp_path}/inbox"])
+    storage = LocalStorage(prune_below=[f"file:{tmp_path}/inbox"], quiet_s=0)
     keep = [f"{tmp_path}/inbox/t/p/1/a", f"{tmp_path}/inbox/t/p/2/b", f"{tmp_path}/table/x/c"]
     await storage.create([NewObject(location, b"") for location in keep])
     await storage.delete([keep[0], keep[2]])
@@ -252,6 +253,36 @@ async def test_emptied_folders_go_below_the_named_root_and_stay_elsewhere(tmp_pa
     assert (tmp_path / "table/x").is_dir()
     await storage.delete([keep[1]])
     assert children(tmp_path / "inbox") == []
+
+
+async def test_a_folder_that_is_used_again_and_again_stays_until_it_is_quiet(
+    tmp_path: Path,
+) -> None:
+    storage = LocalStorage(prune_below=[str(tmp_path)], quiet_s=60)
+
+    async def use(location: str) -> None:
+        await storage.create([NewObject(location, b"")])
+        await storage.delete([location])
+
+    await use(f"{tmp_path}/t/quiet/1/a")
+    await use(f"{tmp_path}/t/busy/1/a")
+    assert sorted(children(tmp_path / "t")) == ["busy", "quiet"], "without their epochs"
+    assert children(tmp_path / "t/busy") == children(tmp_path / "t/quiet") == []
+    # As if the file system's clock were a minute further.
+    later_ns = (tmp_path / "t/busy").stat().st_mtime_ns + 61 * 10**9
+    real = os.stat
+
+    def stat(path: str | int, **options: object) -> os.stat_result:
+        found = real(path, **options)  # type: ignore[arg-type]
+        if str(path).endswith("t/busy"):
+            os.utime(path, ns=(later_ns, later_ns))
+            return real(path)
+        return found
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("committer.storage.empty_folders.os.stat", stat)
+        await use(f"{tmp_path}/t/busy/2/a")
+    assert children(tmp_path / "t") == ["busy"]
 
 
 async def test_leftovers_of_a_crash_and_links_to_folders_are_not_listed(tmp_path: Path) -> None:
@@ -332,7 +363,7 @@ async def test_a_file_system_without_hard_links_is_refused(
     def fail(*_: object) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(Path, "hardlink_to", fail)
+    monkeypatch.setattr(os, "link", fail)
     with pytest.raises(SettingsError, match="cannot link"):
         await LocalStorage().probe(str(tmp_path))
     assert children(tmp_path) == []
