@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
@@ -53,3 +55,26 @@ async def off_loop_if_large(
     if size_bytes < OFF_LOOP_BYTES:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+async def in_slices(size_bytes: int, slices: Iterator[None]) -> None:
+    """Run background work that pauses after each slice: the loop goes on in between, or all the
+    time if there is much of it. A cancellation ends it after the slice in hand.
+    """
+    if size_bytes < OFF_LOOP_BYTES:
+        for _ in slices:
+            await asyncio.sleep(0)
+        return
+    given_up = threading.Event()
+    try:
+        await asyncio.to_thread(_run_slices, slices, given_up)
+    finally:
+        given_up.set()
+
+
+def _run_slices(slices: Iterator[None], given_up: threading.Event) -> None:
+    for _ in slices:
+        if given_up.is_set():
+            return
+        # Lets the event loop have the interpreter, if it waits for it.
+        time.sleep(0)

@@ -46,6 +46,7 @@ from committer.request import Receipt, ReceiptState, TableIdentifier
 from committer.service.admission import Admission, Admitted
 from committer.service.health import Health
 from committer.service.log import log
+from committer.service.merger import Merger
 from committer.service.metrics import Landing, Metrics
 from committer.service.pending import Ended, Pending, Waiting
 from committer.service.steps import create_all, finish, off_loop_if_large
@@ -97,7 +98,12 @@ class TableCommitter:
             self._waiting, shop.inbox, shop.quarantine, shop.world, shop.settle, shop.metrics
         )
         self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox)
-        self._upkeep = TableUpkeep(str(identifier), (), shop.world)
+        self._upkeep = TableUpkeep(
+            identifier,
+            (Merger(identifier, shop.storage, shop.world, shop.metrics),),
+            shop.world,
+            shop.metrics,
+        )
         self._state: TableState | None = None
         self._is_current = False
         self._generation = 0

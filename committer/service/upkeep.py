@@ -16,7 +16,9 @@ from committer.plan.commit import CommitPlan
 from committer.plan.state import TableState
 from committer.plan.upkeep import Upkeep
 from committer.ports import World
+from committer.request import TableIdentifier
 from committer.service.log import log
+from committer.service.metrics import Metrics, UpkeepKind
 
 FAULT_PAUSE_S = 60.0
 
@@ -31,7 +33,7 @@ class Chore(Protocol):
       have failed, or its answer may be lost.
     """
 
-    name: str
+    kind: UpkeepKind
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Whether there is something to do for a branch that was just committed to."""
@@ -54,10 +56,13 @@ class Chore(Protocol):
 class TableUpkeep:
     """The chores of one table. Lives in the table committer's task and is closed by it."""
 
-    def __init__(self, table: str, chores: Sequence[Chore], world: World) -> None:
+    def __init__(
+        self, table: TableIdentifier, chores: Sequence[Chore], world: World, metrics: Metrics
+    ) -> None:
         self._table = table
         self._chores = chores
         self._world = world
+        self._metrics = metrics
         self._task: asyncio.Task[None] | None = None
         self._in_doubt: list[CommitPlan] = []
         self._not_before_s = 0.0
@@ -112,15 +117,20 @@ class TableUpkeep:
             try:
                 await chore.work(state, branch)
             except FrazilError as error:
-                self._failed()
-                log.warning("upkeep.failed", table=self._table, chore=chore.name, error=str(error))
+                self._failed(chore)
+                log.warning("upkeep.failed", **self._about(chore), error=str(error))
             except Exception:  # noqa: BLE001  # our bug: commits go on without the chore
-                self._failed()
-                log.exception("upkeep.crashed", table=self._table, chore=chore.name)
+                self._failed(chore)
+                self._metrics.crashed("upkeep")
+                log.exception("upkeep.crashed", **self._about(chore))
         self._task = None
 
-    def _failed(self) -> None:
+    def _failed(self, chore: Chore) -> None:
+        self._metrics.upkeep_failed(self._table, chore.kind)
         self._not_before_s = self._world.monotonic_s() + FAULT_PAUSE_S
+
+    def _about(self, chore: Chore) -> dict[str, str]:
+        return {"table": str(self._table), "chore": chore.kind}
 
 
 def _has_landed(plan: CommitPlan, state: TableState) -> bool:
