@@ -6,15 +6,19 @@ import asyncio
 
 import pytest
 
-from committer.errors import StorageUnavailableError
+from committer.errors import CatalogUnavailableError, StorageUnavailableError
+from committer.ports import LoadedTable
 from committer.queue.memory import MemoryQueue
+from committer.request import TableIdentifier
 from committer.service import intake
+from committer.service.pending import Pending, Waiting
 from committer.service.watch import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Watch
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
 from tests.service.scraping import Page
+from tests.table_builders import build_table
 
 VIRTUAL_TIME = True
 TABLE = "db.flights"
@@ -107,6 +111,10 @@ async def test_the_lag_counts_what_cannot_be_read() -> None:
         assert page(house)("frazil_lag_seconds") == seconds(95)
 
 
+async def _no_table(identifier: TableIdentifier) -> LoadedTable:
+    raise CatalogUnavailableError("the test keeps it away")
+
+
 async def _away(location: str, *, offset: int = 0, length: int | None = None) -> bytes:
     raise StorageUnavailableError("the test keeps it away")
 
@@ -127,6 +135,30 @@ async def test_without_a_listing_the_lag_is_not_known_and_said_so() -> None:
         listed_s = seen("frazil_inbox_listed_timestamp_seconds")
         assert listed_s is not None
         assert 0 <= house.world.now_ms() / 1000 - listed_s <= 30
+
+
+async def test_tables_that_the_catalog_has_not_shown_share_one_label() -> None:
+    house = House()
+    first, second = await house.create_table(), await house.create_table("db.other")
+    house.catalog.load = _no_table  # type: ignore[method-assign]
+    async with house.running():
+        await house.publish(build_request(first))
+        await house.settle(10.0)
+        await house.publish(build_request(second))
+        await house.settle(10.0)
+        seen = page(house)
+    assert seen("frazil_pending_requests", table="unknown") == 2
+    assert seen("frazil_table_lag_seconds", table="unknown") == seconds(20)
+    assert seen("frazil_lag_seconds") == seconds(20)
+
+
+def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
+    sealed, waiting = build_request(build_table()), Waiting()
+    for durable_ms in (200, 100, 300):
+        waiting.add(Pending(sealed.request.inbox_key, sealed, durable_ms))
+    assert waiting.oldest_ms == 100
+    waiting.put_off(sealed.request.inbox_key, 10.0)
+    assert waiting.oldest_ms == 100
 
 
 # --- Counts that need time -----------------------------------------------------------------------
