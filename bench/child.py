@@ -21,7 +21,7 @@ from typing import Any
 Message = dict[str, Any]
 Handlers = Mapping[str, Callable[..., Awaitable[Message]]]
 
-_END_S_MAX = 5.0
+_END_S_MAX = 60.0
 
 
 class StoppedError(Exception):

@@ -68,15 +68,15 @@ AWS_BUNDLE = Artifact(
 
 def iceberg_jars() -> list[Path]:
     """Iceberg's runtime for Spark and the SQLite driver that its JDBC catalog needs."""
-    return _jars(ICEBERG)
+    return fetch_jars(ICEBERG)
 
 
 def iceberg_aws_jars() -> list[Path]:
     """Iceberg's runtime for Spark and what its DynamoDbCatalog and S3FileIO need."""
-    return _jars((ICEBERG[0], AWS_BUNDLE))
+    return fetch_jars((ICEBERG[0], AWS_BUNDLE))
 
 
-def _jars(artifacts: Sequence[Artifact]) -> list[Path]:
+def fetch_jars(artifacts: Sequence[Artifact]) -> list[Path]:
     with _locked():
         missing = [each for each in artifacts if not each.path.is_file()]
         if missing:

@@ -1,0 +1,356 @@
+import java.io.*;
+import java.math.BigDecimal;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.util.*;
+import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.regex.*;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.*;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.io.*;
+import org.apache.iceberg.jdbc.JdbcCatalog;
+import org.apache.iceberg.metrics.*;
+import org.apache.iceberg.types.*;
+
+/**
+ * Commits of Iceberg Java in one warm JVM. Reads one flat JSON object a line and answers with one.
+ * Tables exist already. Writers are threads with catalog and table objects of their own. Times are
+ * seconds of the monotonic clock, as Python's `time.monotonic` tells them on Linux.
+ */
+public class Bench {
+  static volatile long delayMs = 0;
+
+  // --- Storage and catalog ---
+
+  /**
+   * Plain local files. HadoopFileIO without the native library starts a chmod process and writes a
+   * .crc for every file that it creates, which would hide the committer's own cost.
+   */
+  public static class LocalIO implements FileIO {
+    static String path(String location) {
+      return location.startsWith("file:") ? location.substring(5).replaceFirst("^/+", "/") : location;
+    }
+
+    static void nap() {
+      if (delayMs > 0) {
+        try {
+          Thread.sleep(delayMs);
+        } catch (InterruptedException e) {
+          throw new RuntimeException(e);
+        }
+      }
+    }
+
+    public InputFile newInputFile(String location) {
+      InputFile file = org.apache.iceberg.Files.localInput(path(location));
+      return new InputFile() {
+        public long getLength() {
+          return file.getLength();
+        }
+
+        public SeekableInputStream newStream() {
+          nap();
+          return file.newStream();
+        }
+
+        public String location() {
+          return location;
+        }
+
+        public boolean exists() {
+          return file.exists();
+        }
+      };
+    }
+
+    public OutputFile newOutputFile(String location) {
+      OutputFile file = org.apache.iceberg.Files.localOutput(path(location));
+      return new OutputFile() {
+        public PositionOutputStream create() {
+          nap();
+          return file.create();
+        }
+
+        public PositionOutputStream createOrOverwrite() {
+          nap();
+          return file.createOrOverwrite();
+        }
+
+        public String location() {
+          return location;
+        }
+
+        public InputFile toInputFile() {
+          return newInputFile(location);
+        }
+      };
+    }
+
+    public void deleteFile(String location) {
+      nap();
+      new File(path(location)).delete();
+    }
+
+    public void initialize(Map<String, String> properties) {}
+
+    public Map<String, String> properties() {
+      return Map.of();
+    }
+  }
+
+  /** How many tries the last commit of this thread took. */
+  public static class Attempts implements MetricsReporter {
+    static final ThreadLocal<Long> LAST = ThreadLocal.withInitial(() -> 1L);
+
+    public void report(MetricsReport report) {
+      if (report instanceof CommitReport) {
+        CounterResult attempts = ((CommitReport) report).commitMetrics().attempts();
+        if (attempts != null) LAST.set(attempts.value());
+      }
+    }
+  }
+
+  static JdbcCatalog catalog(String name, String file) {
+    JdbcCatalog catalog = new JdbcCatalog();
+    catalog.setConf(new Configuration());
+    catalog.initialize(
+        name,
+        new HashMap<>(
+            Map.of(
+                "uri", "jdbc:sqlite:" + file + "?busy_timeout=30000",
+                "warehouse", "file:" + new File(file).getParent() + "/warehouse",
+                "jdbc.schema-version", "V1",
+                "io-impl", LocalIO.class.getName(),
+                "metrics-reporter-impl", Attempts.class.getName())));
+    return catalog;
+  }
+
+  // --- The files: the same as bench/workload.py ---
+
+  static DataFile file(Table table, int i, int filesADay) {
+    int day = 20454 + i / filesADay;
+    String region = "r" + i % 10;
+    PartitionData partition = new PartitionData(table.spec().partitionType());
+    partition.set(0, region);
+    partition.set(1, day);
+    Map<Integer, Long> sizes = new HashMap<>(), values = new HashMap<>();
+    Map<Integer, Long> nulls = new HashMap<>(), nans = new HashMap<>();
+    Map<Integer, ByteBuffer> lower = new HashMap<>(), upper = new HashMap<>();
+    long rows = 1000 + i % 97;
+    for (Types.NestedField field : table.schema().columns()) {
+      int id = field.fieldId();
+      Type type = field.type();
+      sizes.put(id, 4000L + id * 13 + i % 1000);
+      values.put(id, rows);
+      nulls.put(id, (long) (id % 3 == 0 ? i % 5 : 0));
+      Object low, high;
+      switch (type.typeId()) {
+        case LONG:
+          low = (long) i * 1000;
+          high = (long) i * 1000 + rows;
+          break;
+        case DOUBLE:
+          nans.put(id, 0L);
+          low = i * 0.5;
+          high = i * 0.5 + 100;
+          break;
+        case STRING:
+          low = id == 2 ? region : "key-" + String.format("%08d", i);
+          high = id == 2 ? region : low + "-zzz";
+          break;
+        case TIMESTAMP:
+          low = day * 86400000000L;
+          high = day * 86400000000L + 86399999999L;
+          break;
+        case DECIMAL:
+          low = new BigDecimal("-1.25");
+          high = new BigDecimal("99999.99");
+          break;
+        default:
+          low = high = day;
+      }
+      lower.put(id, Conversions.toByteBuffer(type, low));
+      upper.put(id, Conversions.toByteBuffer(type, high));
+    }
+    String folder = "region=" + region + "/ts_day=" + java.time.LocalDate.ofEpochDay(day) + "/";
+    String name = String.format("%08d", i) + "-0-0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e-00001.parquet";
+    return DataFiles.builder(table.spec())
+        .withPath(table.location() + "/data/" + folder + name)
+        .withFormat(FileFormat.PARQUET)
+        .withFileSizeInBytes(100000 + i)
+        .withPartition(partition)
+        .withMetrics(new Metrics(rows, sizes, values, nulls, nans, lower, upper))
+        .withSplitOffsets(List.of(4L))
+        .build();
+  }
+
+  static List<DataFile> files(Table table, int start, int count, int filesADay) {
+    List<DataFile> made = new ArrayList<>(count);
+    for (int i = start; i < start + count; i++) made.add(file(table, i, filesADay));
+    return made;
+  }
+
+  static void commit(Table table, List<DataFile> files, boolean fast) {
+    AppendFiles append = fast ? table.newFastAppend() : table.newAppend();
+    for (DataFile file : files) append.appendFile(file);
+    append.commit();
+  }
+
+  static double nowS() {
+    return System.nanoTime() / 1e9;
+  }
+
+  static double cpuS() {
+    return ((com.sun.management.OperatingSystemMXBean)
+                java.lang.management.ManagementFactory.getOperatingSystemMXBean())
+            .getProcessCpuTime()
+        / 1e9;
+  }
+
+  // --- Commands ---
+
+  /** Writers in threads, back to back until the window ends. */
+  static String contend(Command c) throws Exception {
+    int writers = c.integer("writers"), prepared = c.integer("prepared");
+    boolean fast = c.is("fast");
+    CyclicBarrier ready = new CyclicBarrier(writers + 1);
+    List<String> landed = Collections.synchronizedList(new ArrayList<>());
+    ConcurrentHashMap<String, Integer> failed = new ConcurrentHashMap<>();
+    AtomicLong attempts = new AtomicLong();
+    double[] window = new double[2];
+    Thread[] threads = new Thread[writers];
+    for (int w = 0; w < writers; w++) {
+      int writer = w;
+      threads[w] =
+          new Thread(
+              () -> {
+                try (JdbcCatalog catalog = c.catalog()) {
+                  Table table = catalog.loadTable(c.table());
+                  List<DataFile> files = files(table, writer * prepared, prepared, 100);
+                  ready.await();
+                  ready.await();
+                  for (DataFile file : files) {
+                    double called = nowS();
+                    if (called > window[1]) break;
+                    Attempts.LAST.set(1L);
+                    try {
+                      commit(table, List.of(file), fast);
+                      landed.add(String.format(Locale.ROOT, "[%.6f,%.6f]", called, nowS()));
+                      attempts.addAndGet(Attempts.LAST.get());
+                    } catch (Exception e) {
+                      failed.merge(e.getClass().getSimpleName(), 1, Integer::sum);
+                      table.refresh();
+                    }
+                  }
+                } catch (Exception e) {
+                  failed.merge("writer ended by " + e.getClass().getSimpleName(), 1, Integer::sum);
+                }
+              });
+      threads[w].start();
+    }
+    ready.await();
+    double cpu = cpuS();
+    window[0] = nowS();
+    window[1] = window[0] + c.number("window_s");
+    ready.await();
+    for (Thread thread : threads) thread.join();
+    StringJoiner errors = new StringJoiner(",", "{", "}");
+    failed.forEach((name, count) -> errors.add("\"" + name + "\":" + count));
+    return String.format(
+        Locale.ROOT,
+        "{\"started_s\":%.6f,\"ended_s\":%.6f,\"requests\":%s,\"failed\":%s,\"attempts\":%d,\"cpu_s\":%.3f}",
+        window[0], nowS(), landed, errors, attempts.get(), cpuS() - cpu);
+  }
+
+  /** One writer, commits of so many files each, one after another until the limit. */
+  static String commits(Command c) throws Exception {
+    int count = c.integer("count"), files = c.integer("files"), start = c.integer("start");
+    boolean fast = c.is("fast");
+    List<String> ms = new ArrayList<>();
+    List<Long> bytes = new ArrayList<>();
+    double end = nowS() + c.number("limit_s");
+    try (JdbcCatalog catalog = c.catalog()) {
+      Table table = catalog.loadTable(c.table());
+      for (int i = 0; i < count && nowS() < end; i++) {
+        List<DataFile> made = files(table, start + i * files, files, c.integer("files_a_day"));
+        double called = nowS();
+        commit(table, made, fast);
+        ms.add(String.format(Locale.ROOT, "%.3f", (nowS() - called) * 1e3));
+        bytes.add(metadataBytes(table));
+      }
+    }
+    return "{\"ms\":" + ms + ",\"metadata_bytes\":" + bytes + "}";
+  }
+
+  static long metadataBytes(Table table) throws IOException {
+    String location = ((HasTableOperations) table).operations().current().metadataFileLocation();
+    return Files.size(Paths.get(LocalIO.path(location)));
+  }
+
+  /** One command: a flat JSON object of texts, numbers and booleans. */
+  static class Command {
+    private static final Pattern FIELD =
+        Pattern.compile("\"(\\w+)\": (?:\"([^\"\\\\]*)\"|([-+.\\deE]+|true|false))");
+    private final Map<String, String> fields = new HashMap<>();
+
+    Command(String line) {
+      Matcher found = FIELD.matcher(line);
+      while (found.find()) {
+        fields.put(found.group(1), found.group(2) != null ? found.group(2) : found.group(3));
+      }
+    }
+
+    String text(String name) {
+      return Objects.requireNonNull(fields.get(name), name);
+    }
+
+    int integer(String name) {
+      return Integer.parseInt(text(name));
+    }
+
+    double number(String name) {
+      return Double.parseDouble(text(name));
+    }
+
+    boolean is(String name) {
+      return Boolean.parseBoolean(text(name));
+    }
+
+    JdbcCatalog catalog() {
+      return Bench.catalog(text("catalog"), text("catalog_file"));
+    }
+
+    TableIdentifier table() {
+      return TableIdentifier.parse(text("table"));
+    }
+  }
+
+  static String answer(Command command) {
+    try {
+      delayMs = command.integer("delay_ms");
+      switch (command.text("do")) {
+        case "contend":
+          return contend(command);
+        case "commits":
+          return commits(command);
+        default:
+          throw new IllegalArgumentException(command.text("do"));
+      }
+    } catch (Exception e) {
+      return "{\"error\":\"" + e.toString().replaceAll("[\"\\\\\\n]", " ") + "\"}";
+    }
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    PrintStream answers = System.out;
+    System.setOut(System.err);
+    BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
+    for (String line = commands.readLine(); line != null; line = commands.readLine()) {
+      answers.println(answer(new Command(line)));
+      answers.flush();
+    }
+  }
+}

@@ -1,0 +1,175 @@
+"""Asks the peers' programs. One table for each run, in a catalog file of Frazil's layout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.child import Child, Message, StoppedError
+from bench.runs import Contention, Outcome
+from bench.tables import NAMESPACE, Tables
+from tests.integration.real_house import ROOT
+from tests.jars import Artifact, fetch_jars, iceberg_jars
+from workers.java import find_java_home
+
+CATALOG = "bench"
+_JAVA_HEAP = "-Xmx4g"
+_COMPILER = Artifact(
+    "org.eclipse.jdt",
+    "ecj",
+    "3.40.0",
+    sha256="05cc22a24e7982970f63a405fc6c820bc80b806f27f3c5a6236fc475f8f7152b",
+)
+# Of what PySpark brings: Iceberg's runtime needs Hadoop's classes, and a logging interface.
+_HADOOP = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "slf4j-api-*.jar")
+_WARM_COMMITS = 150
+
+
+class Program:
+    """A peer's process, started when it is first asked and again after it was stopped."""
+
+    def __init__(self, name: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
+        self.folder = Path(self._folder.name)
+        self.tables = Tables(self.folder, CATALOG)
+        self._name = name
+        self._child: Child | None = None
+        self._numbers = iter(range(1_000_000))
+
+    def command(self) -> Sequence[str]:
+        raise NotImplementedError
+
+    def warm(self) -> None:
+        """Run before the first measurement of a process."""
+
+    def fresh_table(self) -> str:
+        table = f"t{next(self._numbers)}"
+        self.tables.create(table)
+        return table
+
+    def ask(self, do: str, table: str, *, timeout_s: float, **arguments: object) -> Message:
+        """Errors: `StoppedError` after `timeout_s`."""
+        if self._child is None or not self._child.is_alive:
+            environment = os.environ | {"PYTHONPATH": str(ROOT)}
+            log = self.folder / "program.log"
+            self._child = Child(self._name, self.command(), log=log, environment=environment)
+            self.warm()
+        where = {
+            "catalog": CATALOG,
+            "catalog_file": str(self.tables.catalog_file),
+            "table": f"{NAMESPACE}.{table}",
+        }
+        settings = {"delay_ms": 0, **where, **arguments}
+        return self._child.ask(do, timeout_s=timeout_s, **settings)
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.close()
+        self._folder.cleanup()
+
+
+class JavaProgram(Program):
+    """One JVM, warm after some commits."""
+
+    def command(self) -> Sequence[str]:
+        java = find_java_home(self.folder / "java") / "bin/java"
+        classpath = _classpath()
+        classes = _compile(java, classpath, self.folder / "classes")
+        return [str(java), _JAVA_HEAP, "-cp", f"{classpath}:{classes}", "Bench"]
+
+    def warm(self) -> None:
+        for fast in (True, False):
+            self.ask(
+                "commits",
+                self.fresh_table(),
+                timeout_s=120.0,
+                fast=fast,
+                count=_WARM_COMMITS // 2,
+                files=20,
+                start=0,
+                files_a_day=100,
+                limit_s=60.0,
+            )
+
+
+def _classpath() -> str:
+    import pyspark
+
+    spark_jars = Path(pyspark.__file__).parent / "jars"
+    hadoop = [jar for pattern in _HADOOP for jar in spark_jars.glob(pattern)]
+    return ":".join(str(jar) for jar in (*iceberg_jars(), *hadoop))
+
+
+def _compile(java: Path, classpath: str, classes: Path) -> Path:
+    """By a compiler that is a jar: a machine with a mere runtime has no `javac`."""
+    [compiler] = fetch_jars((_COMPILER,))
+    source = Path(__file__).with_name("Bench.java")
+    options = ["-17", "-nowarn", "-d", str(classes), "-cp", classpath]
+    subprocess.run([str(java), "-jar", str(compiler), *options, str(source)], check=True)
+    return classes
+
+
+class PyIcebergProgram(Program):
+    """One process that forks its writers."""
+
+    def command(self) -> Sequence[str]:
+        return [sys.executable, "-m", "bench.peers.pyiceberg_writers"]
+
+
+@dataclass(slots=True)
+class Peer:
+    """A system on a program.
+
+    `grace_s`: how long after the window its writers may finish what they have begun.
+    """
+
+    name: str
+    program: Program
+    options: dict[str, object]
+    grace_s: float = 30.0
+
+    def contend(self, load: Contention) -> Outcome:
+        table = self.program.fresh_table()
+        arguments = {
+            **self.options,
+            "writers": load.writers,
+            "window_s": load.window_s,
+            "prepared": _prepared(load),
+            "delay_ms": load.delay_ms,
+            "grace_s": self.grace_s,
+        }
+        # Preparing is not part of the window.
+        limit_s = load.window_s + self.grace_s + 60.0
+        try:
+            answer = self.program.ask("contend", table, timeout_s=limit_s, **arguments)
+        except StoppedError as error:
+            outcome = Outcome(0.0, stopped=str(error), ended_s=limit_s)
+        else:
+            outcome = _outcome(answer)
+        outcome.counted = self.program.tables.count(table)
+        return outcome
+
+    def close(self) -> None:
+        self.program.close()
+
+
+def _prepared(load: Contention) -> int:
+    """Files that each writer makes ahead: more than any peer commits in the window."""
+    return max(10, int(load.window_s * 100 / max(1, load.writers // 4)))
+
+
+def _outcome(answer: Message) -> Outcome:
+    requests = [(called, called, ended) for called, ended in answer["requests"]]
+    outcome = Outcome(answer["started_s"], requests, dict(answer["failed"]))
+    outcome.ended_s = answer["ended_s"]
+    outcome.attempts = answer.get("attempts")
+    if unfinished := answer.get("unfinished", 0):
+        outcome.stopped = f"{unfinished} writers were still at work at the limit, and were ended"
+    landed = max(1, len(requests))
+    outcome.more["writers_us"] = answer["cpu_s"] * 1e6 / landed
+    return outcome
