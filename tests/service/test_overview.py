@@ -16,7 +16,7 @@ from committer.service.watch import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, WAREHOUSE, House
 from tests.service.scraping import Page
 from tests.table_builders import build_table
 
@@ -153,7 +153,7 @@ async def test_tables_that_the_catalog_has_not_shown_share_one_label() -> None:
 
 
 def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
-    sealed, waiting = build_request(build_table()), Waiting()
+    sealed, waiting = build_request(build_table(warehouse=WAREHOUSE)), Waiting()
     for durable_ms in (200, 100, 300):
         waiting.add(Pending(sealed.request.inbox_key, sealed, durable_ms))
     assert waiting.oldest_ms == 100
