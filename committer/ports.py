@@ -33,7 +33,9 @@ class NewObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What a listing or `head` says of an object. `etag` changes when the content is replaced."""
+    """What a listing or `head` says of an object. `etag` changes when another content replaces the
+    content; some storages make it of the content alone.
+    """
 
     location: str
     size_bytes: int

@@ -1,0 +1,293 @@
+"""Objects on Amazon S3, and on servers that speak its protocol and enforce conditional writes.
+
+How the promises of the port are kept:
+
+* Create-only is `If-None-Match: *`, a replacement `If-Match`. The server decides; `probe` finds out
+  one that does not.
+* A failed condition may be the work of this very write: its answer was lost and it was sent again,
+  here or by something between us and the server. So the object is asked who wrote it (`head`,
+  `s3_writes.MARK`), and only another's is "exists already".
+* Everything else may be repeated. A call that was given up may still take effect later.
+* Bytes are sent with a CRC32, which the server checks, keeps, and sends along with whole objects;
+  the client then checks it again.
+
+An etag stands for a content here: equal bytes get equal etags, also after another content. A
+replacement then finds what its writer saw, though others may have been there in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from datetime import datetime
+from typing import TYPE_CHECKING, TypedDict
+
+from committer.aws import (
+    AWS_ERRORS,
+    AwsOptions,
+    code_of,
+    explain,
+    is_passing,
+    read_body,
+    refusal,
+    status_of,
+)
+from committer.errors import (
+    AccessError,
+    AlreadyExistsError,
+    FrazilError,
+    NotFoundError,
+    SettingsError,
+    StorageUnavailableError,
+)
+from committer.ports import NewObject, ObjectInfo, World
+from committer.storage.probe import prove_conditions
+from committer.storage.s3_calls import S3Calls, S3Limits, Tries, for_each
+from committer.storage.s3_location import S3Location, parse_folder, parse_object
+from committer.storage.s3_writes import MARK, Write, send_write
+
+if TYPE_CHECKING:
+    from types_aiobotocore_s3 import S3Client
+    from types_aiobotocore_s3.type_defs import (
+        HeadObjectOutputTypeDef,
+        ListObjectsV2OutputTypeDef,
+    )
+
+_USUAL = S3Limits()
+
+
+class S3Storage:
+    """Serves `s3://bucket/key`, also spelled `s3a:` and `s3n:`. No I/O before the first call."""
+
+    def __init__(self, options: AwsOptions, *, world: World, limits: S3Limits = _USUAL) -> None:
+        self._world = world
+        self._limits = limits
+        self._at_once_max = options.connections_max
+        self._calls = S3Calls(options, world, limits)
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        at = parse_object(location)
+        if length == 0:
+            await self._head(location, at)
+            return b""
+        try:
+            return await self._calls.send(lambda client: _get(client, at, offset, length))
+        except AWS_ERRORS as error:
+            if status_of(error) == 416:  # the range begins behind the object's end
+                return b""
+            raise _explain_read(error, "GET", location) from error
+
+    async def head(self, location: str) -> ObjectInfo:
+        found = await self._head(location, parse_object(location))
+        modified_ms = _milliseconds(found["LastModified"])
+        return ObjectInfo(location, found["ContentLength"], modified_ms, found["ETag"])
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        places = [(created, parse_object(created.location)) for created in objects]
+
+        async def create(place: tuple[NewObject, S3Location]) -> None:
+            created, at = place
+            await self._write(created.location, at, created.content, None)
+
+        await for_each(places, create, at_once_max=self._at_once_max)
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        return await self._write(location, parse_object(location), content, etag)
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        chunks = _chunks(locations, self._limits.deleted_max)
+        await for_each(chunks, self._delete, at_once_max=self._at_once_max)
+
+    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        folder = parse_folder(prefix)
+        base = prefix if prefix.endswith("/") else f"{prefix}/"
+        where: _Page | None = {}
+        while where is not None:
+            page = await self._list(prefix, folder, where)
+            for found in page.get("Contents", ()):
+                key = found["Key"]
+                # Other tools mark folders by empty objects whose keys end with a slash.
+                if not key.endswith("/"):
+                    modified_ms = _milliseconds(found["LastModified"])
+                    location = base + key[len(folder.key) :]
+                    yield ObjectInfo(location, found["Size"], modified_ms, found["ETag"])
+            where = (
+                {"ContinuationToken": page["NextContinuationToken"]}
+                if page["IsTruncated"]
+                else None
+            )
+
+    async def probe(self, prefix: str) -> None:
+        """Also for objects written in parts, for which a server may forget its conditions."""
+        location = f"{prefix.removesuffix('/')}/frazil-probe-{self._world.uuid()}"
+        await prove_conditions(self, location)
+        in_parts = copy(self)
+        in_parts._limits = changed(self._limits, multipart_bytes_min=1)
+        await prove_conditions(in_parts, f"{location}-in-parts")
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+    # --- Steps ---
+
+    async def _head(self, location: str, at: S3Location) -> HeadObjectOutputTypeDef:
+        """Answers to HEAD have no body, so that a GET must tell the reason of a refusal."""
+        try:
+            return await self._calls.send(
+                lambda client: client.head_object(Bucket=at.bucket, Key=at.key)
+            )
+        except AWS_ERRORS as error:
+            if not 300 <= status_of(error) < 500:
+                raise explain(error, f"HEAD `{location}`", StorageUnavailableError) from error
+        try:
+            await self._calls.send(lambda client: _get(client, at, 0, 1))
+        except AWS_ERRORS as error:
+            if status_of(error) != 416:
+                raise _explain_read(error, "HEAD", location) from error
+        raise StorageUnavailableError(f"HEAD `{location}`: it came meanwhile")
+
+    async def _list(
+        self, prefix: str, folder: S3Location, where: _Page
+    ) -> ListObjectsV2OutputTypeDef:
+        try:
+            return await self._calls.send(
+                lambda client: client.list_objects_v2(
+                    Bucket=folder.bucket,
+                    Prefix=folder.key,
+                    MaxKeys=self._limits.listed_max,
+                    **where,
+                )
+            )
+        except AWS_ERRORS as error:
+            raise explain(error, f"LIST `{prefix}`", StorageUnavailableError) from error
+
+    async def _write(self, location: str, at: S3Location, content: bytes, etag: str | None) -> str:
+        write = Write(at, content, etag, str(self._world.uuid()))
+        tries = Tries()
+        try:
+            return await send_write(self._calls, self._limits, write, tries)
+        except AWS_ERRORS as error:
+            if not _is_failed_condition(error):
+                raise _explain_write(error, location) from error
+        return await self._who_wrote(location, write, tries)
+
+    async def _who_wrote(self, location: str, write: Write, tries: Tries) -> str:
+        """Return the etag of what stands there if this write has made it; else raise."""
+        expected = "exists" if write.etag is None else f"is no longer `{write.etag}`"
+        lost = AlreadyExistsError(f"`{location}` {expected}")
+        try:
+            found = await self._head(location, write.at)
+        except NotFoundError:
+            if not tries.in_doubt:
+                raise lost from None
+            raise StorageUnavailableError(
+                f"PUT `{location}`: it was perhaps written, and is gone"
+            ) from None
+        if found["Metadata"].get(MARK) == write.mark:
+            return found["ETag"]
+        if write.etag is not None and tries.in_doubt:
+            raise StorageUnavailableError(
+                f"PUT `{location}`: it was perhaps replaced, and has been replaced since"
+            )
+        raise lost
+
+    async def _delete(self, chunk: _Chunk) -> None:
+        try:
+            await self._calls.send(lambda client: _delete(client, chunk))
+        except AWS_ERRORS as error:
+            first, *others = chunk.left.values()
+            what = f"DELETE `{first}`" + (f" and {len(others)} more" if others else "")
+            raise explain(error, what, StorageUnavailableError) from error
+
+
+# --- Calls ---------------------------------------------------------------------------------------
+
+
+class _Page(TypedDict, total=False):
+    """Where a page of a listing begins: after the last one, or (empty) with the first key."""
+
+    ContinuationToken: str
+
+
+async def _get(client: S3Client, at: S3Location, offset: int, length: int | None) -> bytes:
+    if offset == 0 and length is None:
+        answer = await client.get_object(Bucket=at.bucket, Key=at.key, ChecksumMode="ENABLED")
+    else:
+        last = "" if length is None else str(offset + length - 1)
+        wanted = f"bytes={offset}-{last}"
+        answer = await client.get_object(Bucket=at.bucket, Key=at.key, Range=wanted)
+    return await read_body(answer["Body"])
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Keys of a bucket that are still to be deleted, and how their locations were spelled."""
+
+    bucket: str
+    left: dict[str, str]
+
+
+def _chunks(locations: Sequence[str], size_max: int) -> list[_Chunk]:
+    buckets: dict[str, dict[str, str]] = {}
+    for location in locations:
+        at = parse_object(location)
+        buckets.setdefault(at.bucket, {})[at.key] = location
+    return [
+        _Chunk(bucket, dict(keys[start : start + size_max]))
+        for bucket, named in buckets.items()
+        for keys in (list(named.items()),)
+        for start in range(0, len(keys), size_max)
+    ]
+
+
+async def _delete(client: S3Client, chunk: _Chunk) -> None:
+    """Delete the keys, of which those that were refused stay in the chunk: the worst one first."""
+    answer = await client.delete_objects(
+        Bucket=chunk.bucket,
+        Delete={"Objects": [{"Key": key} for key in chunk.left], "Quiet": True},
+    )
+    refused = [
+        (refusal(found.get("Code", ""), found.get("Message", "")), found["Key"])
+        for found in answer.get("Errors", ())
+        if found.get("Code") != "NoSuchKey"
+    ]
+    refused.sort(key=lambda one: is_passing(one[0]))
+    chunk.left = {key: chunk.left.get(key, key) for _, key in refused}
+    if refused:
+        raise refused[0][0]
+
+
+def _milliseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
+
+
+# --- Refusals ------------------------------------------------------------------------------------
+
+
+def _is_failed_condition(error: Exception) -> bool:
+    """Also: what was to be replaced is not there, or the parts are no longer."""
+    status = status_of(error)
+    return status == 412 or (status == 404 and code_of(error) != "NoSuchBucket")
+
+
+def _explain_read(error: Exception, call: str, location: str) -> FrazilError:
+    if status_of(error) == 404 and code_of(error) != "NoSuchBucket":
+        return NotFoundError(f"`{location}` does not exist")
+    explained = explain(error, f"{call} `{location}`", StorageUnavailableError)
+    if code_of(error) == "AccessDenied":
+        return AccessError(
+            f"{explained}; or the object does not exist, which S3 tells only to those who may list"
+            " the bucket (s3:ListBucket)"
+        )
+    return explained
+
+
+def _explain_write(error: Exception, location: str) -> FrazilError:
+    if status_of(error) == 501:
+        return SettingsError(
+            f"PUT `{location}`: the server knows no conditional writes ({code_of(error)}), so it"
+            " cannot be used"
+        )
+    return explain(error, f"PUT `{location}`", StorageUnavailableError)

@@ -1,0 +1,55 @@
+"""What a location on S3 means: `s3://bucket/key`, also spelled `s3a:` and `s3n:` as Hadoop does.
+
+A key stands for itself, letter for letter: nothing in it is decoded, joined or left out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from committer.errors import SettingsError
+
+SCHEMES = ("s3", "s3a", "s3n")
+_LOCATION = re.compile(
+    r"(s3|s3a|s3n)://([A-Za-z0-9._-]{1,255})(?:/(.*))?", re.IGNORECASE | re.DOTALL
+)
+_KEY_BYTES_MAX = 1024
+# What XML cannot hold, so that it could be written, but neither listed nor deleted.
+_UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Location:
+    """A bucket, and a key in it or, of a folder, the start of its keys."""
+
+    bucket: str
+    key: str
+
+
+def parse_object(location: str) -> S3Location:
+    """Errors: `SettingsError` for what is no `s3://bucket/key` that an object can have."""
+    bucket, key = _parse(location)
+    if not key or key.endswith("/"):
+        raise SettingsError(f"location {location!r}: expected an object, `s3://bucket/key`")
+    return S3Location(bucket, key)
+
+
+def parse_folder(location: str) -> S3Location:
+    """The keys below a folder start with `key`, which is empty or ends with a slash."""
+    bucket, key = _parse(location)
+    if key and not key.endswith("/"):
+        key += "/"
+    return S3Location(bucket, key)
+
+
+def _parse(location: str) -> tuple[str, str]:
+    match = _LOCATION.fullmatch(location)
+    if match is None:
+        raise SettingsError(f"location {location!r}: expected `s3://bucket/key`")
+    key = match[3] or ""
+    if _UNSPEAKABLE.search(key):
+        raise SettingsError(f"location {location!r}: no object can have this key")
+    if len(key.encode()) > _KEY_BYTES_MAX:
+        raise SettingsError(f"location {location!r}: a key has at most {_KEY_BYTES_MAX} bytes")
+    return match[2], key
