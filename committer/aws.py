@@ -90,6 +90,7 @@ async def open_client(
     except (boto.BotoCoreError, ValueError) as error:
         raise SettingsError(f"no client for {service}: {error}") from error
     client.meta.events.register("before-call.s3", _stay_in_region)
+    client.meta.events.register("after-call.dynamodb", _refuse_foreign_answer)
     return client
 
 
