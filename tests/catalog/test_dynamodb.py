@@ -260,6 +260,17 @@ async def test_each_method_makes_as_few_calls_as_it_can(harness: DynamoDbHarness
     assert made() == ["GetItem", "PutItem"]
 
 
+async def test_pointers_and_namespaces_are_read_strongly_consistent(
+    harness: DynamoDbHarness,
+) -> None:
+    # The server here always is; whether it is asked for shows in the request alone.
+    await create(harness.catalog)
+    for call in (harness.catalog.load(FLIGHTS), harness.catalog.list_namespaces()):
+        harness.proxy.plan(b'"ConsistentRead": true', Answer.aws_error(400, "ThrottlingException"))
+        with pytest.raises(CatalogUnavailableError):
+            await call
+
+
 async def test_load_reads_one_object_of_the_storage(harness: DynamoDbHarness) -> None:
     table = await create(harness.catalog)
     read = []
