@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from committer.catalog.memory import MemoryCatalog
@@ -12,10 +12,11 @@ from committer.iceberg.manifest import decode_manifest
 from committer.iceberg.manifest_list import decode_manifest_list
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.batching import BatchPolicy
-from committer.ports import Doorbell, LoadedTable
+from committer.ports import Doorbell, LoadedTable, Storage
 from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
 from committer.service.consumer import Consumer
+from committer.service.expirer import ExpirerParts
 from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.metrics import Metrics
@@ -24,6 +25,7 @@ from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.table_committer import Shop
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.journal import Journal
 from committer.storage.memory import MemoryStorage
 from tests.counting_storage import CountingStorage
 from tests.faulty_catalog import FaultyCatalog
@@ -35,11 +37,21 @@ INBOX = "memory://requests"
 
 
 class House:
-    """All parts of a service on servers that outlive it: each `running()` is a new process."""
+    """All parts of a service on servers that outlive it: each `running()` is a new process.
 
-    def __init__(self, *, min_interval_ms: int = 0, with_queue: bool = True, seed: int = 0) -> None:
+    `wrap` puts a storage of the test's own before the memory.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_interval_ms: int = 0,
+        with_queue: bool = True,
+        seed: int = 0,
+        wrap: Callable[[Storage], Storage] = lambda storage: storage,
+    ) -> None:
         self.world = LoopWorld(seed=seed)
-        self.storage = CountingStorage(MemoryStorage(world=self.world))
+        self.storage = CountingStorage(wrap(MemoryStorage(world=self.world)))
         self.inbox_storage = CountingStorage(self.storage.inner)
         self.catalog = FaultyCatalog(MemoryCatalog(storage=self.storage.inner))
         self.server = MemoryServer(world=self.world)
@@ -47,6 +59,7 @@ class House:
         self.publisher_queue = MemoryQueue(self.server, consumer="publisher")
         self.inbox = Inbox(self.inbox_storage, INBOX)
         self.quarantine = Quarantine(self.storage.inner, INBOX)
+        self.journal = Journal(self.inbox_storage, INBOX)
         self.health = Health(self.world)
         self.metrics = Metrics()
         self.overview = Overview(Identity("frazil", INBOX), self.health, self.metrics)
@@ -94,6 +107,13 @@ class House:
             health=self.health,
             metrics=self.metrics,
             policy=self.policy,
+            expiry=ExpirerParts(
+                storage=self.storage,
+                journal=self.journal,
+                world=self.world,
+                metrics=self.metrics,
+                is_default=False,
+            ),
             settle=settler.settle,
         )
         async with asyncio.TaskGroup() as tasks:

@@ -1,0 +1,259 @@
+"""What is set up on AWS: as the code needs it, and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from botocore.session import Session
+from botocore.validate import ParamValidator
+
+from committer.catalog.dynamodb_layout import create_table
+from committer.request import ReceiptState
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.memory import MemoryStorage
+from committer.storage.probe import prove_conditions
+from tests.deploy.client_calls import ROOT, ClientCalls, operations
+from tests.deploy.policed_storage import PolicedStorage
+from tests.deploy.policies import (
+    AWS,
+    BUCKET,
+    CREATES,
+    OVERWRITES,
+    PART,
+    REPLACES,
+    TABLE,
+    load_policy,
+)
+from tests.faulty_catalog import Fault
+from tests.request_builders import build_request
+from tests.service.house import INBOX, House
+from tests.workers.publishing import build_bench
+from workers.publisher import Publisher, PublishPolicy
+from workers.table_cache import TableCache
+
+VIRTUAL_TIME = True
+
+ROLES = ("committer", "operator", "producer", "sweeper")
+
+# --- The calls that there are --------------------------------------------------------------------
+
+DYNAMODB = ClientCalls("dynamodb", "committer/catalog/dynamodb*.py")
+S3 = ClientCalls("s3", "committer/storage/s3*.py")
+
+# Permissions that calls of a role's code would need, but that it is not given, and why not.
+WITHHELD = {
+    "committer": {
+        "dynamodb:CreateTable",  # an operator makes the table
+        "dynamodb:DeleteItem",  # the probe's, where a server has ignored its condition
+    },
+    "producer": {"dynamodb:CreateTable"},
+    "operator": set[str](),
+}
+CATALOG_METHODS = {
+    "committer": {"open", "load", "current_location", "swap", "probe"},
+    "producer": {"open", "load", "current_location"},
+    "operator": {
+        "open", "load", "create_namespace", "create_table", "drop_table", "list_namespaces",
+        "list_tables", "register_table", "rename_table",
+    },
+}  # fmt: skip
+STORAGE_METHODS = {
+    "committer": {"get", "head", "create", "replace", "delete", "list"},
+    "producer": {"get", "head", "create", "list"},
+    "operator": {"get", "head", "create", "delete", "list"},
+    "sweeper": {"get", "delete", "list"},
+}
+LOOKED_AT = {"objects_before", "close", "inner"}
+
+
+@pytest.mark.parametrize("role", sorted(CATALOG_METHODS))
+def test_a_role_may_do_in_dynamodb_what_its_code_calls_and_no_more(role: str) -> None:
+    needed = DYNAMODB.permissions(CATALOG_METHODS[role]) - WITHHELD[role]
+    assert {one for one in load_policy(role).actions if one.startswith("dynamodb:")} == needed
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_may_do_on_s3_what_its_code_calls_and_no_more(role: str) -> None:
+    needed = S3.permissions(STORAGE_METHODS[role])
+    assert {one for one in load_policy(role).actions if one.startswith("s3:")} == needed
+
+
+def test_the_committer_and_producers_use_the_catalog_as_their_roles_say() -> None:
+    """Found in the code: a new use needs a look at the role."""
+    seen = {"committer": {"load", "swap", "probe"}, "producer": {"current_location"}}
+    for role, folder in (("committer", "committer/service"), ("producer", "workers")):
+        used = {
+            method
+            for path in (ROOT / folder).rglob("*.py")
+            for method in re.findall(
+                r"(?:(?<!settings)[._]|await )catalog\.(\w+)", path.read_text()
+            )
+        }
+        assert seen[role] <= used - LOOKED_AT <= CATALOG_METHODS[role], role
+
+
+def test_producers_delete_and_replace_nothing_in_the_inbox() -> None:
+    for path in (ROOT / "workers").rglob("*.py"):
+        assert not re.search(r"(inbox|quarantine|storage)\.(delete|replace)\b", path.read_text())
+
+
+# --- What the roles keep apart -------------------------------------------------------------------
+
+KEY = "requests/inbox/a-table/a-producer/00000000000000000007/an-attempt"
+METADATA = "warehouse/db/flights/metadata/00001-x.metadata.json"
+DATA = "warehouse/db/flights/data/at=1/a.parquet"
+
+
+@pytest.mark.parametrize("role", ["committer", "operator"])
+@pytest.mark.parametrize("key", [KEY, METADATA])
+def test_requests_and_metadata_are_created_and_never_overwritten(role: str, key: str) -> None:
+    policy = load_policy(role)
+    assert policy.allows("s3:PutObject", f"{BUCKET}/{key}", CREATES)
+    assert policy.allows("s3:PutObject", f"{BUCKET}/{key}", PART)
+    assert not policy.allows("s3:PutObject", f"{BUCKET}/{key}", OVERWRITES)
+    assert not policy.allows("s3:PutObject", f"{BUCKET}/{key}", REPLACES)
+
+
+def test_a_producer_adds_requests_and_data_files_and_touches_nothing_else() -> None:
+    producer = load_policy("producer")
+    assert producer.allows("s3:PutObject", f"{BUCKET}/{KEY}", CREATES)
+    assert not producer.allows("s3:PutObject", f"{BUCKET}/{KEY}", OVERWRITES)
+    assert not producer.allows("s3:PutObject", f"{BUCKET}/{METADATA}", CREATES)
+    quarantined = KEY.replace("inbox", "quarantine")
+    assert producer.allows("s3:GetObject", f"{BUCKET}/{quarantined}")
+    assert not producer.allows("s3:PutObject", f"{BUCKET}/{quarantined}", CREATES)
+    assert "s3:DeleteObject" not in producer.actions
+    assert not {one for one in producer.actions if one.startswith("dynamodb:")} - {
+        "dynamodb:DescribeTable",
+        "dynamodb:GetItem",
+    }
+
+
+def test_data_files_are_written_by_producers_and_removed_by_the_sweeper_alone() -> None:
+    for role in ROLES:
+        policy = load_policy(role)
+        written = policy.allows("s3:PutObject", f"{BUCKET}/{DATA}", OVERWRITES)
+        assert written == (role == "producer")
+        assert policy.allows("s3:DeleteObject", f"{BUCKET}/{DATA}") == (role == "sweeper")
+
+
+def test_the_sweeper_writes_nothing() -> None:
+    assert load_policy("sweeper").actions == {"s3:ListBucket", "s3:GetObject", "s3:DeleteObject"}
+
+
+def test_only_an_operator_makes_and_drops() -> None:
+    made = {"dynamodb:CreateTable", "dynamodb:PutItem", "dynamodb:DeleteItem"}
+    for role in ROLES:
+        assert load_policy(role).actions & made == (made if role == "operator" else set())
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_reaches_its_own_bucket_and_table_only(role: str) -> None:
+    for statement in load_policy(role).statements:
+        assert not any("*" in action for action in statement["Action"])
+        for resource in statement["Resource"]:
+            assert resource.startswith((BUCKET, TABLE))
+
+
+# --- They are enough -----------------------------------------------------------------------------
+
+
+async def test_the_committers_policy_is_enough_for_commits_conflicts_and_quarantine() -> None:
+    """Producers and operators of this test go through it too, to the same places."""
+    house = House(wrap=lambda inner: PolicedStorage(inner, load_policy("committer")))
+    table = await house.create_table()
+    await house.publish(build_request(table, epoch=0))
+    await house.publish(build_request(table, producer="other", branch="absent"), announce=False)
+    house.catalog.plan(Fault.CONFLICT, Fault.LOST_REPLY)
+    await house.run_until_settled(seconds=120.0)
+    policed = house.storage.inner
+    assert isinstance(policed, PolicedStorage)
+    assert policed.refused == []
+    assert len(await house.live_files()) == len(await house.quarantined()) == 1
+    assert await house.outstanding() == []
+    assert policed.asked == {"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"}
+
+
+async def test_the_committers_policy_is_enough_to_prove_that_conditions_are_enforced() -> None:
+    policed = PolicedStorage(MemoryStorage(), load_policy("committer"))
+    await prove_conditions(policed, f"{INBOX}/frazil-probe-x")
+    assert policed.refused == []
+
+
+async def test_a_producers_policy_is_enough_to_publish_and_to_learn_what_became_of_it() -> None:
+    bench = await build_bench(with_queue=False)
+    policed = PolicedStorage(bench.storage, load_policy("producer"))
+    publisher = Publisher(
+        catalog_name="main",
+        tables=TableCache(catalog=bench.catalog, storage=policed),
+        inbox=Inbox(policed, "memory:/requests"),
+        quarantine=Quarantine(policed, "memory:/requests"),
+        queue=None,
+        world=bench.world,
+    )
+    await publisher.publish(bench.written(epoch=0, may_repeat=True), PublishPolicy())
+    await bench.land(bench.written(epoch=1))
+    waiting = PublishPolicy(wait="committed", wait_timeout_s=5.0)
+    receipt = await publisher.publish(bench.written(epoch=1), waiting)
+    assert receipt.state is ReceiptState.COMMITTED
+    assert policed.refused == []
+    assert policed.asked == {"s3:GetObject", "s3:PutObject", "s3:ListBucket"}
+
+
+# --- The table and the bucket --------------------------------------------------------------------
+
+
+def document(name: str) -> dict[str, object]:
+    found = json.loads((AWS / name).read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_table_is_the_one_that_the_catalog_would_make() -> None:
+    assert document("dynamodb-table.json") == create_table("iceberg")
+
+
+@pytest.mark.parametrize(
+    ("service", "call", "parameters"),
+    [
+        ("dynamodb", "create_table", document("dynamodb-table.json")),
+        (
+            "s3",
+            "put_bucket_lifecycle_configuration",
+            {"Bucket": "b", "LifecycleConfiguration": document("bucket-lifecycle.json")},
+        ),
+    ],
+)
+def test_a_document_is_what_its_call_takes(
+    service: str, call: str, parameters: dict[str, object]
+) -> None:
+    model = Session().get_service_model(service).operation_model(operations(service)[call])
+    assert model.input_shape
+    report = ParamValidator().validate(parameters, model.input_shape)
+    assert not report.has_errors(), report.generate_report()
+
+
+def test_parts_of_broken_uploads_and_removed_versions_do_not_stay_for_ever() -> None:
+    rules = document("bucket-lifecycle.json")["Rules"]
+    assert isinstance(rules, list)
+    everywhere = [rule for rule in rules if rule["Filter"] == {"Prefix": ""}]
+    assert [rule["AbortIncompleteMultipartUpload"] for rule in everywhere]
+    assert {
+        rule["Filter"]["Prefix"] for rule in rules if "NoncurrentVersionExpiration" in rule
+    } == {
+        "requests/",
+        "warehouse/",
+    }
+    # A current version goes only where a role removes it.
+    for rule in rules:
+        assert rule.get("Expiration", {}).keys() <= {"ExpiredObjectDeleteMarker"}
+        assert rule["Status"] == "Enabled"
+
+
+def test_no_document_is_forgotten_on_the_page() -> None:
+    page = (ROOT / "docs/how-to/run-on-aws.md").read_text()
+    assert [path.name for path in sorted(AWS.glob("*")) if path.name not in page] == []
+    assert {path.suffix for path in Path(AWS).iterdir()} == {".json"}
