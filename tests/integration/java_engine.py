@@ -3,17 +3,21 @@
     with java_engine(house) as java:
         java.sql("SELECT count(*) FROM frazil.db.flights")
 
-Run as a program it is that application. It reads one JSON string a line and answers with one.
+Run as a program it is that application, with the options of its catalog as an argument. It reads
+one JSON string a line and answers with one.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.integration.processes import kill_session
@@ -21,12 +25,35 @@ from tests.integration.real_house import CATALOG, ROOT, RealHouse
 from tests.jars import iceberg_jars
 from workers.java import find_java_home
 
+_COMMIT_LOGGER = "org.apache.iceberg.metrics.LoggingMetricsReporter"
+_ATTEMPTS = re.compile(r"CommitReport\{.*?attempts=CounterResult\{unit=COUNT, value=(\d+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class JavaCatalog:
+    """What Iceberg Java must know: jars, and the options of `spark.sql.catalog.frazil`."""
+
+    jars: Sequence[Path]
+    options: Mapping[str, str]
+
+
+def jdbc_catalog(house: RealHouse) -> JavaCatalog:
+    """The SQLite file of a house."""
+    options = {
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{house.catalog_file}",
+        "warehouse": house.warehouse_location,
+        "jdbc.schema-version": "V1",
+    }
+    return JavaCatalog(iceberg_jars(), options)
+
 
 class JavaEngine:
     """A running Spark with Iceberg's own runtime and the house's catalog as `frazil`."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], log_file: Path) -> None:
         self._process = process
+        self._log_file = log_file
 
     def sql(self, statement: str) -> list[list[Any]]:
         """Run a statement; errors of Spark come back as `RuntimeError`."""
@@ -47,38 +74,42 @@ class JavaEngine:
         [[value]] = self.sql(statement)
         return value
 
+    def commit_attempts(self) -> list[int]:
+        """How many attempts each of Iceberg's commits took, in their order."""
+        return [int(found) for found in _ATTEMPTS.findall(self._log_file.read_text())]
+
 
 @contextmanager
-def java_engine(house: RealHouse) -> Iterator[JavaEngine]:
+def java_engine(house: RealHouse, catalog: JavaCatalog | None = None) -> Iterator[JavaEngine]:
     """Start the application; at the end it is gone, with everything that it started."""
-    jars = ",".join(str(jar) for jar in iceberg_jars())
+    catalog = catalog or jdbc_catalog(house)
+    jars = ",".join(str(jar) for jar in catalog.jars)
     environment = house.environment() | {"JAVA_HOME": str(find_java_home(house.folder / "java"))}
-    log = (house.folder / "java.log").open("wb")
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(house.catalog_file), str(house.warehouse), jars],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-        start_new_session=True,
-    )
+    log_file = house.folder / "java.log"
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, json.dumps(dict(catalog.options)), jars],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
     try:
-        yield JavaEngine(process)
+        yield JavaEngine(process, log_file)
     except BaseException:
-        log.flush()
-        print((house.folder / "java.log").read_text()[-3000:])
+        print(log_file.read_text()[-3000:])
         raise
     finally:
         kill_session(process)
-        log.close()
 
 
 # --- The application -----------------------------------------------------------------------------
 
 
-def _session(catalog_file: str, warehouse: str, jars: str) -> Any:
+def _session(options: Mapping[str, str], jars: str) -> Any:
     from pyspark.sql import SparkSession
 
     prefix = f"spark.sql.catalog.{CATALOG}"
@@ -93,10 +124,7 @@ def _session(catalog_file: str, warehouse: str, jars: str) -> Any:
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
-        f"{prefix}.type": "jdbc",
-        f"{prefix}.uri": f"jdbc:sqlite:{catalog_file}",
-        f"{prefix}.warehouse": f"file://{warehouse}",
-        f"{prefix}.jdbc.schema-version": "V1",
+        **{f"{prefix}.{name}": value for name, value in options.items()},
         # Each statement sees the table as it is.
         f"{prefix}.cache-enabled": "false",
     }
@@ -105,14 +133,21 @@ def _session(catalog_file: str, warehouse: str, jars: str) -> Any:
         builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    _log_commits(spark)
     return spark
 
 
-def main(catalog_file: str, warehouse: str, jars: str) -> None:
+def _log_commits(spark: Any) -> None:
+    """Iceberg says what each commit took, one line each; nothing else is to be heard."""
+    logging = spark._jvm.org.apache.logging.log4j
+    logging.core.config.Configurator.setLevel(_COMMIT_LOGGER, logging.Level.INFO)
+
+
+def main(options: str, jars: str) -> None:
     # What Java prints must not come between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    spark = _session(catalog_file, warehouse, jars)
+    spark = _session(json.loads(options), jars)
     for line in sys.stdin:
         try:
             rows = [list(row) for row in spark.sql(json.loads(line)).collect()]

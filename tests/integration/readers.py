@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -55,14 +55,15 @@ async def seen_by_all(house: RealHouse, name: str) -> dict[str, Contents]:
     }
 
 
-def live_files(table: LoadedTable) -> list[LiveFile]:
+def live_files(table: LoadedTable, read: Callable[[str], bytes] | None = None) -> list[LiveFile]:
     """All live data files of main, read back through manifest list and manifests."""
+    read = read or _read
     head = table.metadata.current_snapshot
     if head is None or head.manifest_list is None:
         return []
     found = []
-    for row in decode_manifest_list(_read(head.manifest_list)).rows:
-        for entry in decode_manifest(_read(row.manifest_path), manifest_file=row).entries:
+    for row in decode_manifest_list(read(head.manifest_list)).rows:
+        for entry in decode_manifest(read(row.manifest_path), manifest_file=row).entries:
             if entry.is_live:
                 assert entry.snapshot_id is not None and entry.sequence_number is not None
                 file = entry.data_file
@@ -123,7 +124,9 @@ def _duckdb() -> Any:
 
 
 def local(location: str) -> str:
-    """The path behind `file:/…` or `file:///…`."""
+    """The path behind `file:/…` or `file:///…`; another location as it is."""
+    if "://" in location and not location.startswith(_SCHEME):
+        return location
     path = location.removeprefix(_SCHEME)
     return "/" + path.lstrip("/")
 

@@ -17,14 +17,14 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from committer.catalog.sql import SqlCatalog
+from committer.backends import open_catalog, open_storage
 from committer.iceberg.locations import metadata_file_location, metadata_folder
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
@@ -32,11 +32,11 @@ from committer.iceberg.sort_order import UNSORTED
 from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.transforms import parse_transform
 from committer.iceberg.types import LongType, NestedField, StringType
-from committer.ports import LoadedTable
+from committer.ports import Catalog, LoadedTable, Storage
 from committer.request import TableIdentifier
 from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.storage.local import LocalStorage
+from committer.world import RealWorld
 from workers.settings import WorkerSettings
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +92,10 @@ class RealHouse:
     @property
     def warehouse(self) -> Path:
         return self.folder / "warehouse"
+
+    @property
+    def warehouse_location(self) -> str:
+        return f"file://{self.warehouse}"
 
     @property
     def log_file(self) -> Path:
@@ -187,42 +191,55 @@ class RealHouse:
 
     # --- What is durable -------------------------------------------------------------------------
 
-    async def open_catalog(self) -> SqlCatalog:
-        return await SqlCatalog.open(
-            uri=self.settings.catalog_uri, name=CATALOG, storage=LocalStorage()
-        )
+    @asynccontextmanager
+    async def storage(self) -> AsyncIterator[Storage]:
+        storage = open_storage(self.settings.aws, RealWorld())
+        try:
+            yield storage
+        finally:
+            await storage.close()
+
+    @asynccontextmanager
+    async def catalog(self) -> AsyncIterator[Catalog]:
+        """The catalog, made if there is none."""
+        settings, world = self.settings, RealWorld()
+        async with self.storage() as storage:
+            catalog = await open_catalog(
+                settings.catalog_uri, CATALOG, storage, settings.aws, world, create=True
+            )
+            try:
+                yield catalog
+            finally:
+                await catalog.close()
 
     async def create_table(self, name: str, *, format_version: int = 2) -> LoadedTable:
         """A table of (id, carrier), partitioned by bucket(2, carrier)."""
         identifier = TableIdentifier.parse(name)
-        location = f"file://{self.warehouse}/{'/'.join((*identifier.namespace, identifier.name))}"
+        location = "/".join((self.warehouse_location, *identifier.namespace, identifier.name))
         metadata = flights(location, format_version=format_version)
         first = metadata_file_location(metadata_folder(location, {}), 0, uuid4())
         table = LoadedTable(identifier, metadata, first)
-        catalog = await self.open_catalog()
-        await catalog.create_namespace(identifier.namespace)
-        await catalog.create_table(table)
-        await catalog.close()
+        async with self.catalog() as catalog:
+            await catalog.create_namespace(identifier.namespace)
+            await catalog.create_table(table)
         return table
 
     async def load(self, name: str) -> LoadedTable:
-        catalog = await self.open_catalog()
-        try:
+        async with self.catalog() as catalog:
             return await catalog.load(TableIdentifier.parse(name))
-        finally:
-            await catalog.close()
 
     async def outstanding(self) -> list[str]:
         """The keys of the requests in the inbox."""
-        inbox = Inbox(LocalStorage(), self.settings.inbox)
-        return [found.key async for found in inbox.list()]
+        async with self.storage() as storage:
+            return [found.key async for found in Inbox(storage, self.settings.inbox).list()]
 
     async def is_settled(self) -> bool:
         return not await self.outstanding()
 
     async def quarantined(self) -> list[QuarantineRecord]:
-        quarantine = Quarantine(LocalStorage(), self.settings.inbox)
-        return [await quarantine.record(found.key) async for found in quarantine.list()]
+        async with self.storage() as storage:
+            quarantine = Quarantine(storage, self.settings.inbox)
+            return [await quarantine.record(found.key) async for found in quarantine.list()]
 
     def close(self) -> None:
         """End every process, stopped ones too."""
@@ -236,9 +253,19 @@ class RealHouse:
 @contextmanager
 def real_house(**variables: str) -> Iterator[RealHouse]:
     """A house with a running queue server and no committer yet. `variables`: more settings."""
+    with living_in(lambda folder: RealHouse(folder, variables)) as house:
+        yield house
+
+
+_House = TypeVar("_House", bound=RealHouse)
+
+
+@contextmanager
+def living_in(build: Callable[[Path], _House]) -> Iterator[_House]:
+    """A house in a folder of its own, with a running queue server; at the end all is gone."""
     # Not pytest's folder: the path of a unix socket must be short.
     with tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True) as folder:
-        house = RealHouse(Path(folder), variables)
+        house = build(Path(folder))
         try:
             house.start_queue()
             yield house

@@ -94,13 +94,13 @@ class Driver:
 
 
 @contextmanager
-def spark_driver(house: RealHouse, stream: Stream) -> Iterator[Driver]:
+def spark_driver(house: RealHouse, stream: Stream, *, master: str = "local[2]") -> Iterator[Driver]:
     """Start the application; at the end it is gone, with everything that it started."""
     environment = house.environment() | {"JAVA_HOME": str(find_java_home(house.folder / "java"))}
     log_file = stream.folder / "spark.log"
     with log_file.open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, stream.table, str(stream.folder)],
+            [sys.executable, "-m", __name__, stream.table, str(stream.folder), master],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
@@ -122,12 +122,12 @@ def spark_driver(house: RealHouse, stream: Stream) -> Iterator[Driver]:
 # --- The application -----------------------------------------------------------------------------
 
 
-def _session(folder: Path) -> Any:
+def _session(folder: Path, master: str) -> Any:
     from pyspark.sql import SparkSession
 
     from workers.session import configure
 
-    builder = configure(SparkSession.builder.master("local[2]").appName("streaming"))
+    builder = configure(SparkSession.builder.master(master).appName("streaming"))
     confs = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -144,9 +144,9 @@ def _session(folder: Path) -> Any:
 
 
 class _Application:
-    def __init__(self, table: str, folder: Path) -> None:
+    def __init__(self, table: str, folder: Path, master: str) -> None:
         self._stream = Stream(folder, table)
-        self._spark = _session(folder)
+        self._spark = _session(folder, master)
         self._query: Any = None
         self._stopping: threading.Thread | None = None
 
@@ -177,8 +177,8 @@ class _Application:
         return "stopped"
 
 
-def main(table: str, folder: str) -> None:
-    application = _Application(table, Path(folder))
+def main(table: str, folder: str, master: str) -> None:
+    application = _Application(table, Path(folder), master)
     for line in sys.stdin:
         command, *arguments = line.split()
         try:

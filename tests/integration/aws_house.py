@@ -1,0 +1,106 @@
+"""A Frazil of real processes on DynamoDB and S3, as the tests have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyarrow import fs
+
+from committer.aws_access import AwsAccess
+from committer.service.redis_server import private_server_url
+from tests.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
+from tests.integration.java_engine import JavaCatalog
+from tests.integration.real_house import CATALOG, RealHouse, living_in
+from tests.jars import iceberg_aws_jars
+from tests.s3_server import S3Server
+from workers.s3_files import S3Access, s3_path
+from workers.settings import WorkerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class AwsPlaces:
+    """Where a house keeps things: a DynamoDB table and a folder of a bucket, by their servers."""
+
+    dynamodb_url: str
+    table_name: str
+    s3_url: str
+    root: str
+
+    @classmethod
+    def new(cls, dynamodb: DynamoDbServer, s3: S3Server) -> AwsPlaces:
+        """Places that nobody has used yet."""
+        return cls(dynamodb.url, dynamodb.new_table_name(), s3.url, s3.new_root())
+
+
+@dataclass(slots=True, kw_only=True)
+class AwsHouse(RealHouse):
+    """As `RealHouse`; locally there are the queue's server and the logs only."""
+
+    places: AwsPlaces
+
+    @property
+    def warehouse_location(self) -> str:
+        return f"{self.places.root}/warehouse"
+
+    @property
+    def settings(self) -> WorkerSettings:
+        places = self.places
+        return WorkerSettings(
+            catalog_name=CATALOG,
+            catalog_uri=f"dynamodb://{places.table_name}",
+            inbox=f"{places.root}/requests",
+            queue_url=private_server_url(self.folder / "queue"),
+            aws=AwsAccess(REGION, "", places.s3_url, places.dynamodb_url, "path"),
+            s3=S3Access(REGION, places.s3_url),
+        )
+
+    def environment(self) -> dict[str, str]:
+        settings = self.settings
+        return {
+            **RealHouse.environment(self),
+            **CREDENTIALS,
+            "FRAZIL_CATALOG__URI": settings.catalog_uri,
+            "FRAZIL_CATALOG__WAREHOUSE": self.warehouse_location,
+            "FRAZIL_INBOX": settings.inbox,
+            "FRAZIL_AWS__REGION": settings.aws.region,
+            "FRAZIL_AWS__S3_ENDPOINT_URL": settings.aws.s3_endpoint_url,
+            "FRAZIL_AWS__DYNAMODB_ENDPOINT_URL": settings.aws.dynamodb_endpoint_url,
+            "FRAZIL_AWS__S3_ADDRESSING_STYLE": settings.aws.s3_addressing_style,
+            **self.variables,
+        }
+
+    def java_catalog(self) -> JavaCatalog:
+        """The same places for Iceberg Java's own catalog and storage, which resend as they do."""
+        places = self.places
+        options = {
+            "catalog-impl": "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog",
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "warehouse": self.warehouse_location,
+            "client.region": REGION,
+            "dynamodb.endpoint": places.dynamodb_url,
+            "dynamodb.table-name": places.table_name,
+            "s3.endpoint": places.s3_url,
+            "s3.path-style-access": "true",
+        }
+        return JavaCatalog(iceberg_aws_jars(), options)
+
+    def files(self) -> fs.S3FileSystem:
+        """The objects, by pyarrow."""
+        host = self.places.s3_url.partition("://")[2]
+        return fs.S3FileSystem(region=REGION, scheme="http", endpoint_override=host)
+
+    def read(self, location: str) -> bytes:
+        with self.files().open_input_stream(s3_path(location)) as stream:
+            return bytes(stream.read())
+
+
+@contextmanager
+def aws_house(
+    dynamodb: DynamoDbServer, s3: S3Server, variables: Mapping[str, str] | None = None
+) -> Iterator[AwsHouse]:
+    """A house with a running queue server and no committer yet. `variables`: more settings."""
+    places = AwsPlaces.new(dynamodb, s3)
+    with living_in(lambda folder: AwsHouse(folder, variables or {}, places=places)) as house:
+        yield house

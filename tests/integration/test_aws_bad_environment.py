@@ -1,0 +1,196 @@
+"""On DynamoDB and S3: what is wrong around us is said, and neither loses nor judges a request."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from committer.aws import close_client, open_client
+from committer.iceberg.manifest_list import decode_manifest_list
+from committer.ports import LoadedTable, NewObject
+from committer.storage.inbox import Inbox
+from tests.dynamodb_server import DynamoDbServer
+from tests.integration.aws_house import AwsHouse, aws_house
+from tests.integration.readers import live_files
+from tests.integration.real_house import until
+from tests.integration.traffic import RealProducer, producers
+from tests.s3_server import S3Server
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
+
+GOOD = "db.good"
+BROKEN = "db.broken"
+# What a test of an environment must not wait for: a table at fault is asked again after 15 s.
+RECOVERY_S_MAX = 60.0
+
+
+# --- At the start --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Variables that are wrong, and how the committer, which ends, calls that."""
+
+    variables: dict[str, str]
+    code: int
+    said: str
+
+
+FAULTS = {
+    "a bucket that is not there": Fault(
+        {"FRAZIL_INBOX": "s3://frazil-absent/requests"}, 1, "FRAZIL_INBOX.*frazil-absent"
+    ),
+    "a wrong secret key": Fault({"AWS_SECRET_ACCESS_KEY": "wrong"}, 1, "secret key is wrong"),
+    "a catalog's table that is not there": Fault(
+        {"FRAZIL_CATALOG__URI": "dynamodb://absent"}, 2, "FRAZIL_CATALOG__URI.*`absent`"
+    ),
+    "a table that is no catalog": Fault(
+        {"FRAZIL_CATALOG__URI": "dynamodb://orders"}, 2, "`orders` is not an Iceberg catalog"
+    ),
+}
+
+
+async def test_committer_that_cannot_work_says_why_and_leaves_all_requests(
+    dynamodb_server: DynamoDbServer, s3_server: S3Server
+) -> None:
+    await _make_foreign_table(dynamodb_server)
+    with aws_house(dynamodb_server, s3_server) as house:
+        table = await house.create_table(GOOD)
+        async with producers(house, table, 1) as [producer]:
+            await producer.publish(3)
+            for name, fault in FAULTS.items():
+                print(f"{name}: {await _refusal(house, fault)}")
+                assert len(await house.outstanding()) == 3
+            await house.start()
+            await until(house.is_settled, "an empty inbox")
+        await _check_landed(house, GOOD, producer)
+
+
+async def _make_foreign_table(server: DynamoDbServer) -> None:
+    client = await open_client("dynamodb", server.options)
+    await client.create_table(
+        TableName="orders",
+        KeySchema=[{"AttributeName": "order", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "order", "AttributeType": "N"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    await close_client(client)
+
+
+async def _refusal(house: AwsHouse, fault: Fault) -> str:
+    """What a committer with the fault says before it ends."""
+    good, house.variables = house.variables, fault.variables
+    try:
+        house.launch()
+        assert house.committer is not None
+        code = await asyncio.to_thread(house.committer.wait, 60)
+    finally:
+        house.variables = good
+    said = house.log_file.read_text().splitlines()[-1]
+    assert code == fault.code, said
+    assert re.search(fault.said, said), said
+    return said
+
+
+# --- While it works ------------------------------------------------------------------------------
+
+
+Pick = Callable[[AwsHouse, LoadedTable], str]
+
+
+def _metadata_file(house: AwsHouse, table: LoadedTable) -> str:
+    return table.metadata_location
+
+
+def _manifest_list(house: AwsHouse, table: LoadedTable) -> str:
+    assert table.metadata.current_snapshot and table.metadata.current_snapshot.manifest_list
+    return table.metadata.current_snapshot.manifest_list
+
+
+def _manifest(house: AwsHouse, table: LoadedTable) -> str:
+    return decode_manifest_list(house.read(_manifest_list(house, table))).rows[0].manifest_path
+
+
+@pytest.mark.parametrize("pick", [_metadata_file, _manifest_list])
+async def test_table_that_lost_a_file_waits_for_it_while_other_tables_go_on(
+    pick: Pick, dynamodb_server: DynamoDbServer, s3_server: S3Server
+) -> None:
+    with aws_house(dynamodb_server, s3_server) as house:
+        async with _two_tables(house) as (good, broken):
+            lost = pick(house, await house.load(BROKEN))
+            content = house.read(lost)
+            async with house.storage() as storage:
+                await storage.delete([lost])
+                await house.start()
+                await broken.publish(2)
+                await good.publish(2)
+                await until(lambda: _is_troubled(house, lost), "trouble of the table")
+                await good.publish(2)
+                await until(lambda: _is_settled(house, good), "requests of the other table to land")
+                print(f"/readyz: 503 {house.readiness()[1]['troubles']}")
+                assert len(await house.outstanding()) == 2
+                await storage.create([NewObject(lost, content)])
+            await until(house.is_settled, "an empty inbox", timeout_s=RECOVERY_S_MAX)
+            await until(house.is_ready, "a committer that is ready again")
+            await _check_landed(house, BROKEN, broken)
+            await _check_landed(house, GOOD, good)
+
+
+async def test_table_that_lost_a_manifest_is_still_appended_to(
+    dynamodb_server: DynamoDbServer, s3_server: S3Server
+) -> None:
+    """An append needs no older manifest. What it listed stays listed: nobody hides the loss."""
+    with aws_house(dynamodb_server, s3_server) as house:
+        async with _two_tables(house) as (good, broken):
+            before = await house.load(BROKEN)
+            lost = _manifest(house, before)
+            async with house.storage() as storage:
+                await storage.delete([lost])
+            await house.start()
+            await broken.publish(2)
+            await good.publish(2)
+            await until(house.is_settled, "an empty inbox")
+            rows = decode_manifest_list(
+                house.read(_manifest_list(house, await house.load(BROKEN)))
+            ).rows
+            assert lost in [row.manifest_path for row in rows]
+            assert await house.quarantined() == []
+            await _check_landed(house, GOOD, good)
+
+
+@asynccontextmanager
+async def _two_tables(house: AwsHouse) -> AsyncIterator[tuple[RealProducer, RealProducer]]:
+    """Two tables with one commit each; the committer is gone again."""
+    tables = [await house.create_table(name) for name in (GOOD, BROKEN)]
+    async with producers(house, tables[0], 1) as [good], producers(house, tables[1], 1) as [broken]:
+        await house.start()
+        await good.publish()
+        await broken.publish()
+        await until(house.is_settled, "the first requests in their tables")
+        house.signal(signal.SIGTERM)
+        yield good, broken
+
+
+def _is_troubled(house: AwsHouse, lost: str) -> bool:
+    status, body = house.readiness()
+    return status == 503 and lost in body["troubles"].get(f"table {BROKEN}", "")
+
+
+async def _is_settled(house: AwsHouse, producer: RealProducer) -> bool:
+    table_uuid = producer.table.metadata.table_uuid
+    async with house.storage() as storage:
+        inbox = Inbox(storage, house.settings.inbox)
+        return [found async for found in inbox.list(table_uuid)] == []
+
+
+async def _check_landed(house: AwsHouse, name: str, producer: RealProducer) -> None:
+    """All that was published is in the table, once, and nothing in quarantine."""
+    live = live_files(await house.load(name), house.read)
+    assert sorted(file.path for file in live) == sorted(producer.paths)
+    assert await house.quarantined() == []
