@@ -28,7 +28,7 @@ from committer.iceberg.table_statistics import StatisticsFile
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
 _SOURCE_KEY = "source-snapshot-id"
-READS_AT_ONCE = 16
+READS_AT_ONCE = 8
 
 T = TypeVar("T")
 Reading = Generator[Sequence[str], Sequence[bytes | None], T]
@@ -74,7 +74,7 @@ def find_unreachable(
     rows = yield from _rows_of_all(gone.snapshots, missing_is_error=False)
     oldest = _oldest_of_chain(metadata, gone.snapshots)
     if oldest is None:
-        manifests, data_files = yield from _by_full_reachability(metadata, rows)
+        manifests, data_files = yield from _by_full_reachability(metadata, gone, rows)
     else:
         manifests, data_files = yield from _by_chain(metadata, oldest, gone, rows)
     lists = [one.manifest_list for one in gone.snapshots if one.manifest_list is not None]
@@ -136,12 +136,6 @@ def _by_chain(
     # What somebody put back since stands in the head's list, if it stands anywhere.
     ends = {one.snapshot_id: one for one in (oldest, metadata.current_snapshot) if one}
     left = yield from _rows_of_all(tuple(ends.values()), missing_is_error=True)
-    expired = {one.snapshot_id for one in gone.snapshots}
-    deleting = [
-        row
-        for row in (rows | left).values()
-        if row.added_snapshot_id in expired and row.deleted_files_count != 0
-    ]
     dead: dict[str, NamedFile] = {}
 
     def take(files: Iterable[NamedFile]) -> None:
@@ -149,10 +143,20 @@ def _by_chain(
             if not file.is_live and file.snapshot_id not in metadata.snapshots_by_id:
                 dead[file.path] = file
 
-    yield from _each_manifest(deleting, take, missing_is_error=False)
+    yield from _each_manifest(_deleting(gone, rows | left), take, missing_is_error=False)
     may_hold = _which_may_hold(dead.values(), gone, left)
     data_files = yield from _without_live(set(dead), may_hold)
     return rows.keys() - left.keys(), data_files
+
+
+def _deleting(gone: Gone, rows: Rows) -> list[ManifestFile]:
+    """Manifests by which snapshots that are gone have deleted files."""
+    expired = {one.snapshot_id for one in gone.snapshots}
+    return [
+        row
+        for row in rows.values()
+        if row.added_snapshot_id in expired and row.deleted_files_count != 0
+    ]
 
 
 def _which_may_hold(dead: Iterable[NamedFile], gone: Gone, left: Rows) -> list[ManifestFile]:
@@ -172,16 +176,21 @@ def _which_may_hold(dead: Iterable[NamedFile], gone: Gone, left: Rows) -> list[M
 
 
 def _by_full_reachability(
-    metadata: TableMetadata, rows: Rows
+    metadata: TableMetadata, gone: Gone, rows: Rows
 ) -> Reading[tuple[set[str], set[str]]]:
     left = yield from _rows_of_all(metadata.snapshots, missing_is_error=True)
     unreachable = {path: row for path, row in rows.items() if path not in left}
     candidates: set[str] = set()
 
     def take(files: Iterable[NamedFile]) -> None:
-        candidates.update(file.path for file in files if file.is_live)
+        candidates.update(file.path for file in files)
+
+    def take_deleted(files: Iterable[NamedFile]) -> None:
+        candidates.update(file.path for file in files if not file.is_live)
 
     yield from _each_manifest(list(unreachable.values()), take, missing_is_error=False)
+    # A file whose own manifest went before is told by the one that says it was deleted.
+    yield from _each_manifest(_deleting(gone, left), take_deleted, missing_is_error=False)
     data_files = yield from _without_live(candidates, list(left.values()))
     return set(unreachable), data_files
 

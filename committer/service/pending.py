@@ -78,11 +78,15 @@ class Waiting(Collection[str]):
         """A request that waits, ready or put off."""
         return self._ready.get(key) or self._put_off.get(key, (0, None))[1]
 
+    def all(self) -> Iterator[Pending]:
+        """Every request that waits, ready or put off."""
+        yield from self._ready.values()
+        yield from (pending for _, pending in self._put_off.values())
+
     @property
     def oldest_ms(self) -> int | None:
         """Since when the oldest of all has been durable."""
-        put_off = (pending for _, pending in self._put_off.values())
-        return min((one.durable_ms for one in (*self._ready.values(), *put_off)), default=None)
+        return min((one.durable_ms for one in self.all()), default=None)
 
     def ready(self, count_max: int) -> list[Pending]:
         """The first ready ones."""

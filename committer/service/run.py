@@ -13,6 +13,7 @@ from committer.errors import FrazilError, SettingsError, TransientError
 from committer.plan.backoff import backoff_s
 from committer.service.consumer import Consumer
 from committer.service.counted import CountedCatalog, CountedQueue, CountedStorage
+from committer.service.expirer import ExpirerParts
 from committer.service.health import Health
 from committer.service.http import serving
 from committer.service.intake import Intake
@@ -34,6 +35,7 @@ from committer.service.table_committer import Shop
 from committer.service.watch import Watch
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.journal import Journal
 
 
 class Service:
@@ -56,6 +58,13 @@ class Service:
             health=self.health,
             metrics=overview.metrics,
             policy=policy(parts.settings),
+            expiry=ExpirerParts(
+                storage=parts.storage,
+                journal=Journal(parts.storage, parts.settings.inbox),
+                world=parts.world,
+                metrics=overview.metrics,
+                is_default=parts.settings.upkeep.expire_snapshots,
+            ),
             settle=self._settler.settle,
         )
 

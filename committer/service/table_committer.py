@@ -44,6 +44,7 @@ from committer.ports import (
 from committer.reason import Reason
 from committer.request import Receipt, ReceiptState, TableIdentifier
 from committer.service.admission import Admission, Admitted
+from committer.service.expirer import Expirer, ExpirerParts
 from committer.service.health import Health
 from committer.service.log import log
 from committer.service.merger import Merger
@@ -70,6 +71,7 @@ class Shop:
     health: Health
     metrics: Metrics
     policy: BatchPolicy
+    expiry: ExpirerParts
     settle: Callable[[Sequence[Ended]], None]
 
 
@@ -100,7 +102,12 @@ class TableCommitter:
         self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox)
         self._upkeep = TableUpkeep(
             identifier,
-            (Merger(identifier, shop.storage, shop.world, shop.metrics),),
+            (
+                Merger(identifier, shop.storage, shop.world, shop.metrics),
+                Expirer(
+                    identifier, table_uuid, shop.expiry, self._waiting.all, lambda: self._state
+                ),
+            ),
             shop.world,
             shop.metrics,
         )

@@ -136,6 +136,20 @@ def test_a_tag_keeps_its_files_and_what_it_alone_kept_goes_with_it() -> None:
     assert found.data_files == ("a",)
 
 
+def test_a_file_whose_own_manifest_went_before_goes_with_the_snapshot_that_deleted_it() -> None:
+    history = History.empty()
+    first = history.commit(added=["a"])
+    second = history.commit(deleted=["a"])
+    third = history.commit(added=["b"])
+    _, found = expire(history, first.snapshot_id)
+    assert found.data_files == ()
+    history.branch("audit", third.snapshot_id)
+    staged = history.commit(added=["c"], branch=None)
+    history.commit(added=["d"])
+    _, found = expire(history, second.snapshot_id, staged.snapshot_id)
+    assert found.data_files == ("a", "c")
+
+
 def test_a_rolled_back_snapshots_own_files_go_with_it() -> None:
     history = History.empty()
     first = history.commit(added=["a"])

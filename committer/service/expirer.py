@@ -1,0 +1,301 @@
+"""Expires the snapshots of one table: decides, notes it durably, and cleans up behind the swap.
+
+    decide → journal → offer … a commit takes it along … → search → delete → journal entry away
+
+Which snapshots is decided in `plan/expiry.py`, which files nobody needs then in
+`plan/reachability.py`. Nothing is deleted before a commit of ours has landed on metadata without
+the snapshots. A file that no snapshot of such metadata reaches is reached by none that follows, so
+that this metadata need not be the very latest. After a crash the journal tells what was under way:
+what is still in the table is offered again or given up, what is not is cleaned up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from committer.errors import NotFoundError
+from committer.plan.commit import CommitPlan
+from committer.plan.expiry import (
+    ExpiredSnapshots,
+    Needed,
+    due_expiry,
+    may_expire,
+    still_expirable,
+)
+from committer.plan.reachability import (
+    Gone,
+    Reading,
+    Unreachable,
+    fallen_metadata_files,
+    find_unreachable,
+)
+from committer.plan.state import TableState
+from committer.plan.upkeep import Upkeep
+from committer.ports import Storage, World
+from committer.request import TableIdentifier
+from committer.service.log import log
+from committer.service.metrics import Metrics, UpkeepKind
+from committer.service.pending import Pending
+from committer.service.steps import off_loop_if_large
+from committer.storage.journal import Journal, JournalEntry
+
+# A look at all snapshots takes some milliseconds for thousands of them.
+LOOK_INTERVAL_S = 10.0
+DELETES_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirerParts:
+    """What the expirers of a process share. `is_default`: expire where a table says nothing."""
+
+    storage: Storage
+    journal: Journal
+    world: World
+    metrics: Metrics
+    is_default: bool
+
+
+class Expirer:
+    """The chore of expiring snapshots; one for each table committer."""
+
+    kind = UpkeepKind.EXPIRE_SNAPSHOTS
+
+    def __init__(
+        self,
+        table: TableIdentifier,
+        table_uuid: UUID,
+        parts: ExpirerParts,
+        waiting: Callable[[], Iterable[Pending]],
+        current: Callable[[], TableState | None],
+    ) -> None:
+        self._table = table
+        self._table_uuid = table_uuid
+        self._parts = parts
+        self._waiting = waiting
+        self._current = current
+        self._found: ExpiredSnapshots | None = None
+        self._offered: JournalEntry | None = None
+        self._gone: list[JournalEntry] = []
+        self._void: list[JournalEntry] = []
+        self._fallen: list[str] = []
+        self._is_resumed = False
+        self._look_at_s = 0.0
+
+    # --- In the commit loop ---
+
+    def offer(self, upkeep: Upkeep) -> Upkeep:
+        """Add what is noted in the journal, unless a request that came since needs it."""
+        if self._offered is None:
+            return upkeep
+        expired = _expired(self._offered)
+        needed = self._needed()
+        if needed.snapshot_ids & set(expired.snapshot_ids) or needed.branches & set(expired.refs):
+            return upkeep
+        return replace(upkeep, expired=expired)
+
+    def landed(self, plan: CommitPlan) -> None:
+        """See what became of what is on offer, and which metadata files fell off the log."""
+        swap = plan.swap
+        self._fallen += fallen_metadata_files(swap.base.metadata, swap.metadata)
+        entry = self._offered
+        if entry is None:
+            return
+        expired = _expired(entry)
+        if expired.is_gone_from(swap.metadata):
+            self._parts.metrics.upkeep_done(self._table, self.kind, len(expired.snapshots))
+            self._gone.append(entry)
+            self._offered = None
+        elif not still_expirable(expired, plan.state, now_ms=self._parts.world.now_ms()):
+            # Every attempt that held it was conditional on a base that this commit has moved.
+            self._void.append(entry)
+            self._offered = None
+
+    def is_due(self, state: TableState, branch: str) -> bool:
+        """Whether there is something to finish, or enough to expire."""
+        if self._gone or self._void or self._fallen or not self._is_resumed:
+            return True
+        now_s = self._parts.world.monotonic_s()
+        if self._offered is None and now_s >= self._look_at_s:
+            self._look_at_s = now_s + LOOK_INTERVAL_S
+            self._found = self._due(state)
+        return self._found is not None
+
+    def _due(self, state: TableState) -> ExpiredSnapshots | None:
+        return due_expiry(
+            state,
+            now_ms=self._parts.world.now_ms(),
+            needed=self._needed(),
+            default=self._parts.is_default,
+        )
+
+    def _needed(self) -> Needed:
+        requests = [one.sealed.request for one in self._waiting()]
+        bases = (request.needs.base_snapshot_id for request in requests)
+        return Needed(
+            frozenset(base for base in bases if base is not None),
+            frozenset(request.branch for request in requests),
+        )
+
+    # --- In the background ---
+
+    async def work(self, state: TableState, branch: str) -> None:
+        """Finish what has landed before anything new is begun: of a chain, one end at a time."""
+        if not self._is_resumed:
+            await self._resume(state)
+        await self._delete_fallen(state)
+        while self._void:
+            await self._parts.journal.delete(self._void[0])
+            del self._void[0]
+        while self._gone:
+            await self._clean_up(self._gone[0], state)
+            del self._gone[0]
+        found, self._found = self._found, None
+        if found is not None and self._offered is None:
+            await self._note(found, state)
+
+    async def _note(self, expired: ExpiredSnapshots, state: TableState) -> None:
+        """Write the journal entry; from then on the expiry is on offer."""
+        ids = frozenset(expired.snapshot_ids)
+        metadata = state.metadata
+        entry = JournalEntry(
+            entry_id=self._parts.world.uuid(),
+            table_uuid=self._table_uuid,
+            base_location=state.table.metadata_location,
+            written_at_ms=self._parts.world.now_ms(),
+            snapshots=expired.snapshots,
+            refs=expired.refs,
+            statistics=tuple(
+                one
+                for one in (*metadata.statistics, *metadata.partition_statistics)
+                if one.snapshot_id in ids
+            ),
+        )
+        await self._parts.journal.put(entry)
+        self._offered = entry
+
+    async def _resume(self, state: TableState) -> None:
+        """Take over what another process has left. It is after a commit of ours: no attempt of a
+        process that is gone can land any more.
+        """
+        entries = [entry async for entry in self._parts.journal.list(self._table_uuid)]
+        now_ms = self._parts.world.now_ms()
+        for entry in entries:
+            expired = _expired(entry)
+            if expired.is_gone_from(state.metadata):
+                self._gone.append(entry)
+            elif self._offered is None and still_expirable(expired, state, now_ms=now_ms):
+                self._offered = entry
+            else:
+                self._void.append(entry)
+        self._is_resumed = True
+        if entries:
+            log.info("expiry.resumed", table=str(self._table), entries=len(entries))
+
+    async def _clean_up(self, entry: JournalEntry, state: TableState) -> None:
+        """Delete what nobody needs any more."""
+        reason = self._why_not(entry, state)
+        if reason is not None:
+            await self._give_up(entry, reason)
+            return
+        gone = Gone(entry.snapshots, entry.statistics)
+        found = await self._read(find_unreachable(state.metadata, gone, named=self._named()))
+        for batch in _batches(found.in_order):
+            reason = self._why_not(entry, self._current() or state)
+            if reason is not None:
+                await self._give_up(entry, reason)
+                return
+            await self._delete(batch)
+        await self._parts.journal.delete(entry)
+        self._log_expired(entry, found)
+
+    def _why_not(self, entry: JournalEntry, state: TableState) -> str | None:
+        """Why the files have to stay, by what is known of the table now."""
+        if not _expired(entry).is_gone_from(state.metadata):
+            return "the snapshots are in the table again"
+        if not may_expire(state.metadata.properties, default=True):
+            return "the table's properties forbid it now"
+        return None
+
+    async def _give_up(self, entry: JournalEntry, reason: str) -> None:
+        """The files stay: somebody may need them."""
+        await self._parts.journal.delete(entry)
+        log.warning("expiry.given_up", table=str(self._table), reason=reason)
+
+    def _named(self) -> set[str]:
+        """What waiting requests name."""
+        paths: set[str] = set()
+        for pending in self._waiting():
+            references = pending.sealed.request.manifests
+            paths.update(one.path for one in references if one.path is not None)
+            paths.update(pending.sealed.request.needs.removed_paths)
+            if pending.checked is not None:
+                for manifest in pending.checked.manifests:
+                    paths.update(manifest.walked.paths)
+        return paths
+
+    async def _read(self, reading: Reading[Unreachable]) -> Unreachable:
+        """Answer what the search asks for; what is large is decoded off the loop."""
+        wanted = _step(reading, None)
+        while not isinstance(wanted, Unreachable):
+            contents = await asyncio.gather(*(self._content(location) for location in wanted))
+            size_bytes = sum(len(content) for content in contents if content is not None)
+            wanted = await off_loop_if_large(size_bytes, _step, reading, contents)
+        return wanted
+
+    async def _content(self, location: str) -> bytes | None:
+        try:
+            return await self._parts.storage.get(location)
+        except NotFoundError:
+            return None
+
+    async def _delete(self, locations: Sequence[str]) -> None:
+        if not locations:
+            return
+        await self._parts.storage.delete(locations)
+        self._parts.metrics.upkeep_done(self._table, UpkeepKind.DELETE_FILES, len(locations))
+
+    async def _delete_fallen(self, state: TableState) -> None:
+        """Metadata files that our own commits dropped from the log, never one that is in use."""
+        fallen, self._fallen = self._fallen, []
+        used = {entry.metadata_file for entry in state.metadata.metadata_log}
+        used.add(state.table.metadata_location)
+        try:
+            for batch in _batches([location for location in fallen if location not in used]):
+                await self._delete(batch)
+        except BaseException:
+            self._fallen = fallen + self._fallen
+            raise
+
+    def _log_expired(self, entry: JournalEntry, found: Unreachable) -> None:
+        log.info(
+            "snapshots.expired",
+            table=str(self._table),
+            snapshots=len(entry.snapshots),
+            refs=len(entry.refs),
+            data_files=len(found.data_files),
+            manifests=len(found.manifests),
+            manifest_lists=len(found.manifest_lists),
+        )
+
+
+def _batches(locations: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(locations), DELETES_AT_ONCE):
+        yield locations[start : start + DELETES_AT_ONCE]
+
+
+def _expired(entry: JournalEntry) -> ExpiredSnapshots:
+    return ExpiredSnapshots(entry.snapshots, entry.refs)
+
+
+def _step(
+    reading: Reading[Unreachable], contents: Sequence[bytes | None] | None
+) -> Sequence[str] | Unreachable:
+    """The next question of the search, or its answer. (A thread cannot hand on `StopIteration`.)"""
+    try:
+        return next(reading) if contents is None else reading.send(contents)
+    except StopIteration as stop:
+        answer: Unreachable = stop.value
+        return answer

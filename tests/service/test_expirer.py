@@ -1,0 +1,387 @@
+"""Expiry beside a working committer: what goes, what stays, and what a crash or a lost answer does.
+
+Histories are kept small by lowering the number of snapshots that stay for proofs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+
+import pytest
+
+from committer.iceberg.manifest_list import decode_manifest_list
+from committer.iceberg.metadata_update import (
+    RemoveProperties,
+    RemoveSnapshots,
+    SetProperties,
+    SetSnapshotRef,
+    Update,
+)
+from committer.iceberg.snapshot import MAIN, SnapshotRef
+from committer.plan import expiry
+from committer.ports import Committed, LoadedTable, NewObject, Storage
+from committer.request import TableIdentifier
+from tests.faulty_catalog import Fault
+from tests.flights import foreign_swap
+from tests.request_builders import build_request
+from tests.service.house import INBOX, WAREHOUSE, House
+from tests.stopping_storage import StoppingStorage
+
+VIRTUAL_TIME = True
+
+KEPT = 5
+EXPIRING = {
+    "frazil.expire.enabled": "true",
+    "history.expire.min-snapshots-to-keep": str(KEPT),
+    "history.expire.max-snapshot-age-ms": "0",
+}
+NAME = TableIdentifier.parse("db.flights")
+
+
+@pytest.fixture(autouse=True)
+def small_histories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "SNAPSHOTS_MIN", 3)
+
+
+class Traffic:
+    """One producer; `epochs` counts what it has published."""
+
+    def __init__(self, house: House, table: LoadedTable) -> None:
+        self.house = house
+        self.table = table
+        self.epochs = count()
+        self.published = 0
+
+    async def commit(self, times: int = 1, *, every_s: float = 4.0, branch: str = MAIN) -> None:
+        """One request after the other, far enough apart for a commit each."""
+        for _ in range(times):
+            request = build_request(self.table, epoch=next(self.epochs), branch=branch)
+            self.published += 1
+            await self.house.publish(request)
+            await self.house.settle(every_s)
+
+
+def is_upkeep(kind: str, locations: Sequence[str]) -> bool:
+    """The journal's writes, and what is deleted of a table."""
+    of_table = locations[0].startswith(WAREHOUSE) and kind == "delete"
+    return of_table or locations[0].startswith(f"{INBOX}/upkeep/")
+
+
+async def open_house(
+    properties: dict[str, str] | None = None,
+) -> tuple[House, StoppingStorage, LoadedTable]:
+    made: list[StoppingStorage] = []
+
+    def wrap(inner: Storage) -> StoppingStorage:
+        made.append(StoppingStorage(inner, is_upkeep))
+        return made[0]
+
+    house = House(wrap=wrap)
+    table = await house.create_table(properties=EXPIRING if properties is None else properties)
+    return house, made[0], table
+
+
+async def objects(house: House, prefix: str = WAREHOUSE) -> set[str]:
+    return {one.location async for one in house.storage.inner.list(prefix)}
+
+
+async def needed(house: House) -> set[str]:
+    """What readers of all refs and snapshots open, metadata files aside."""
+    found = set()
+    for snapshot in (await house.load()).snapshots:
+        location = snapshot.manifest_list or ""
+        rows = decode_manifest_list(await house.storage.inner.get(location)).rows
+        found |= {location, *(row.manifest_path for row in rows)}
+    return found
+
+
+async def left(house: House) -> set[str]:
+    """Manifests and lists that exist."""
+    return {one for one in await objects(house) if one.endswith(".avro")}
+
+
+async def journal(house: House) -> set[str]:
+    return await objects(house, f"{INBOX}/upkeep")
+
+
+async def swap_in(house: House, *updates: Update) -> None:
+    """Another engine's commit."""
+    catalog = house.catalog.inner
+    swap = foreign_swap(await catalog.load(NAME), *updates)
+    await house.storage.inner.create(catalog.objects_before(swap))
+    assert isinstance(await catalog.swap(swap), Committed)
+
+
+# --- What goes -----------------------------------------------------------------------------------
+
+
+async def test_old_snapshots_go_with_their_files_and_the_journal_is_empty_then() -> None:
+    house, _, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(40)
+        metadata = await house.load()
+        assert KEPT <= len(metadata.snapshots) <= KEPT + 4
+        assert await needed(house) <= await left(house)
+        assert len(await left(house) - await needed(house)) <= 4
+        assert len(await journal(house)) <= 1
+        await traffic.commit(6)
+    assert len(await house.live_files()) == traffic.published
+    assert metadata.snapshot_log[0].snapshot_id == metadata.snapshots[0].snapshot_id
+
+
+async def test_a_table_that_says_nothing_keeps_everything() -> None:
+    house, storage, table = await open_house({})
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(20)
+    assert len((await house.load()).snapshots) == 20
+    assert storage.changes == []
+
+
+@pytest.mark.parametrize("off", [{"gc.enabled": "false"}, {"frazil.expire.enabled": "false"}])
+async def test_a_table_that_forbids_it_keeps_everything(off: dict[str, str]) -> None:
+    house, storage, table = await open_house(EXPIRING | off)
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(20)
+    assert len((await house.load()).snapshots) == 20
+    assert storage.changes == []
+
+
+async def test_a_commit_that_expires_costs_no_call_more_than_any_other() -> None:
+    house, storage, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(10)
+        plain, expiring = Counter[str](), Counter[str]()
+        for _ in range(30):
+            before = len((await house.load()).snapshots)
+            house.catalog.calls.clear()
+            # Everything is slow but the calls of the commit itself: those alone are made at once.
+            storage.delete_delay_s = 3.0
+            creates = house.storage.calls["create"]
+            await traffic.commit(every_s=0.5)
+            seen = house.catalog.calls
+            removed = len((await house.load()).snapshots) <= before
+            calls = (house.storage.calls["create"] - creates, seen["swap"], seen["load"])
+            (expiring if removed else plain)[str(calls)] += 1
+            await house.settle(12.0)
+    assert set(plain) == set(expiring) == {"(1, 1, 0)"}
+    assert sum(expiring.values()) >= 5
+
+
+async def test_metadata_files_that_fall_off_the_log_go_where_the_table_wants_it() -> None:
+    house, storage, table = await open_house(
+        {
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": "3",
+        }
+    )
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(3)
+        await swap_in(house, SetProperties({"touched": "by another engine"}))
+        await traffic.commit(8)
+    current = await house.catalog.inner.load(NAME)
+    kept = {entry.metadata_file for entry in current.metadata.metadata_log}
+    there = {one for one in await objects(house) if one.endswith(".metadata.json")}
+    assert there >= kept | {current.metadata_location}
+    # The foreign commit dropped one from the log: only that engine knows, and it did not delete it.
+    # The other is of our attempt that met the foreign commit.
+    assert len(there - kept - {current.metadata_location}) == 2
+    assert all(kind == "delete" for kind, _ in storage.changes)
+
+
+async def test_metadata_files_stay_by_default() -> None:
+    house, storage, table = await open_house({"write.metadata.previous-versions-max": "3"})
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(8)
+    assert storage.changes == []
+
+
+# --- What stays ----------------------------------------------------------------------------------
+
+
+async def test_a_tag_keeps_its_snapshot_and_all_that_it_needs() -> None:
+    house, _, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(2)
+        tagged = (await house.load()).snapshots[0].snapshot_id
+        await swap_in(house, SetSnapshotRef("kept", SnapshotRef(tagged, "tag")))
+        await traffic.commit(30)
+        metadata = await house.load()
+        assert metadata.snapshots[0].snapshot_id == tagged
+        assert len(metadata.snapshots) <= KEPT + 5
+        assert await needed(house) <= await left(house)
+
+
+async def test_nothing_expires_while_a_producer_is_frozen_after_a_roll_back() -> None:
+    house, storage, table = await open_house(EXPIRING | {"frazil.expire.enabled": "false"})
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(4)
+        metadata = await house.load()
+        second = metadata.snapshots[1].snapshot_id
+        await swap_in(
+            house,
+            SetSnapshotRef(MAIN, SnapshotRef(second)),
+            SetProperties({"frazil.expire.enabled": "true"}),
+        )
+        for epoch in range(20):
+            other = build_request(table, producer="other", epoch=epoch)
+            await house.publish(other)
+            await house.settle(4.0)
+        assert len((await house.load()).snapshots) == 24
+        assert storage.changes == []
+        # The operator lets it go on from here.
+        await swap_in(house, RemoveProperties(("frazil.producer.query-1",)))
+        for epoch in range(20, 30):
+            await house.publish(build_request(table, producer="other", epoch=epoch))
+            await house.settle(4.0)
+        assert len((await house.load()).snapshots) <= KEPT + 4
+        assert await needed(house) <= await left(house)
+
+
+async def test_snapshots_that_came_back_while_files_were_deleted_stop_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("committer.service.expirer.DELETES_AT_ONCE", 1)
+    house, storage, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(KEPT)
+        before = await house.catalog.inner.load(NAME)
+        while not storage.changes:
+            await traffic.commit()
+        storage.delete_delay_s = 20.0
+        await traffic.commit(2)
+        assert len((await house.load()).snapshots) < KEPT + 3
+        # Somebody puts the table back to what it was, by hand; the next commit sees it.
+        await house.catalog.inner.drop_table(NAME)
+        await house.catalog.inner.create_table(before)
+        await house.publish(build_request(table, producer="other", epoch=0))
+        await house.settle(200.0)
+    deleted = {location for kind, some in storage.changes if kind == "delete" for location in some}
+    assert len([one for one in deleted if one.startswith(WAREHOUSE)]) == 1
+
+
+# --- Crashes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("stop_at", range(8))
+async def test_a_crash_in_any_step_loses_nothing_and_leaves_nothing(
+    stop_at: int, applied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("committer.service.expirer.DELETES_AT_ONCE", 2)
+    house, storage, table = await open_house()
+    traffic = Traffic(house, table)
+    storage.stop_at, storage.applied = stop_at, applied
+    async with house.running():
+        await traffic.commit(16)
+    assert len(storage.changes) > stop_at, "the crash did not come"
+    assert await needed(house) <= await left(house)
+    storage.stop_at = None
+    async with house.running():
+        await traffic.commit(16)
+        assert await needed(house) <= await left(house)
+        assert len(await left(house) - await needed(house)) <= 4
+    assert len(await journal(house)) <= 1
+    assert len((await house.load()).snapshots) <= KEPT + 4
+    assert len(await house.live_files()) == traffic.published
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.LOST_REPLY, Fault.REQUEST_LOST, Fault.LANDS_LATE, Fault.CONFLICT]
+)
+@pytest.mark.parametrize("dies", [False, True], ids=["lives", "dies"])
+async def test_whatever_becomes_of_the_swap_that_expires(fault: Fault, dies: bool) -> None:
+    house, storage, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        while not storage.changes:
+            await traffic.commit()
+        # The journal is written: the next swap takes the expiry along.
+        house.catalog.plan(fault)
+        swaps = house.catalog.calls["swap"]
+        await traffic.commit(every_s=0.005 if dies else 4.0)
+        assert house.catalog.calls["swap"] > swaps
+    assert await needed(house) <= await left(house)
+    await house.catalog.land_late()
+    async with house.running():
+        await traffic.commit(20)
+        assert await needed(house) <= await left(house)
+        assert len(await left(house) - await needed(house)) <= 4
+    assert len(await journal(house)) <= 1
+    assert len((await house.load()).snapshots) <= KEPT + 4
+    assert len(await house.live_files()) == traffic.published
+
+
+async def test_an_expiry_that_another_engine_was_faster_with_is_given_up() -> None:
+    house, storage, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        while not storage.changes:
+            await traffic.commit()
+        first = (await house.load()).snapshots[0].snapshot_id
+        await swap_in(house, RemoveSnapshots((first,)))
+        await traffic.commit(3)
+        assert await journal(house) == set() or len(storage.changes) > 2
+        await traffic.commit(20)
+        assert await needed(house) <= await left(house)
+    assert len((await house.load()).snapshots) <= KEPT + 4
+
+
+async def test_a_journal_entry_that_nobody_can_read_deletes_nothing() -> None:
+    house, storage, table = await open_house()
+    location = f"{INBOX}/upkeep/{table.metadata.table_uuid}/x"
+    await house.inbox_storage.inner.create((NewObject(location, b"{}"),))
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(20)
+    assert [kind for kind, _ in storage.changes] == ["create"]
+    assert len(await house.live_files()) == 20
+
+
+# --- Latency -------------------------------------------------------------------------------------
+
+
+async def test_commits_go_on_as_fast_while_thousands_of_files_are_deleted_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Virtual time knows nothing of threads.
+    monkeypatch.setattr("committer.service.steps.OFF_LOOP_BYTES", 10**9)
+    house, storage, table = await open_house(EXPIRING | {"frazil.expire.enabled": "false"})
+    traffic = Traffic(house, table)
+    storage.delay_s = 0.025
+    async with house.running():
+        await traffic.commit(600, every_s=0.2)
+        alone = await latencies(house, traffic, 20)
+        storage.delete_delay_s = 0.1
+        await swap_in(house, SetProperties({"frazil.expire.enabled": "true"}))
+        await traffic.commit(2, every_s=10.0)
+        during = await latencies(house, traffic, 100)
+        assert len((await house.load()).snapshots) < 200
+        await house.settle(400.0)
+        assert await needed(house) <= await left(house)
+    deleted = sum(len(some) for kind, some in storage.changes if kind == "delete")
+    assert deleted >= 500
+    assert max(during) <= max(alone) + 0.001
+
+
+async def latencies(house: House, traffic: Traffic, times: int) -> list[float]:
+    """Virtual seconds from published to receipt, request by request."""
+    await house.receipts()
+    taken = []
+    for _ in range(times):
+        start = house.world.monotonic_s()
+        await traffic.commit(every_s=0.0)
+        assert await house.publisher_queue.wait_for_receipts("query-1", wait_s=60.0)
+        taken.append(house.world.monotonic_s() - start)
+        await house.settle(0.3)
+    return taken
