@@ -77,6 +77,14 @@ class CommitSettings(_Group):
     """A batch ends at this number of requests."""
 
 
+class UpkeepSettings(_Group):
+    """What the committer does for tables beside its commits."""
+
+    expire_snapshots: bool = False
+    """Expire snapshots of tables that do not say it themselves by the property
+    `frazil.expire.enabled`; with Iceberg's `history.expire.*` properties and their defaults."""
+
+
 class ServiceSettings(_Group):
     """The process."""
 
@@ -130,6 +138,7 @@ class Settings(BaseSettings):
     catalog: CatalogSettings = CatalogSettings()
     queue: QueueSettings = QueueSettings()
     commit: CommitSettings = CommitSettings()
+    upkeep: UpkeepSettings = UpkeepSettings()
     service: ServiceSettings = ServiceSettings()
     aws: AwsSettings = AwsSettings()
 
@@ -188,7 +197,7 @@ class Settings(BaseSettings):
         return init_settings, env_settings, file
 
 
-_GROUPS = frozenset({"catalog", "queue", "commit", "service", "aws"})
+_GROUPS = frozenset({"catalog", "queue", "commit", "upkeep", "service", "aws"})
 
 
 def _as_folder(location: str) -> str:
