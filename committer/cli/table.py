@@ -1,4 +1,4 @@
-"""`frazil table`: look at tables. Making one is `table_create.py`."""
+"""`frazil table`: look at tables. Making one is `table_create.py`, its name `table_names.py`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import typer
 
 from committer.cli.options import AsJson, TableArgument
 from committer.cli.table_create import create
+from committer.cli.table_names import drop, register, rename
 
 if TYPE_CHECKING:
     from committer.ports import LoadedTable
     from committer.service.parts import Parts
 
-app = typer.Typer(help="Make tables and look at them.", no_args_is_help=True)
+app = typer.Typer(help="Make tables, name them and look at them.", no_args_is_help=True)
 app.command()(create)
+app.command()(register)
+app.command()(rename)
+app.command()(drop)
 
 SnapshotOption = Annotated[
     int | None, typer.Option("--snapshot", metavar="ID", help="Of this snapshot, not the current.")

@@ -1,0 +1,103 @@
+"""`frazil table register`, `rename` and `drop`: what a table is called. No file is ever touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.options import TableArgument
+
+if TYPE_CHECKING:
+    from committer.ports import LoadedTable
+    from committer.request import TableIdentifier
+    from committer.service.parts import Parts
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def register(
+    name: TableArgument,
+    location: Annotated[str, typer.Argument(help="Of the metadata file: …/00003-….metadata.json")],
+) -> None:
+    """Bring a table into the catalog by its metadata file, and make its namespace if there is none.
+
+    A table that is in a catalog already must not get a second name: only commits under one are
+    safe.
+    """
+    from committer.cli.printing import say
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier = parse_identifier(name)
+
+    async def work(parts: Parts) -> LoadedTable:
+        await parts.catalog.create_namespace(identifier.namespace)
+        return await parts.catalog.register_table(identifier, location)
+
+    say(f"registered {identifier} at {run_with_parts(work).metadata.location}")
+
+
+def rename(
+    old: Annotated[str, typer.Argument(help="The table: db.flights.")],
+    new: Annotated[str, typer.Argument(help="Its new name, in a namespace that is there.")],
+    yes: Yes = False,
+) -> None:
+    """Give a table another name. Stop its writers before, and let them write to the new name.
+
+    Asks where requests wait: they name the old one, so they go to quarantine.
+    """
+    from committer.cli.printing import say
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier, to = parse_identifier(old), parse_identifier(new)
+    waiting = run_with_parts(lambda parts: _say_what_waits(parts, identifier))
+    _confirm("Rename?", needed=waiting and not yes)
+    run_with_parts(lambda parts: parts.catalog.rename_table(identifier, to))
+    say(f"renamed {identifier} to {to}")
+
+
+def drop(name: TableArgument, yes: Yes = False) -> None:
+    """Remove a table from the catalog. Its files stay where they are; `register` brings it back."""
+    from committer.cli.printing import say
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier = parse_identifier(name)
+
+    async def look(parts: Parts) -> str:
+        location = await parts.catalog.current_location(identifier)
+        await _say_what_waits(parts, identifier)
+        return location
+
+    location = run_with_parts(look)
+    say(f"This removes {identifier} from the catalog. Its files stay; its metadata file is")
+    say(location)
+    _confirm("Drop?", needed=not yes)
+    run_with_parts(lambda parts: parts.catalog.drop_table(identifier))
+    say(f"dropped {identifier}")
+
+
+async def _say_what_waits(parts: Parts, identifier: TableIdentifier) -> bool:
+    """Whether requests wait for the table; says how many. A table that cannot be read keeps its
+    own trouble to itself: it may still be renamed and dropped.
+    """
+    from committer.cli.printing import counted, say
+    from committer.errors import InvalidMetadataError
+
+    try:
+        table = await parts.catalog.load(identifier)
+    except InvalidMetadataError as error:
+        say(f"frazil: {error}")
+        return False
+    waiting = [one.key async for one in parts.inbox.list(table.metadata.table_uuid)]
+    if waiting:
+        requests = counted(len(waiting), "request")
+        say(f"In the inbox: {requests} for {identifier}, which can only land under this name.")
+    return bool(waiting)
+
+
+def _confirm(question: str, *, needed: bool) -> None:
+    from committer.cli.printing import confirmed, say
+
+    if needed and not confirmed(question):
+        say("frazil: nothing was changed")
+        raise typer.Exit(1)

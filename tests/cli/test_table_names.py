@@ -1,0 +1,118 @@
+"""Registering, renaming and dropping tables by the command."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from committer.ports import LoadedTable
+from tests.cli.commands import Frazil
+from tests.request_builders import build_request
+
+
+def create(frazil: Frazil, name: str = "db.flights") -> LoadedTable:
+    assert frazil("table", "create", name, "--schema", "id long").code == 0
+    return frazil.load(name)
+
+
+def names(frazil: Frazil) -> list[str]:
+    return [line["table"] for line in frazil("table", "list", "--json").lines]
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text + "\n"))
+
+
+def test_a_dropped_table_keeps_its_files_and_registering_brings_it_back(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(frazil)
+    answer(monkeypatch, "y")
+    dropped = frazil("table", "drop", "db.flights")
+    assert dropped.code == 0
+    assert table.metadata_location in dropped.err
+    assert names(frazil) == []
+    registered = frazil("table", "register", "other.deep.flights", table.metadata_location)
+    assert (registered.code, registered.out) == (0, "")
+    assert names(frazil) == ["other.deep.flights"]
+    assert frazil.load("other.deep.flights").metadata == table.metadata
+
+
+@pytest.mark.parametrize("text", ["", "n"])
+def test_a_table_is_not_dropped_without_a_yes(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    create(frazil)
+    answer(monkeypatch, text)
+    refused = frazil("table", "drop", "db.flights")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.endswith("nothing was changed\n")
+    assert names(frazil) == ["db.flights"]
+    assert frazil("table", "drop", "db.flights", "--yes").code == 0
+    assert names(frazil) == []
+
+
+def test_a_table_whose_metadata_file_is_gone_can_be_dropped(frazil: Frazil) -> None:
+    table = create(frazil)
+    Path(table.metadata_location.removeprefix("file://")).unlink()
+    dropped = frazil("table", "drop", "db.flights", "--yes")
+    assert dropped.code == 0
+    assert "does not exist" in dropped.err
+    assert names(frazil) == []
+
+
+def test_a_renamed_table_has_its_new_name_only(frazil: Frazil) -> None:
+    table = create(frazil)
+    create(frazil, "other.trains")
+    assert frazil("table", "rename", "db.flights", "other.flights").code == 0
+    assert names(frazil) == ["other.flights", "other.trains"]
+    assert frazil.load("other.flights").metadata == table.metadata
+
+
+def test_renaming_or_dropping_asks_where_requests_wait(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(frazil)
+    create(frazil, "db.trains")
+    frazil.put(build_request(frazil.load(), epoch=0), build_request(frazil.load(), epoch=1))
+    answer(monkeypatch, "")
+    asked = frazil("table", "rename", "db.flights", "db.ships")
+    assert asked.code == 1
+    assert "2 requests for db.flights" in asked.err
+    assert names(frazil) == ["db.flights", "db.trains"]
+    assert frazil("table", "rename", "db.flights", "db.ships", "--yes").code == 0
+    dropped = frazil("table", "drop", "db.ships", "--yes")
+    assert (dropped.code, "2 requests for db.ships" in dropped.err) == (0, True)
+    assert "request" not in frazil("table", "drop", "db.trains", "--yes").err
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("drop", "db.none", "--yes"), "no table db.none"),
+        (("rename", "db.none", "db.other"), "no table db.none"),
+        (("rename", "db.flights", "db.trains"), "the name db.trains is taken"),
+        (("rename", "db.flights", "none.flights"), "no namespace none"),
+        (("register", "db.other", "file:///none.metadata.json"), "no metadata file file:///none."),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_changes_nothing(
+    frazil: Frazil, command: tuple[str, ...], said: str
+) -> None:
+    create(frazil)
+    create(frazil, "db.trains")
+    answer = frazil("table", *command)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (1, "", 1)
+    assert said in answer.err
+    assert names(frazil) == ["db.flights", "db.trains"]
+
+
+def test_a_name_that_is_taken_is_not_registered_again(frazil: Frazil) -> None:
+    table = create(frazil)
+    other = create(frazil, "db.trains")
+    taken = frazil("table", "register", "db.flights", other.metadata_location)
+    assert (taken.code, "db.flights is taken" in taken.err) == (1, True)
+    assert frazil("table", "register", "db.flights", table.metadata_location).code == 0
+    assert frazil.load() == table
