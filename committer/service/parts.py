@@ -10,7 +10,7 @@ from pathlib import Path
 
 from committer import backends
 from committer.aws_access import AwsAccess
-from committer.errors import CatalogUnavailableError, SettingsError
+from committer.errors import AccessError, CatalogUnavailableError, SettingsError
 from committer.plan.batching import BatchPolicy
 from committer.ports import Catalog, Queue, Storage, World
 from committer.queue.redis_stream import RedisQueue
@@ -70,12 +70,14 @@ def start_private_queue(settings: Settings) -> RedisServer | None:
 
 @contextmanager
 def named_setting(name: str) -> Iterator[None]:
-    """Say which setting an adapter, which knows nothing of settings, has found wrong."""
+    """Say which setting an adapter, which knows nothing of settings, has found wrong, or names a
+    place that it may not use.
+    """
     try:
         yield
-    except SettingsError as error:
+    except (SettingsError, AccessError) as error:
         variable = "FRAZIL_" + name.upper().replace(".", "__")
-        raise SettingsError(f"setting `{name}` ({variable}): {error}") from error
+        raise type(error)(f"setting `{name}` ({variable}): {error}") from error
 
 
 def queue_folder(settings: Settings) -> Path:
@@ -166,8 +168,9 @@ def _is_away(uri: str) -> bool:
 
 
 async def _has_outstanding(inbox: Inbox) -> bool:
-    async for _ in inbox.list():
-        return True
+    with named_setting("inbox"):
+        async for _ in inbox.list():
+            return True
     return False
 
 

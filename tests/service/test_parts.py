@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from committer.errors import CatalogUnavailableError
-from committer.service.parts import RequestParts, open_known_catalog, open_request_parts
-from committer.settings import QueueSettings, Settings
+from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
+from committer.service.parts import (
+    RequestParts,
+    named_setting,
+    open_known_catalog,
+    open_request_parts,
+)
+from committer.settings import AwsSettings, CatalogSettings, QueueSettings, Settings
+from tests.dynamodb_server import REGION, DynamoDbServer
 from tests.request_builders import build_request
 from tests.table_builders import build_table
 
@@ -35,4 +41,62 @@ async def test_no_empty_catalog_is_made_while_requests_wait_for_tables(tmp_path:
     await parts.inbox.delete([sealed.request.inbox_key])
     catalog = await open_known_catalog(parts)
     await catalog.close()
+    await parts.close()
+
+
+@pytest.mark.parametrize(
+    ("inbox", "warehouse", "named"),
+    [
+        ("gs://bucket/requests", "", r"`inbox` \(FRAZIL_INBOX\): .*no storage for `gs:`"),
+        ("", "gs://bucket", r"`catalog\.warehouse` \(FRAZIL_CATALOG__WAREHOUSE\): .*`gs:`"),
+    ],
+)
+def test_a_place_that_no_storage_serves_is_named_by_its_setting(
+    inbox: str, warehouse: str, named: str, tmp_path: Path
+) -> None:
+    catalog = CatalogSettings(warehouse=warehouse)
+    settings = Settings(
+        home=tmp_path, inbox=inbox, catalog=catalog, queue=QueueSettings(url="none")
+    )
+    with pytest.raises(SettingsError, match=named):
+        open_request_parts(settings)
+
+
+@pytest.mark.parametrize("kind", [SettingsError, AccessError])
+def test_what_an_adapter_refuses_is_told_with_its_setting(kind: type[FrazilError]) -> None:
+    with (
+        pytest.raises(kind, match=r"setting `inbox` \(FRAZIL_INBOX\): no such bucket"),
+        named_setting("inbox"),
+    ):
+        raise kind("no such bucket")
+
+
+async def test_settings_of_aws_reach_the_adapters(tmp_path: Path) -> None:
+    aws = AwsSettings(region="eu-central-1", profile="absent-profile")
+    settings = Settings(
+        home=tmp_path, inbox="s3://bucket/requests", aws=aws, queue=QueueSettings(url="none")
+    )
+    parts = open_request_parts(settings)
+    with pytest.raises(SettingsError, match="absent-profile"):
+        await parts.storage.head("s3://bucket/requests/x")
+    await parts.close()
+
+
+@pytest.mark.server
+async def test_no_dynamodb_table_is_made_while_requests_wait(
+    dynamodb_server: DynamoDbServer, tmp_path: Path
+) -> None:
+    aws = AwsSettings(region=REGION, dynamodb_endpoint_url=dynamodb_server.url)
+    catalog = CatalogSettings(uri=f"dynamodb://{dynamodb_server.new_table_name()}")
+    queue = QueueSettings(url="none")
+    parts = open_request_parts(Settings(home=tmp_path, catalog=catalog, queue=queue, aws=aws))
+    sealed = build_request(build_table(warehouse=f"file://{tmp_path}/warehouse"))
+    await parts.inbox.put(sealed)
+    for _ in range(2):
+        with pytest.raises(SettingsError, match=r"FRAZIL_CATALOG__URI.*no DynamoDB table"):
+            await open_known_catalog(parts)
+    await parts.inbox.delete([sealed.request.inbox_key])
+    opened = await open_known_catalog(parts)
+    assert await opened.list_namespaces() == []
+    await opened.close()
     await parts.close()

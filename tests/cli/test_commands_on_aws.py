@@ -1,0 +1,84 @@
+"""The commands on DynamoDB and S3: tables, requests and the quarantine are there as on a disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Frazil
+from tests.dynamodb_server import REGION, DynamoDbServer
+from tests.request_builders import build_request
+from tests.s3_server import S3Server
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def frazil(
+    dynamodb_server: DynamoDbServer,
+    s3_server: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Frazil:
+    root = s3_server.new_root()
+    settings = {
+        "FRAZIL_INBOX": f"{root}/requests",
+        "FRAZIL_CATALOG__URI": f"dynamodb://{dynamodb_server.new_table_name()}",
+        "FRAZIL_CATALOG__WAREHOUSE": f"{root}/warehouse",
+        "FRAZIL_AWS__REGION": REGION,
+        "FRAZIL_AWS__S3_ENDPOINT_URL": s3_server.url,
+        "FRAZIL_AWS__S3_ADDRESSING_STYLE": "path",
+        "FRAZIL_AWS__DYNAMODB_ENDPOINT_URL": dynamodb_server.url,
+    }
+    return Frazil(tmp_path, monkeypatch, capsys, settings)
+
+
+def create(frazil: Frazil) -> None:
+    columns = "id long not null, name string, day date"
+    answer = frazil("table", "create", "db.flights", "--schema", columns)
+    assert answer.code == 0, answer.err
+
+
+def test_only_making_a_table_makes_a_catalog(frazil: Frazil) -> None:
+    for command in (("table", "list"), ("table", "show", "db.flights")):
+        answer = frazil(*command)
+        assert (answer.code, answer.out) == (2, "")
+        assert "FRAZIL_CATALOG__URI" in answer.err and "create it" in answer.err
+    status = frazil("status", "--json")
+    assert status.code == 1 and "create it" in status.object["troubles"]["catalog"]
+    create(frazil)
+    assert frazil("table", "list").code == 0
+
+
+def test_a_table_is_made_listed_shown_and_inspected(frazil: Frazil) -> None:
+    create(frazil)
+    assert frazil("table", "list", "--json").object["table"] == "db.flights"
+    shown = frazil("table", "show", "db.flights", "--json").object
+    assert shown["metadata_location"].startswith("s3://")
+    inspected = frazil("inspect", shown["metadata_location"], "--json")
+    assert inspected.code == 0
+    assert inspected.object["kind"] == "table-metadata"
+    assert frazil("table", "files", "db.flights").code == 0
+
+
+def test_what_is_not_there_is_said(frazil: Frazil) -> None:
+    create(frazil)
+    location = frazil.load().metadata_location + ".absent"
+    answer = frazil("inspect", location)
+    assert answer.code == 1 and location in answer.err
+    assert frazil("table", "show", "db.absent").code == 1
+
+
+def test_a_request_waits_and_one_in_quarantine_is_replayed(frazil: Frazil) -> None:
+    create(frazil)
+    sealed = build_request(frazil.load())
+    key = frazil.quarantine(sealed, "table_unknown")
+    assert frazil("status", "--json").object["quarantined"] == 1
+    assert [line["key"] for line in frazil("quarantine", "list", "--json").lines] == [key]
+    assert frazil("quarantine", "show", key).code == 0
+    assert frazil("quarantine", "replay", key).out.strip() == key
+    status = frazil("status", "--json").object
+    assert (status["inbox"]["requests"], status["quarantined"]) == (1, 0)
+    assert frazil.outstanding() == [key]
