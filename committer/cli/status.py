@@ -1,36 +1,85 @@
-"""`frazil status`: what waits, since when, and what has landed."""
+"""`frazil status`: what waits, since when, what has landed, and how the committer is."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from committer.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from committer.cli.view import View
 
 
 def status(
     table: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only this table: db.flights.")
     ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Ask only the committer at this address: http://host:8181. Needs no settings.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what waits, since when, and which epochs of which producers have landed.
+    """Show what waits, since when, which epochs have landed, and how the committer is.
 
-    Exit code 1 if the queue, the catalog or the inbox did not answer; what is known is printed all
-    the same. A private queue answers while `frazil serve` runs.
+    Asks the committer at service.http_host and service.http_port, and looks at inbox, queue and
+    catalog itself; where no committer answers, it says so and shows the rest. Exit code 0: all is
+    well. 1: trouble, which is named on stderr: the committer is in trouble, requests wait and none
+    answers, or the queue, the catalog or the inbox did not answer; what is known is printed all the
+    same. Requests in quarantine are shown, and are no trouble of the service. A private queue
+    answers while `frazil serve` runs.
     """
     from committer.cli.printing import print_json, show
-    from committer.cli.session import parse_identifier, run_with_requests
+
+    found, shown, troubles = _ask_remote(url, table) if url else _ask_here(table)
+    if as_json:
+        print_json({**found, "troubles": troubles})
+    else:
+        show(shown)
+    if troubles:
+        for component, why in troubles.items():
+            typer.echo(f"frazil: {component}: {why}", err=True)
+        raise typer.Exit(1)
+
+
+_Found = tuple[dict[str, object], "list[View]", dict[str, str]]
+
+
+def _ask_remote(url: str, table: str | None) -> _Found:
+    from committer.cli.committer_status import (
+        answer_views,
+        ask_committer,
+        describe_answer,
+        troubles_of,
+    )
+
+    answer = ask_committer(url)
+    found = describe_answer(answer, table)
+    return {"committer": found}, answer_views(answer, table), troubles_of(answer, None)
+
+
+def _ask_here(table: str | None) -> _Found:
+    from committer.cli.committer_status import (
+        answer_views,
+        ask_own_committer,
+        describe_answer,
+        troubles_of,
+    )
+    from committer.cli.session import parse_identifier, read_settings, run_with_requests
     from committer.cli.status_report import collect, describe, views
 
     wanted = parse_identifier(table) if table else None
+    answer = ask_own_committer(read_settings())
     report = run_with_requests(lambda parts: collect(parts, wanted))
-    if as_json:
-        print_json(describe(report))
-    else:
-        show(views(report))
-    if report.troubles:
-        for component, why in report.troubles.items():
-            typer.echo(f"frazil: {component}: {why}", err=True)
-        raise typer.Exit(1)
+    if answer is None:
+        return {"committer": None, **describe(report)}, views(report), report.troubles
+    return (
+        {"committer": describe_answer(answer, table), **describe(report)},
+        [*answer_views(answer, table), *views(report)],
+        {**report.troubles, **troubles_of(answer, report.total.requests)},
+    )

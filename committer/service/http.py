@@ -56,7 +56,8 @@ def application(overview: Overview) -> web.Application:
         return web.Response(body=overview.page(), headers={"Content-Type": CONTENT_TYPE})
 
     async def status(_: web.Request) -> web.Response:
-        return web.json_response(overview.describe())
+        said = overview.status().model_dump_json()
+        return web.Response(text=said, content_type="application/json")
 
     served = web.Application()
     served.add_routes(

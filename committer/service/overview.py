@@ -15,10 +15,9 @@ from committer.service.instruments import Sample
 from committer.service.intake import Intake
 from committer.service.metrics import NO_TABLE, Metrics, TableBacklog
 from committer.service.reconciler import Reconciler
+from committer.service.status import InboxStatus, QueueStatus, Status, TableStatus
 
-Description = dict[str, object]
-
-# What `/status` says of each table, and the metric that it is.
+# Fields of a table's status, and the metrics that they are.
 _OF_A_TABLE = {
     "lag_s": "frazil_table_lag_seconds",
     "pending_requests": "frazil_pending_requests",
@@ -62,40 +61,35 @@ class Overview:
         self._look()
         return self.metrics.instruments.page()
 
-    def describe(self) -> Description:
-        """One JSON object. What is not known is null."""
+    def status(self) -> Status:
+        """What `/status` says."""
         self._look()
         numbers = _Numbers(self.metrics.instruments.samples())
-        return {
-            "version": version("frazil"),
-            "catalog": self._identity.catalog,
-            "inbox": {
-                "location": self._identity.inbox,
-                "requests": numbers.one("frazil_inbox_requests"),
-                "listed_s": numbers.one("frazil_inbox_listed_timestamp_seconds"),
-            },
-            "now_s": self.health.world.now_ms() / 1000,
-            "phase": self.health.phase,
-            "ready": self.health.is_ready,
-            "troubles": self.health.troubles,
-            "lag_s": numbers.one("frazil_lag_seconds"),
-            "queue": {
-                "waiting": numbers.one("frazil_queue_waiting_doorbells"),
-                "pending": numbers.one("frazil_queue_pending_doorbells"),
-            },
-            "quarantine": numbers.by("frazil_quarantine_requests", "reason"),
-            "unannounced": numbers.one("frazil_unannounced_requests_total"),
-            "redelivered": numbers.one("frazil_redelivered_doorbells_total"),
-            "bugs": numbers.by("frazil_bugs_total", "where"),
-            "tables": [
-                {
-                    "table": table,
-                    **{name: numbers.of(metric, table) for name, metric in _OF_A_TABLE.items()},
-                    "swaps": numbers.by("frazil_swap_answers_total", "answer", table),
-                }
-                for table in numbers.tables
-            ],
-        }
+        health, identity = self.health, self._identity
+        return Status(
+            version=version("frazil"),
+            catalog=identity.catalog,
+            now_s=health.world.now_ms() / 1000,
+            phase=health.phase,
+            ready=health.is_ready,
+            troubles=dict(health.troubles),
+            lag_s=numbers.one("frazil_lag_seconds"),
+            inbox=InboxStatus(
+                location=identity.inbox,
+                requests=numbers.count("frazil_inbox_requests"),
+                listed_s=numbers.one("frazil_inbox_listed_timestamp_seconds"),
+            ),
+            queue=QueueStatus(
+                waiting=numbers.count("frazil_queue_waiting_doorbells"),
+                pending=numbers.count("frazil_queue_pending_doorbells"),
+            ),
+            quarantine=numbers.by("frazil_quarantine_requests", "reason"),
+            quarantined=numbers.by("frazil_quarantined_requests_total", "reason"),
+            unannounced=numbers.count("frazil_unannounced_requests_total") or 0,
+            redelivered=numbers.count("frazil_redelivered_doorbells_total") or 0,
+            bugs=numbers.by("frazil_bugs_total", "where"),
+            tables=[_table(numbers, table) for table in numbers.tables],
+        )
 
     def _look(self) -> None:
         """Bring the metrics of what is so now up to date."""
@@ -137,8 +131,17 @@ def _age_s(since_ms: int, now_ms: int) -> float:
     return max(0, now_ms - since_ms) / 1000
 
 
+def _table(numbers: _Numbers, table: str) -> TableStatus:
+    found = {name: numbers.of(metric, table) for name, metric in _OF_A_TABLE.items()}
+    return TableStatus(
+        table=table,
+        swaps=numbers.by("frazil_swap_answers_total", "answer", table),
+        **{name: value for name, value in found.items() if value is not None},
+    )
+
+
 class _Numbers:
-    """The samples by name, whole numbers as such."""
+    """The samples by name."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self._samples: defaultdict[str, list[Sample]] = defaultdict(list)
@@ -152,19 +155,18 @@ class _Numbers:
         return sorted({one.labels["table"] for name in metrics for one in self._samples[name]})
 
     def one(self, name: str) -> float | None:
-        return next((_plain(one.value) for one in self._samples[name]), None)
+        return next((one.value for one in self._samples[name]), None)
+
+    def count(self, name: str) -> int | None:
+        return next((int(one.value) for one in self._samples[name]), None)
 
     def of(self, name: str, table: str) -> float | None:
         found = (one.value for one in self._samples[name] if one.labels["table"] == table)
-        return next(map(_plain, found), None)
+        return next(found, None)
 
-    def by(self, name: str, label: str, table: str | None = None) -> dict[str, float]:
+    def by(self, name: str, label: str, table: str | None = None) -> dict[str, int]:
         return {
-            one.labels[label]: _plain(one.value)
+            one.labels[label]: int(one.value)
             for one in self._samples[name]
             if table is None or one.labels["table"] == table
         }
-
-
-def _plain(value: float) -> float:
-    return int(value) if value.is_integer() else value

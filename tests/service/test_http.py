@@ -103,6 +103,7 @@ async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() 
     assert code == 200
     (row,) = status["tables"]
     assert row.pop("last_commit_s") > 0
+    assert status["quarantined"] == {"epoch_content_differs": 1, "commit_rejected": 1}
     assert row == {
         "table": TABLE,
         "lag_s": 0,

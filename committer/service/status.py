@@ -1,0 +1,83 @@
+"""What `/status` says, as a model that both sides share: the endpoint and `frazil status`.
+
+Fields may be added; a reader ignores those that it does not know.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from committer.service.health import Phase
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class InboxStatus(_Said):
+    """What the last whole listing of the inbox has found; null before the first."""
+
+    location: str
+    requests: int | None
+    listed_s: float | None
+    """When it began, seconds since 1970."""
+
+
+class QueueStatus(_Said):
+    """Doorbells in the queue; null where it does not answer, or there is none."""
+
+    waiting: int | None
+    pending: int | None
+    """Those of them that were handed out and are not acknowledged."""
+
+
+class TableStatus(_Said):
+    """One table, since the process has started."""
+
+    table: str
+    lag_s: float = 0
+    """Age of the oldest request that the committer has in hand."""
+    pending_requests: int = 0
+    pending_bytes: int = 0
+    commits: int = 0
+    requests: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    recovered: int = 0
+    """Requests found to have landed by a swap whose answer was lost; not in `requests`."""
+    duplicates: int = 0
+    swaps: dict[str, int] = Field(default_factory=dict)
+    """Swaps by answer: `committed`, `conflict`, `rejected`, `unknown`."""
+    last_commit_s: float | None = None
+    """Seconds since 1970."""
+    metadata_bytes: int | None = None
+
+
+class Status(_Said):
+    """The whole answer. Numbers of things that happened count from the start of the process."""
+
+    version: str
+    catalog: str
+    """The catalog's name."""
+    now_s: float
+    """The committer's clock, seconds since 1970."""
+    phase: Phase
+    ready: bool
+    troubles: dict[str, str]
+    """Why, by component."""
+    lag_s: float | None
+    """Age of the oldest request that is durable and not committed; null while not known."""
+    inbox: InboxStatus
+    queue: QueueStatus
+    quarantine: dict[str, int]
+    """Requests in quarantine by reason."""
+    quarantined: dict[str, int]
+    """Requests put into quarantine by reason."""
+    unannounced: int
+    """Requests that only a listing found, although the queue was there."""
+    redelivered: int
+    """Doorbells that the queue handed out again."""
+    bugs: dict[str, int]
+    """Unexpected exceptions that were survived, by place."""
+    tables: list[TableStatus]

@@ -1,0 +1,279 @@
+"""`frazil status` beside a committer that says what a test wants, and beside a real one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from committer.service.status import InboxStatus, QueueStatus, Status, TableStatus
+from tests.cli.commands import Frazil
+from tests.cli.serving import serving, wait_until
+from tests.request_builders import build_request
+
+COLUMNS = "id long, name string"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers `/status` only."""
+
+    def __init__(self, answer: bytes, *args: object) -> None:
+        self._answer = answer
+        super().__init__(*args)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/status" else 404)
+        self.end_headers()
+        self.wfile.write(self._answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing on stderr."""
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """An address on this machine that answers with these bytes."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, answer)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def status_of(home: Path, **changed: object) -> Status:
+    """A committer of this home that is well and has committed to two tables."""
+    status = Status(
+        version="1.2.3",
+        catalog="frazil",
+        now_s=1_800_000_000.0,
+        phase="running",
+        ready=True,
+        troubles={},
+        lag_s=0.0,
+        inbox=InboxStatus(location=f"file://{home}/requests", requests=2, listed_s=1_799_999_990.0),
+        queue=QueueStatus(waiting=5, pending=3),
+        quarantine={"table_unknown": 2},
+        quarantined={"table_unknown": 1},
+        unannounced=0,
+        redelivered=0,
+        bugs={},
+        tables=[
+            TableStatus(
+                table="db.flights",
+                lag_s=90.0,
+                commits=7,
+                requests=70,
+                swaps={"committed": 7, "conflict": 4},
+                last_commit_s=1_799_999_970.0,
+            ),
+            TableStatus(table="db.quiet", commits=1),
+        ],
+    )
+    return status.model_copy(update=changed)
+
+
+@pytest.fixture
+def table(frazil: Frazil) -> Frazil:
+    """The command in a home with one table."""
+    assert frazil("table", "create", "db.flights", "--schema", COLUMNS).code == 0
+    return frazil
+
+
+@contextmanager
+def committer(monkeypatch: pytest.MonkeyPatch, answer: bytes | Status) -> Iterator[None]:
+    """Where the settings say that the committer is, something answers."""
+    content = answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+    with answering(content) as address:
+        monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", address.rpartition(":")[2])
+        yield
+
+
+# --- Beside the committer of the settings --------------------------------------------------------
+
+
+def test_what_the_committer_says_is_shown_beside_what_is_found(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = status_of(tmp_path)
+    with committer(monkeypatch, said):
+        found, shown = table("status", "--json"), table("status")
+    assert (found.code, found.err, shown.code) == (0, "", 0)
+    assert Status.model_validate(found.object["committer"]["status"]) == said
+    assert found.object["catalog"]["tables"] == 1
+    for text in (
+        "running, ready",
+        "no request waits",
+        "2 requests, listed 10.0 s ago",
+        "5 waiting, 3 of them handed out",
+        "2 table_unknown",
+        "catalog",
+    ):
+        assert text in shown.out
+    (row,) = [line.split() for line in shown.out.splitlines() if line.startswith("db.flights")]
+    assert " ".join(row) == "db.flights 90.0 s 0 7 70 0 0 4 0 0 30.0 s ago"
+
+
+def test_only_the_table_that_was_asked_for_is_shown(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with committer(monkeypatch, status_of(tmp_path)):
+        found = table("status", "--table", "db.flights", "--json").object
+        out = table("status", "--table", "db.flights").out
+    assert [row["table"] for row in found["committer"]["status"]["tables"]] == ["db.flights"]
+    assert "db.quiet" not in out
+
+
+def test_a_paused_table_is_named_with_its_reason_and_is_exit_code_1(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    troubled = status_of(tmp_path, ready=False, troubles={"table db.flights": "AccessError: no"})
+    with committer(monkeypatch, troubled):
+        answer = table("status", "--json")
+        shown = table("status")
+    assert answer.code == shown.code == 1
+    assert answer.object["troubles"] == {"committer, table db.flights": "AccessError: no"}
+    assert "running, not ready" in shown.out
+    assert shown.err == "frazil: committer, table db.flights: AccessError: no\n"
+
+
+def test_before_the_inbox_was_listed_the_lag_is_said_to_be_unknown(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = InboxStatus(location=f"file://{tmp_path}/requests", requests=None, listed_s=None)
+    queue = QueueStatus(waiting=None, pending=None)
+    early = status_of(tmp_path, lag_s=None, inbox=inbox, queue=queue, phase="starting", tables=[])
+    with committer(monkeypatch, early):
+        out = table("status").out
+    assert "not known: the inbox has not been listed yet" in out
+    assert "requests: not listed yet" in out
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_where_none_answers_that_is_said_and_is_trouble_if_requests_wait(
+    table: Frazil, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", "1")
+    if waits:
+        table.put(build_request(table.load()))
+    found, shown = table("status", "--json"), table("status")
+    assert found.code == shown.code == (1 if waits else 0)
+    assert found.object["committer"]["status"] is None
+    assert "none answers: Connection refused" in shown.out
+    assert "sqlite:" in shown.out
+    if waits:
+        assert shown.err.startswith("frazil: committer: 1 request waits, and none answers at")
+
+
+def test_a_committer_of_another_home_is_not_taken_for_ours(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with committer(monkeypatch, status_of(tmp_path / "other", troubles={"queue": "away"})):
+        found = table("status", "--json")
+    assert found.code == 0
+    assert found.object["committer"]["status"] is None
+    assert f"{tmp_path}/other" in found.object["committer"]["why"]
+
+
+def test_without_endpoints_no_committer_is_asked(
+    table: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", "0")
+    found = table("status", "--json")
+    assert (found.code, found.object["committer"]) == (0, None)
+
+
+# --- At an address -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["{}", "http://{}", "http://{}/"])
+def test_a_committer_elsewhere_is_asked_by_its_address_alone(
+    frazil: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setenv("FRAZIL_CATALOG__URI", "nonsense")
+    said = status_of(tmp_path / "elsewhere")
+    with answering(said.model_dump_json().encode()) as address:
+        found = frazil("status", "--url", form.format(address), "--json")
+    assert (found.code, found.err) == (0, "")
+    assert Status.model_validate(found.object["committer"]["status"]) == said
+
+
+def test_an_older_committer_that_says_less_or_more_of_tables_is_understood(
+    frazil: Frazil, tmp_path: Path
+) -> None:
+    said = status_of(tmp_path, tables=[]).model_dump_json()
+    newer = said.replace('"tables":[]', '"tables":[{"table":"db.flights","news":1}],"news":2')
+    with answering(newer.encode()) as address:
+        assert frazil("status", "--url", address).code == 0
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>", b"{}", b'{"status": "ok"}'])
+def test_something_else_at_the_address_is_no_committer(frazil: Frazil, answer: bytes) -> None:
+    with answering(answer) as address:
+        found = frazil("status", "--url", address)
+    assert found.code == 1
+    assert "what answers there is no committer" in found.err
+
+
+def test_nobody_at_the_address_is_exit_code_1(frazil: Frazil) -> None:
+    found = frazil("status", "--url", "http://127.0.0.1:1", "--json")
+    assert found.code == 1
+    assert (
+        found.err == "frazil: committer: none answers at http://127.0.0.1:1: Connection refused\n"
+    )
+    assert list(found.object) == ["committer", "troubles"]
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://x:port", "http://[x"])
+def test_what_is_no_address_is_wrong_usage(frazil: Frazil, url: str) -> None:
+    found = frazil("status", "--url", url)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert url in found.err
+
+
+# --- Beside a real committer ---------------------------------------------------------------------
+
+
+@pytest.mark.server
+def test_a_real_committer_tells_of_landings_a_locked_table_a_lost_queue_and_quarantine(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = table.load()
+    table.quarantine(build_request(loaded, epoch=9), "table_unknown")
+    table.put(*(build_request(loaded, epoch=epoch) for epoch in range(3)))
+    with serving(tmp_path, {"FRAZIL_QUEUE__URL": "redis://127.0.0.1:1/0"}) as service:
+        monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", str(service.port))
+
+        def said() -> Status | None:
+            found = table("status", "--json").object["committer"]["status"]
+            return None if found is None else Status.model_validate(found)
+
+        def has_landed(requests: int) -> bool:
+            status = said()
+            return bool(status and sum(one.requests for one in status.tables) == requests)
+
+        wait_until(lambda: has_landed(3), "three requests have landed")
+        wait_until(lambda: not table.outstanding(), "the inbox is empty")
+        status = said()
+        assert status is not None
+        assert status.quarantine == {"table_unknown": 1}
+        assert status.inbox.location == f"file://{tmp_path}/requests"
+        assert (status.phase, status.ready, list(status.troubles)) == ("running", False, ["queue"])
+        answer = table("status", "--url", f"127.0.0.1:{service.port}")
+        assert answer.code == 1
+        assert "frazil: committer, queue:" in answer.err
+        with closing(sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            table.put(build_request(loaded, epoch=3))
+
+            def is_paused() -> bool:
+                return "table db.flights: CatalogUnavailableError" in table("status").err
+
+            wait_until(is_paused, "the table is paused")
+            other.rollback()
+        wait_until(lambda: has_landed(4), "the fourth has landed too")
+        assert service.end() == 0
