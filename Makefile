@@ -3,11 +3,15 @@
 
 VENV := .venv
 VENV43 := .venv-spark43
+VENV_BENCH := .venv-bench
 RUN := $(VENV)/bin/
 export PYTHON
 # What `make demo` hands on.
 DEMO_OPTIONS := $(if $(ROWS),--rows $(ROWS)) $(if $(STREAMS),--streams $(STREAMS)) \
   $(if $(APPS),--apps $(APPS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
+# What `make bench` hands on.
+BENCH_OPTIONS := $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SYSTEMS),--systems $(SYSTEMS)) \
+  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(if $(PROFILE),--profile) $(OPTIONS)
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -50,6 +54,11 @@ contracts: install
 quick: install
 	@$(RUN)python tools/run_tests.py quick
 
+.PHONY: bench
+bench: install ## Frazil beside Iceberg Java and PyIceberg; SCENARIO=, SYSTEMS=, ROUNDS=, QUICK=1, PROFILE=1
+	@sh tools/install.sh $(VENV_BENCH) requirements-bench.lock $(VENV)
+	@$(VENV_BENCH)/bin/python -m bench $(BENCH_OPTIONS)
+
 .PHONY: format
 format: install ## format the code
 	@$(RUN)ruff format .
@@ -65,6 +74,6 @@ lock: install ## resolve pyproject.toml into requirements.lock; OPTIONS=--upgrad
 
 .PHONY: clean
 clean: ## remove what was installed and cached; not what the demo made
-	rm -rf $(VENV) $(VENV43) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(VENV43) $(VENV_BENCH) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

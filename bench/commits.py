@@ -22,11 +22,15 @@ class LandedCommit:
 
 
 class CommitLog:
-    """Reads a log from where it was left."""
+    """Reads a log from where it was left.
+
+    `started_at_s`: when the last committer had started. `troubles`: warnings and errors by name.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
+        self.started_at_s = 0.0
         self.troubles: list[str] = []
 
     def fresh(self) -> list[LandedCommit]:
@@ -44,13 +48,19 @@ class CommitLog:
             if event.get("event") == "commit.landed":
                 yield LandedCommit(
                     table=event["table"],
-                    at_s=datetime.fromisoformat(event["timestamp"]).timestamp(),
+                    at_s=_time_s(event),
                     requests=event["requests"],
                     files=event["files"],
                     duration_s=event["duration_s"],
                 )
+            elif event.get("event") == "service.started":
+                self.started_at_s = _time_s(event)
             elif event.get("level") in ("warning", "error", "critical"):
                 self.troubles.append(str(event.get("event")))
+
+
+def _time_s(event: dict[str, Any]) -> float:
+    return datetime.fromisoformat(event["timestamp"]).timestamp()
 
 
 def _json(line: bytes) -> dict[str, Any]:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
 from bench.child import Child, Message
 from bench.commits import CommitLog, LandedCommit
 from bench.cpu import Watch
+from bench.profiles import Profile, recording
 from bench.runs import Contention, Outcome
 from bench.statistics import median, percentile
 from bench.tables import NAMESPACE, Tables
-from tests.integration.real_house import CATALOG, ROOT, RealHouse
+from tests.integration.real_house import CATALOG, ROOT, RealHouse, until
 
 PUBLISHERS = 2
 _HEAD_START_S = 0.2
 _GRACE_S = 90.0
+_POLL_S = 0.02
 # More than any committer takes, fewer than memory minds.
 _REQUESTS_A_SECOND_MAX = 2_500
 _VARIABLES = {
@@ -31,12 +35,21 @@ _VARIABLES = {
     "FRAZIL_QUEUE__RECLAIM_IDLE_S": "300",
 }
 
+Writers = Sequence[Sequence[int]]
+
 
 class Frazil:
-    """One committer with the given interval; a table for each run."""
+    """One committer with the given interval (None: its default), and as many tables as are asked.
 
-    def __init__(self, name: str, *, interval_ms: int | None, delay_ms: int = 0) -> None:
+    `profiles`: where the time of the last run went, by process, if that was asked for.
+    """
+
+    def __init__(
+        self, name: str, *, interval_ms: int | None, delay_ms: int = 0, with_profiles: bool = False
+    ) -> None:
         self.name = name
+        self.profiles: dict[str, Profile] = {}
+        self._with_profiles = with_profiles
         self._numbers = iter(range(1_000_000))
         self._folder = tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True)
         variables = dict(_VARIABLES)
@@ -47,97 +60,35 @@ class Frazil:
         self.tables = Tables(self.house.folder, CATALOG)
         self._publishers: list[Child] = []
         try:
-            self._open(delay_ms)
+            self.house.start_queue()
+            asyncio.run(self.house.start())
+            self.log = CommitLog(self.house.log_file)
+            self._open_publishers(delay_ms)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, delay_ms: int) -> None:
-        self.house.start_queue()
-        asyncio.run(self.house.start())
-        self.log = CommitLog(self.house.log_file)
+    # --- Processes -------------------------------------------------------------------------------
+
+    def _open_publishers(self, delay_ms: int) -> None:
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        settings = self.house.settings
         for number in range(PUBLISHERS):
             name = f"publisher-{number}"
             command = [sys.executable, "-m", "bench.publishing"]
             log = self.house.folder / f"{name}.log"
-            self._publishers.append(Child(name, command, log=log, environment=environment))
-        settings = self.house.settings
-        for child in self._publishers:
+            child = Child(name, command, log=log, environment=environment)
+            self._publishers.append(child)
             child.tell(
                 "open",
                 catalog_file=str(self.house.catalog_file),
                 catalog=CATALOG,
                 inbox=settings.inbox,
                 queue=settings.queue_url,
-                name=child.name,
+                name=name,
                 delay_ms=delay_ms,
             )
         self._hear(60.0)
-
-    # --- Runs ------------------------------------------------------------------------------------
-
-    def contend(self, load: Contention) -> Outcome:
-        table = f"contend_{next(self._numbers)}"
-        self.tables.create(table)
-        requests = max(200, int(load.window_s * _REQUESTS_A_SECOND_MAX / PUBLISHERS))
-        self.prepare(table, requests=requests)
-        shares = [list(range(load.writers))[number::PUBLISHERS] for number in range(PUBLISHERS)]
-        outcome = self.run(
-            table, "contend", shares, timeout_s=load.window_s + _GRACE_S, window_s=load.window_s
-        )
-        outcome.counted = self.tables.count(table)
-        return outcome
-
-    def prepare(
-        self, table: str, *, requests: int, files: int = 1, files_a_day: int = 100, start: int = 0
-    ) -> None:
-        """Let each publisher make so many requests of so many files."""
-        for number, child in enumerate(self._publishers):
-            child.tell(
-                "prepare",
-                table=f"{NAMESPACE}.{table}",
-                start=start + number * requests * files,
-                requests=requests,
-                files=files,
-                files_a_day=files_a_day,
-            )
-        self._hear(120.0)
-
-    def run(
-        self,
-        table: str,
-        do: str,
-        writers: Sequence[Sequence[int]],
-        *,
-        timeout_s: float,
-        **arguments: object,
-    ) -> Outcome:
-        """Let the publishers with writers work at once, and see what the committer says of it."""
-        self.log.fresh()
-        assert self.house.committer and self.house.server and self.house.server.process
-        watch = Watch(
-            {"committer": self.house.committer.pid, "valkey": self.house.server.process.pid}
-        )
-        started_s = time.monotonic() + _HEAD_START_S
-        working = [
-            (child, share) for child, share in zip(self._publishers, writers, strict=True) if share
-        ]
-        for child, share in working:
-            child.tell(do, writers=list(share), start_s=started_s, **arguments)
-        answers = [child.hear(timeout_s) for child, _ in working]
-        used_s = watch.used_s()
-        outcome = Outcome(started_s)
-        for answer in answers:
-            _add(outcome, answer)
-        used_s["publishers"] = sum(answer["cpu_s"] for answer in answers)
-        commits = [one for one in self.log.fresh() if one.table == f"{NAMESPACE}.{table}"]
-        outcome.more |= _about(used_s, commits, max(1, outcome.landed))
-        return outcome
-
-    def _hear(self, timeout_s: float) -> None:
-        for child in self._publishers:
-            child.hear(timeout_s)
 
     def close(self) -> None:
         for child in self._publishers:
@@ -145,25 +96,148 @@ class Frazil:
         self.house.close()
         self._folder.cleanup()
 
+    # --- Runs ------------------------------------------------------------------------------------
+
+    def fresh_table(self, properties: dict[str, str] | None = None) -> str:
+        table = f"t{next(self._numbers)}"
+        self.tables.create(table, properties)
+        return table
+
+    def contend(self, load: Contention) -> Outcome:
+        table = self.fresh_table()
+        requests = max(200, int(load.window_s * _REQUESTS_A_SECOND_MAX / PUBLISHERS))
+        self.prepare(table, [requests] * PUBLISHERS)
+        outcome = self.run(table, "contend", shares(load.writers), window_s=load.window_s)
+        outcome.counted = self.tables.count(table)
+        return outcome
+
+    def prepare(
+        self,
+        table: str,
+        requests: Sequence[int],
+        *,
+        files: int = 1,
+        files_a_day: int = 100,
+        start: int = 0,
+    ) -> None:
+        """Let each publisher make so many requests of so many files, from file `start` on."""
+        for child, count in zip(self._publishers, requests, strict=True):
+            child.tell(
+                "prepare",
+                table=f"{NAMESPACE}.{table}",
+                start=start,
+                requests=count,
+                files=files,
+                files_a_day=files_a_day,
+            )
+            start += count * files
+        self._hear(300.0)
+
+    def run(
+        self, table: str, do: str, writers: Writers, *, until_landed: int = 0, **arguments: object
+    ) -> Outcome:
+        """Let the publishers that have writers work, and see what the committer says of it.
+
+        `until_landed`: wait afterwards until the committer has landed so many requests.
+        """
+        self.log.fresh()
+        pids = self._pids()
+        with ExitStack() as stack:
+            if self._with_profiles:
+                self.profiles = stack.enter_context(recording(pids, self.house.folder))
+            watch = Watch(pids)
+            started_s = time.monotonic() + _HEAD_START_S
+            working = [
+                (child, share)
+                for child, share in zip(self._publishers, writers, strict=True)
+                if share
+            ]
+            for child, share in working:
+                child.tell(do, writers=list(share), start_s=started_s, **arguments)
+            answers = [child.hear(_GRACE_S + 600.0) for child, _ in working]
+            commits = self._commits(table, until_landed)
+            used_s = watch.used_s()
+        outcome = Outcome(started_s)
+        for answer in answers:
+            _add(outcome, answer)
+        if commits:
+            last_s = max(commit.at_s for commit in commits)
+            outcome.ended_s = last_s - time.time() + time.monotonic()
+        outcome.more |= _cpu_of(used_s, max(1, outcome.landed)) | _batches(commits)
+        return outcome
+
+    def work_off(
+        self, table: str, writers: Writers, total: int
+    ) -> tuple[list[LandedCommit], float]:
+        """Publish all while no committer runs, then start one: its commits, and the seconds from
+        its start to the last.
+        """
+        self.house.signal(signal.SIGTERM)
+        start_s = time.monotonic()
+        for child, share in zip(self._publishers, writers, strict=True):
+            child.tell("flood", writers=list(share), start_s=start_s)
+        self._hear(_GRACE_S)
+        self.log.fresh()
+        self.house.launch()
+        commits = self._commits(table, total)
+        asyncio.run(until(self.house.is_ready, "a committer that is ready"))
+        return commits, max(one.at_s for one in commits) - self.log.started_at_s
+
+    def _commits(self, table: str, requests: int) -> list[LandedCommit]:
+        """Those that were logged since the last look. Errors: `TimeoutError`."""
+        end_s = time.monotonic() + _GRACE_S
+        commits: list[LandedCommit] = []
+        while True:
+            fresh = self.log.fresh()
+            commits += [one for one in fresh if one.table == f"{NAMESPACE}.{table}"]
+            if sum(one.requests for one in commits) >= requests:
+                return commits
+            if time.monotonic() > end_s:
+                raise TimeoutError(f"not all of {requests} requests landed in {_GRACE_S:g} s")
+            time.sleep(_POLL_S)
+
+    def _pids(self) -> dict[str, int]:
+        assert self.house.committer and self.house.server and self.house.server.process
+        publishers = {child.name: child.pid for child in self._publishers}
+        committer = self.house.committer.pid
+        return {"committer": committer, "valkey": self.house.server.process.pid, **publishers}
+
+    def _hear(self, timeout_s: float) -> None:
+        for child in self._publishers:
+            child.hear(timeout_s)
+
+
+def shares(writers: int) -> Writers:
+    """The writers' numbers, dealt to the publishers in turn."""
+    return [list(range(writers))[number::PUBLISHERS] for number in range(PUBLISHERS)]
+
 
 def _add(outcome: Outcome, answer: Message) -> None:
-    outcome.requests.extend(
-        (called, durable, ended) for called, durable, ended in answer["requests"]
-    )
+    requests = answer["requests"]
+    outcome.requests.extend((called, durable, ended) for called, durable, ended in requests)
     for name, count in answer["failed"].items():
         outcome.failed[name] = outcome.failed.get(name, 0) + count
 
 
-def _about(
-    used_s: dict[str, float], commits: Sequence[LandedCommit], landed: int
-) -> dict[str, float]:
-    """CPU of each party per request, and the committer's batches."""
+def _cpu_of(used_s: dict[str, float], landed: int) -> dict[str, float]:
+    """CPU of each party per request, in microseconds."""
+    publishers_s = sum(used for name, used in used_s.items() if name.startswith("publisher"))
+    parties = {
+        "committer": used_s["committer"],
+        "valkey": used_s["valkey"],
+        "publishers": publishers_s,
+    }
+    return {f"{party}_us": seconds * 1e6 / landed for party, seconds in parties.items()}
+
+
+def _batches(commits: Sequence[LandedCommit]) -> dict[str, float]:
+    """What the commits were. `commit_ms`: from planning to the swap's answer; `cycle_ms`: from one
+    landed commit to the next.
+    """
     durations_ms = [one.duration_s * 1_000 for one in commits]
     sizes = [float(one.requests) for one in commits]
-    times_s = [one.at_s for one in commits]
-    cycles_ms = [(later - earlier) * 1_000 for earlier, later in pairwise(times_s)]
+    cycles_ms = [(later.at_s - earlier.at_s) * 1_000 for earlier, later in pairwise(commits)]
     return {
-        **{f"{party}_us": seconds * 1e6 / landed for party, seconds in used_s.items()},
         "commits": len(commits),
         "commit_ms": median(durations_ms),
         "commit_p99_ms": percentile(durations_ms, 0.99),

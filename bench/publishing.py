@@ -120,9 +120,11 @@ class Publishing:
         gc.freeze()
         return {}
 
-    async def contend(self, *, writers: list[int], start_s: float, window_s: float) -> Message:
+    async def contend(
+        self, *, writers: list[int], start_s: float, window_s: float, epoch: int = 0
+    ) -> Message:
         """Closed loop: each writer publishes and waits for the commit, again and again until the
-        window ends or nothing is left.
+        window ends or nothing is left. `epoch`: the first of each writer.
         """
         waiting = iter(self._prepared)
         timed = Timed()
@@ -130,7 +132,7 @@ class Publishing:
             timed,
             start_s,
             (
-                self._write_in_turns(writer, waiting, start_s + window_s, timed)
+                self._write_in_turns(writer, waiting, start_s + window_s, epoch, timed)
                 for writer in writers
             ),
         )
@@ -161,9 +163,9 @@ class Publishing:
         return timed.answer(_cpu_s() - before_s)
 
     async def _write_in_turns(
-        self, writer: int, waiting: Iterator[Prepared], end_s: float, timed: Timed
+        self, writer: int, waiting: Iterator[Prepared], end_s: float, epoch: int, timed: Timed
     ) -> None:
-        publisher, epoch = self._publisher(), 0
+        publisher = self._publisher()
         while time.monotonic() < end_s and (prepared := next(waiting, None)):
             await self._publish(publisher, self._written(writer, epoch, prepared), timed)
             epoch += 1

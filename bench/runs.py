@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bench.profiles import Profile
 from bench.statistics import median, percentile
 from bench.tables import Counted
 
@@ -75,9 +76,10 @@ class Outcome:
 
 
 class Contender(Protocol):
-    """A system that writers contend in."""
+    """A system that writers contend in. `profiles`: of its last run, if that was asked for."""
 
     name: str
+    profiles: dict[str, Profile]
 
     def contend(self, load: Contention) -> Outcome:
         """Run it on a fresh table and count what landed."""

@@ -83,9 +83,37 @@ class Tables:
     def _identifier(self, name: str) -> TableIdentifier:
         return TableIdentifier((NAMESPACE,), name)
 
+    def register(self, name: str, metadata_location: str) -> str:
+        """Make a table of metadata that another system has written."""
+        from pyiceberg.catalog.sql import SqlCatalog as ForeignCatalog
+
+        self.create(f"{name}_before")  # makes the catalog file and the namespace
+        catalog = ForeignCatalog(self.catalog, uri=f"sqlite:///{self.catalog_file}")
+        catalog.register_table((NAMESPACE, name), metadata_location)
+        catalog.close()
+        return name
+
+    def metadata_size_bytes(self, name: str) -> int:
+        """Of the current metadata file."""
+        return _path(self.metadata_location(name)).stat().st_size
+
+    def metadata_bytes(self, name: str) -> dict[str, int]:
+        """Bytes of all files beside the data, by kind."""
+        folder = _path(self.metadata_location(name)).parent
+        found = {"metadata_json": 0, "manifest_list": 0, "manifest": 0}
+        for path in folder.iterdir():
+            kind = "manifest_list" if path.name.startswith("snap-") else "manifest"
+            kind = "metadata_json" if path.name.endswith(".metadata.json") else kind
+            found[kind] += path.stat().st_size
+        return found
+
     def count(self, name: str) -> Counted:
         """What PyIceberg finds in the manifests of the table."""
         return count_files(self.metadata_location(name))
+
+
+def _path(location: str) -> Path:
+    return Path("/" + location.removeprefix("file:").lstrip("/"))
 
 
 @dataclass(frozen=True, slots=True)

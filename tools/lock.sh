@@ -26,3 +26,8 @@ mv requirements-spark43.lock.new requirements-spark43.lock
 compile -c requirements.lock --extra service --extra aws pyproject.toml \
     -o requirements-service.lock
 echo 'hatchling' | compile -c requirements.lock - -o requirements-build.lock
+{
+    echo '# Over requirements.lock: pictures, and where the time goes (`make bench`).'
+    printf '%s\n' matplotlib py-spy | compile -c requirements.lock -
+} > requirements-bench.lock.new
+mv requirements-bench.lock.new requirements-bench.lock

