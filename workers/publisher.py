@@ -44,6 +44,7 @@ from committer.request import (
     seal_request,
 )
 from committer.storage.inbox import Inbox, Quarantine
+from workers.mailbox import Mailbox
 from workers.receipts import ReceiptWaiter, Target
 from workers.table_cache import TableCache
 
@@ -85,7 +86,8 @@ class PublishPolicy:
 
 
 class Publisher:
-    """Publishes to the committer of one catalog. One task at a time calls it."""
+    """Publishes to the committer of one catalog. Any number of tasks may call it, of one producer
+    one at a time."""
 
     def __init__(
         self,
@@ -105,7 +107,8 @@ class Publisher:
         self._world = world
         self._seen_s: dict[TableIdentifier, float] = {}
         self._committed: dict[tuple[UUID, str], int] = {}
-        self._waiter = ReceiptWaiter(tables, inbox, quarantine, queue, world)
+        self._mailbox = Mailbox(queue, world, str(world.uuid())) if queue else None
+        self._waiter = ReceiptWaiter(tables, inbox, quarantine, self._mailbox, world)
 
     async def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """The table as it is now. Absent: `NoSuchTableError`."""
@@ -126,11 +129,10 @@ class Publisher:
             await self._refuse_second_write(written)
         sealed = await self._put(self._seal(table.metadata, written))
         waits = policy.wait == "committed"
-        target = Target(sealed.request, reply_to=_reply_to(sealed.request) if waits else None)
-        await self._announce(sealed, target.reply_to)
+        is_announced = await self._announce(sealed, waits=waits)
         if not waits:
             return _receipt(written, ReceiptState.DURABLE)
-        receipt = await self._wait(target, policy)
+        receipt = await self._wait(Target(sealed.request, is_announced), policy)
         self._note(written, receipt)
         return receipt
 
@@ -258,19 +260,21 @@ class Publisher:
 
     # --- After it is durable ---------------------------------------------------------------------
 
-    async def _announce(self, sealed: SealedRequest, reply_to: str | None) -> None:
-        if self._queue is None:
-            return
+    async def _announce(self, sealed: SealedRequest, *, waits: bool) -> bool:
+        """False if nobody was told."""
+        if self._queue is None or self._mailbox is None:
+            return False
         request = sealed.request
         doorbell = Doorbell(
             request.table_uuid,
             request.inbox_key,
             line_digest(sealed.content),
             sealed.content,
-            reply_to,
+            self._mailbox.address if waits else None,
         )
         try:
             await self._queue.announce((doorbell,))
+            return True
         except FrazilError as error:
             _log.warning(
                 "epoch %d of producer `%s` is durable, but was not announced; the committer finds"
@@ -279,6 +283,7 @@ class Publisher:
                 request.producer.id,
                 error,
             )
+            return False
 
     async def _wait(self, target: Target, policy: PublishPolicy) -> Receipt:
         request = target.request
@@ -339,10 +344,6 @@ def _misfit(metadata: TableMetadata, written: WrittenEpoch) -> str | None:
             " meanwhile; run the write again"
         )
     return None
-
-
-def _reply_to(request: CommitRequest) -> str:
-    return f"{request.table_uuid}/{request.attempt}"
 
 
 def _receipt(written: WrittenEpoch, state: ReceiptState) -> Receipt:

@@ -18,9 +18,10 @@ from committer.errors import (
 )
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import parse_entry, property_key
-from committer.ports import Queue, World
+from committer.ports import World
 from committer.request import CommitRequest, Receipt, ReceiptState
 from committer.storage.inbox import Inbox, Quarantine
+from workers.mailbox import Mailbox
 from workers.table_cache import TableCache
 
 _POLL_S = 0.5
@@ -29,10 +30,10 @@ _POLL_WITH_QUEUE_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The request that is waited for. Receipts come to `reply_to`, if the queue was told so."""
+    """The request that is waited for. `is_announced`: its doorbell says where receipts go to."""
 
     request: CommitRequest
-    reply_to: str | None
+    is_announced: bool
 
     def receipt(self, state: ReceiptState) -> Receipt:
         request = self.request
@@ -40,52 +41,46 @@ class Target:
 
 
 class ReceiptWaiter:
-    """Waits for one request at a time."""
+    """Waits for requests, of one producer for one at a time."""
 
     def __init__(
         self,
         tables: TableCache,
         inbox: Inbox,
         quarantine: Quarantine,
-        queue: Queue | None,
+        mailbox: Mailbox | None,
         world: World,
     ) -> None:
         self._tables = tables
         self._inbox = inbox
         self._quarantine = quarantine
-        self._queue = queue
+        self._mailbox = mailbox
         self._world = world
 
     async def wait(self, target: Target, *, timeout_s: float) -> Receipt | None:
         """The final receipt; None if there is none within `timeout_s`."""
         end_s = self._world.monotonic_s() + timeout_s
-        queue = self._queue if target.reply_to else None
+        mailbox = self._mailbox if target.is_announced else None
         while (left_s := end_s - self._world.monotonic_s()) > 0:
             try:
-                receipt = await self._from_queue(queue, target, left_s)
+                receipt = await self._from_queue(mailbox, target.request, left_s)
             except QueueUnavailableError:
-                queue, receipt = None, None
+                mailbox, receipt = None, None
             receipt = receipt or await self._from_table(target)
             if receipt:
                 return receipt
         return None
 
     async def _from_queue(
-        self, queue: Queue | None, target: Target, left_s: float
+        self, mailbox: Mailbox | None, request: CommitRequest, left_s: float
     ) -> Receipt | None:
         """Wait for a while, at the queue if there is one."""
         spread = 0.5 + self._world.jitter()
-        if queue is None or target.reply_to is None:
+        if mailbox is None:
             await self._world.sleep(min(left_s, _POLL_S * spread))
             return None
         wait_s = min(left_s, _POLL_WITH_QUEUE_S * spread)
-        receipts = await queue.wait_for_receipts(target.reply_to, wait_s=wait_s)
-        wanted = target.receipt(ReceiptState.DURABLE)
-        for receipt in receipts:
-            same = (receipt.producer, receipt.epoch) == (wanted.producer, wanted.epoch)
-            if same and receipt.state != ReceiptState.DURABLE:
-                return receipt
-        return None
+        return await mailbox.take(request.producer.id, request.epoch, wait_s=wait_s)
 
     async def _from_table(self, target: Target) -> Receipt | None:
         """What the ledger and the quarantine say. A back end that is away is asked again later."""

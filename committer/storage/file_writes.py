@@ -67,37 +67,82 @@ class _Staged:
 
 
 def create(objects: Sequence[NewObject]) -> list[str]:
-    """Create all and return their etags.
-
-    All of a group are written before the first is synced: one commit of the file system's journal
-    then serves most of them. Groups are bounded so that temporary files do not pile up.
-    """
-    etags: list[str] = []
-    for start in range(0, len(objects), _STAGED_MAX):
-        with _staging() as staged:
-            for created in objects[start : start + _STAGED_MAX]:
-                staged.append(_stage(created.location, created.content))
-            for item in staged:
-                with explained(item.location):
-                    os.fsync(item.descriptor)
-            for item in staged:
-                _link(item)
-        etags.extend(item.etag for item in staged)
+    """Create all and return their etags."""
+    (etags,) = create_groups((objects,))
+    if isinstance(etags, Exception):
+        raise etags
     return etags
+
+
+def create_groups(groups: Sequence[Sequence[NewObject]]) -> list[list[str] | Exception]:
+    """Create all objects of all groups: the etags of each group, or the first error in it.
+
+    Many are written before the first is synced: one commit of the file system's journal then serves
+    most of them. How many is bounded, so that temporary files do not pile up.
+    """
+    outcomes: list[list[str] | Exception] = [[] for _ in groups]
+    objects = [(number, created) for number, group in enumerate(groups) for created in group]
+    for start in range(0, len(objects), _STAGED_MAX):
+        _create_some(objects[start : start + _STAGED_MAX], outcomes)
+    return outcomes
+
+
+def _create_some(
+    objects: Sequence[tuple[int, NewObject]], outcomes: list[list[str] | Exception]
+) -> None:
+    """A group with an error gets no further; the others go on."""
+    staged: list[tuple[int, _Staged]] = []
+    for number, created in objects:
+        with _noting(number, outcomes) as goes_on:
+            if goes_on:
+                staged.append((number, _stage(created.location, created.content)))
+    for number, item in staged:
+        with _noting(number, outcomes) as goes_on, explained(item.location):
+            if goes_on:
+                os.fsync(item.descriptor)
+    for number, item in staged:
+        with _noting(number, outcomes) as goes_on:
+            if goes_on:
+                _link(item)
+    for _, item in staged:
+        _drop_temporary(item)
+    synced: set[str] = set()
+    for number, item in staged:
+        # Also behind an error: what exists already is durable before its caller hears of it.
+        with _noting(number, outcomes):
+            if item.folder not in synced:
+                _sync_folder(item.location, item.folder)
+                synced.add(item.folder)
+            etags = outcomes[number]
+            if isinstance(etags, list):
+                etags.append(item.etag)
+
+
+@contextmanager
+def _noting(number: int, outcomes: list[list[str] | Exception]) -> Iterator[bool]:
+    """Keep a group's first error. Gives whether it has had none yet."""
+    try:
+        yield isinstance(outcomes[number], list)
+    except Exception as error:  # noqa: BLE001  # handed to the caller of this group
+        if isinstance(outcomes[number], list):
+            outcomes[number] = error
 
 
 def replace(location: str, content: bytes, etag: str) -> str:
     """Write the object if it still has the etag."""
     path = local_name(location)
-    with _folder_lock(location, os.path.dirname(path)) as locked, _staging() as staged:
+    with _folder_lock(location, os.path.dirname(path)) as locked:
         before = _current(location, path) if locked else None
         if before is None or etag_of(before) != etag:
             raise AlreadyExistsError(f"`{location}` is no longer `{etag}`")
         item = _stage(location, content, after_ns=before.st_mtime_ns)
-        staged.append(item)
-        with explained(location):
-            os.fsync(item.descriptor)
-            os.replace(item.temporary, path)
+        try:
+            with explained(location):
+                os.fsync(item.descriptor)
+                os.replace(item.temporary, path)
+        finally:
+            _drop_temporary(item)
+        _sync_folder(location, item.folder)
         return item.etag
 
 
@@ -109,20 +154,20 @@ def _current(location: str, path: str) -> os.stat_result | None:
         return None
 
 
-@contextmanager
-def _staging() -> Iterator[list[_Staged]]:
-    """Collects staged files; at the end, well or not, they are gone and their folders synced."""
-    staged: list[_Staged] = []
-    try:
-        yield staged
-    finally:
-        for item in staged:
-            os.close(item.descriptor)
-            with suppress(FileNotFoundError):
-                os.unlink(item.temporary)
-        for folder, item in {item.folder: item for item in staged}.items():
-            with suppress(NotFoundError):  # another process has emptied and removed it
-                _sync_folder(item.location, folder)
+def _drop_temporary(item: _Staged) -> None:
+    os.close(item.descriptor)
+    with suppress(OSError):
+        os.unlink(item.temporary)
+
+
+def _sync_folder(location: str, folder: str) -> None:
+    # Where another process has emptied and removed the folder, there is nothing to keep.
+    with suppress(NotFoundError), explained(location):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _stage(location: str, content: bytes, *, after_ns: int = 0) -> _Staged:
@@ -185,8 +230,7 @@ def _make_folder(location: str, folder: str) -> None:
         _make_folder(location, parent)
         with suppress(FileExistsError, FileNotFoundError):
             os.mkdir(folder)
-    with suppress(NotFoundError):
-        _sync_folder(location, parent)
+    _sync_folder(location, parent)
 
 
 def _link(item: _Staged) -> None:
@@ -202,15 +246,6 @@ def _link(item: _Staged) -> None:
             ) from error
         with explained(item.location):
             raise
-
-
-def _sync_folder(location: str, folder: str) -> None:
-    with explained(location):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 # --- Deleting ------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Objects as files of this machine (or of a shared file system with hard links and `flock`).
 
-Every call runs as one job of an executor, a group of objects in one job. There is no
-asynchronous file I/O, so threads are needed here as in the service: the executor is handed in, or
-the event loop's own serves. The jobs share nothing but files. A cancelled call may still take
+Every call runs as one job of an executor, a group of objects in one job. Creates that come while
+others are under way share the next job, and with it commits of the file system's journal. There is
+no asynchronous file I/O, so threads are needed here as in the service: the executor is handed in,
+or the event loop's own serves. The jobs share nothing but files. A cancelled call may still take
 effect. How the promises are kept: `committer.storage.file_writes`.
 """
 
@@ -20,8 +21,11 @@ from committer.ports import NewObject, ObjectInfo
 from committer.storage import file_writes, files
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions
+from committer.together import Together
 
 _LISTED_MAX = 1_000
+# One is on its way to the disk while the next is written.
+_CREATING_JOBS_MAX = 2
 _Answer = TypeVar("_Answer")
 
 
@@ -44,6 +48,9 @@ class LocalStorage:
         roots = [files.local_name(folder) for folder in prune_below]
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
         self._executor = executor
+        self._creates = Together[Sequence[NewObject], list[str]](
+            self._create_groups, lanes=_CREATING_JOBS_MAX
+        )
 
     async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
         return await self._run(partial(files.read, location, offset, length))
@@ -52,13 +59,16 @@ class LocalStorage:
         return await self._run(partial(files.describe, location))
 
     async def create(self, objects: Sequence[NewObject]) -> None:
-        await self._run(partial(file_writes.create, objects))
+        await self._creates.call(objects)
+
+    async def _create_groups(
+        self, groups: Sequence[Sequence[NewObject]]
+    ) -> list[list[str] | Exception]:
+        return await self._run(partial(file_writes.create_groups, groups))
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
         if etag is None:
-            (created,) = await self._run(
-                partial(file_writes.create, (NewObject(location, content),))
-            )
+            (created,) = await self._creates.call((NewObject(location, content),))
             return created
         return await self._run(partial(file_writes.replace, location, content, etag))
 

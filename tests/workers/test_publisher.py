@@ -376,7 +376,7 @@ async def test_an_epoch_costs_one_look_into_the_quarantine_and_one_put() -> None
 
 async def test_a_producer_whose_last_epoch_was_seen_to_commit_does_not_ask_the_quarantine() -> None:
     storage = _CountedStorage()
-    bench = await build_bench(storage=storage)
+    bench = await build_bench(storage=storage, with_queue=False)
     await bench.land(bench.written(epoch=0))
     await bench.publisher.publish(bench.written(epoch=0), COMMITTED)
     storage.calls.clear()

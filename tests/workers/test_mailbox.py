@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from committer.errors import QueueUnavailableError
+from committer.queue.memory import MemoryQueue, MemoryServer
+from committer.request import Receipt, ReceiptState
+from committer.world import RealWorld
+from workers.mailbox import Mailbox
+
+
+class WatchedQueue(MemoryQueue):
+    """Counts who waits at the server at a time."""
+
+    reading = 0
+    reading_max = 0
+
+    async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
+        self.reading += 1
+        self.reading_max = max(self.reading, self.reading_max)
+        try:
+            return await super().wait_for_receipts(reply_to, wait_s=wait_s)
+        finally:
+            self.reading -= 1
+
+
+class Post:
+    """A mailbox, and the committer that writes to it."""
+
+    def __init__(self) -> None:
+        self.server = MemoryServer(world=RealWorld())
+        self.queue = WatchedQueue(self.server, consumer="reader")
+        self.mailbox = Mailbox(self.queue, RealWorld(), "here")
+
+    def take(
+        self, producer: str, epoch: int = 0, wait_s: float = 30
+    ) -> asyncio.Task[Receipt | None]:
+        return asyncio.create_task(self.mailbox.take(producer, epoch, wait_s=wait_s))
+
+    async def send(self, *receipts: Receipt) -> None:
+        await MemoryQueue(self.server, consumer="committer").reply(
+            [("here", each) for each in receipts]
+        )
+        await settle()
+
+
+def receipt(producer: str, epoch: int = 0, state: ReceiptState = ReceiptState.COMMITTED) -> Receipt:
+    return Receipt(producer, epoch, "attempt", state)
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_many_wait_and_one_reads_for_all() -> None:
+    post = Post()
+    tasks = {name: post.take(name) for name in "abcd"}
+    await settle()
+    await post.send(receipt("c"), receipt("b", 9))
+    assert tasks["c"].done()
+    assert not tasks["a"].done()
+    # The reader leaves: another one reads on.
+    await post.send(receipt("a"))
+    await post.send(receipt("d"), receipt("b"))
+    assert await asyncio.gather(*tasks.values()) == [receipt(name) for name in "abcd"]
+    assert post.queue.reading_max == 1
+    assert post.queue.reading == 0
+
+
+async def test_a_reader_that_is_cancelled_hands_on() -> None:
+    post = Post()
+    first, second = post.take("a"), post.take("b")
+    await settle()
+    first.cancel()
+    await settle()
+    await post.send(receipt("b"))
+    assert await second == receipt("b")
+
+
+async def test_a_receipt_that_came_while_its_waiter_looked_elsewhere_is_kept() -> None:
+    post = Post()
+    other = post.take("other")
+    assert await post.take("mine", wait_s=0.01) is None
+    await post.send(receipt("mine"), receipt("other"))
+    assert await other == receipt("other")
+    assert await post.take("mine", wait_s=0.01) == receipt("mine")
+    assert await post.take("mine", wait_s=0.01) is None, "it is taken once"
+
+
+async def test_who_reads_gives_up_in_time_and_who_waits_too() -> None:
+    post = Post()
+    tasks = [post.take("a", wait_s=0.01), post.take("b", wait_s=0.02)]
+    assert await asyncio.gather(*tasks) == [None, None]
+
+
+async def test_durable_is_no_final_receipt() -> None:
+    post = Post()
+    task = post.take("a")
+    await settle()
+    await post.send(receipt("a", state=ReceiptState.DURABLE))
+    assert not task.done()
+    await post.send(receipt("a", state=ReceiptState.QUARANTINED))
+    assert await task == receipt("a", state=ReceiptState.QUARANTINED)
+
+
+async def test_a_queue_that_is_away_is_an_error_for_everybody() -> None:
+    post = Post()
+    tasks = [post.take("a"), post.take("b")]
+    post.server.available = False
+    for task in tasks:
+        with pytest.raises(QueueUnavailableError):
+            await task

@@ -1,0 +1,96 @@
+"""Receipts of one publisher: one address for all that it publishes, and one reader at a time.
+
+Of those who wait one reads for all, and hands the reading on when it has its own receipt. So
+nothing runs while nobody waits: Spark's workers stop their event loop between micro-batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from committer.errors import QueueUnavailableError
+from committer.ports import Queue, World
+from committer.request import Receipt, ReceiptState
+
+# Receipts that came while their waiter looked elsewhere.
+_KEPT_MAX = 1_024
+_Key = tuple[str, int]
+
+
+class Mailbox:
+    """Takes receipts by producer id and epoch. Each pair is waited for by one caller at a time."""
+
+    def __init__(self, queue: Queue, world: World, address: str) -> None:
+        self._queue = queue
+        self._world = world
+        self.address = address
+        self._waiting: dict[_Key, asyncio.Future[Receipt | None]] = {}
+        self._kept: dict[_Key, Receipt] = {}
+        self._reader: _Key | None = None
+
+    async def take(self, producer: str, epoch: int, *, wait_s: float) -> Receipt | None:
+        """The final receipt; None if it does not come within `wait_s`.
+
+        Errors: `QueueUnavailableError`.
+        """
+        key, end_s = (producer, epoch), self._world.monotonic_s() + wait_s
+        try:
+            while key not in self._kept:
+                if self._reader is None:
+                    self._reader = key
+                future = asyncio.get_running_loop().create_future()
+                self._waiting[key] = future
+                left_s = end_s - self._world.monotonic_s()
+                if left_s <= 0:
+                    return None
+                if self._reader == key:
+                    if not await self._read(left_s):
+                        return None
+                else:
+                    await self._wait(future, left_s)
+            return self._kept.pop(key)
+        finally:
+            self._waiting.pop(key, None)
+            if self._reader == key:
+                self._hand_on()
+
+    async def _wait(self, future: asyncio.Future[Receipt | None], left_s: float) -> None:
+        """Until there is a receipt, or it is this one's turn to read, or the time is over."""
+        try:
+            async with asyncio.timeout(left_s):
+                await future
+        except TimeoutError:
+            return
+
+    async def _read(self, left_s: float) -> bool:
+        """False if nothing came in this time."""
+        try:
+            receipts = await self._queue.wait_for_receipts(self.address, wait_s=left_s)
+        except QueueUnavailableError as error:
+            # It would tell nobody else more.
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(QueueUnavailableError(str(error)))
+            raise
+        for receipt in receipts:
+            self._deliver(receipt)
+        return bool(receipts)
+
+    def _deliver(self, receipt: Receipt) -> None:
+        if receipt.state == ReceiptState.DURABLE:
+            return
+        key = receipt.producer, receipt.epoch
+        if len(self._kept) >= _KEPT_MAX:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = receipt
+        waiting = self._waiting.get(key)
+        if waiting and not waiting.done():
+            waiting.set_result(receipt)
+
+    def _hand_on(self) -> None:
+        self._reader = None
+        for key, waiting in self._waiting.items():
+            if not waiting.done():
+                self._reader = key
+                waiting.set_result(None)
+                return
