@@ -12,7 +12,10 @@ import logging
 from hashlib import blake2b
 from pathlib import Path
 
+from pyarrow import fs
+
 from committer.request import Fingerprint
+from workers.s3_files import S3Access, S3Files, is_s3
 
 SPARK_OFFSETS = "spark-offsets"
 EPOCH = "epoch"
@@ -21,13 +24,13 @@ _log = logging.getLogger("frazil.workers")
 _warned: set[str] = set()
 
 
-def fingerprint_of(checkpoint: str | None, batch_id: int) -> Fingerprint:
+def fingerprint_of(checkpoint: str | None, batch_id: int, s3: S3Access) -> Fingerprint:
     """The fingerprint of a Spark micro-batch, the strongest that can be had."""
     if checkpoint is None:
         _warn_once("its checkpoint location is not known here", about="")
         return epoch_fingerprint(batch_id)
     try:
-        entry = _read(f"{checkpoint.rstrip('/')}/offsets/{batch_id}")
+        entry = _read(f"{checkpoint.rstrip('/')}/offsets/{batch_id}", s3)
     except (OSError, ValueError, ImportError) as error:
         why = f"the offset log of checkpoint `{checkpoint}` cannot be read ({error})"
         _warn_once(why, about=checkpoint)
@@ -47,13 +50,12 @@ def local_path(location: str) -> Path | None:
     return None if "://" in location else Path(location)
 
 
-def _read(location: str) -> bytes:
+def _read(location: str, s3: S3Access) -> bytes:
     path = local_path(location)
     if path is not None:
         return path.read_bytes()
-    # The library is large, and a checkpoint on a local disk does without it.
-    from pyarrow import fs
-
+    if is_s3(location):
+        return S3Files(s3).read(location)
     file_system, name = fs.FileSystem.from_uri(location)
     with file_system.open_input_stream(name) as stream:
         return bytes(stream.read())

@@ -25,7 +25,8 @@ from workers.fingerprint import epoch_fingerprint, fingerprint_of
 from workers.identity import MicroBatch
 from workers.options import WriteOptions
 from workers.publisher import PublishPolicy, WrittenEpoch
-from workers.settings import load_settings
+from workers.s3_files import S3Access
+from workers.settings import WorkerSettings, load_settings
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten
 
@@ -97,14 +98,15 @@ def publish_micro_batch(
     micro_batch = written[0].micro_batch
     if micro_batch is None or micro_batch.batch_id != batch_id:
         raise InvariantError(f"commit of batch {batch_id}, but the tasks ran for {micro_batch}")
+    settings = load_settings(options.settings)
     checkpoint = options.checkpoint or _checkpoint_of_session(options, micro_batch)
     identity = _Identity(
         producer_of(options, micro_batch, written[0].attempt),
         batch_id,
-        fingerprint_of(checkpoint, batch_id),
+        fingerprint_of(checkpoint, batch_id, settings.s3),
         may_repeat=False,
     )
-    return _publish(options, written, identity)
+    return _publish(options, settings, written, identity)
 
 
 def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Receipt | None:
@@ -112,7 +114,8 @@ def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Re
     written = _with_files(messages)
     if not written:
         return None
-    return _publish(options, written, _batch_identity(options, written[0]))
+    settings = load_settings(options.settings)
+    return _publish(options, settings, written, _batch_identity(options, written[0], settings.s3))
 
 
 def producer_of(options: WriteOptions, micro_batch: MicroBatch | None, one_shot: UUID) -> Producer:
@@ -129,7 +132,7 @@ def producer_of(options: WriteOptions, micro_batch: MicroBatch | None, one_shot:
         raise SettingsError(f"option `producer` or `sink`: {problem}") from None
 
 
-def _batch_identity(options: WriteOptions, written: FilesWritten) -> _Identity:
+def _batch_identity(options: WriteOptions, written: FilesWritten, s3: S3Access) -> _Identity:
     micro_batch = written.micro_batch
     producer = producer_of(options, micro_batch, written.attempt)
     if options.epoch is not None:
@@ -139,11 +142,15 @@ def _batch_identity(options: WriteOptions, written: FilesWritten) -> _Identity:
     if micro_batch is None:
         return _Identity(producer, 0, epoch_fingerprint(0), may_repeat=False)
     epoch = micro_batch.batch_id
-    return _Identity(producer, epoch, fingerprint_of(options.checkpoint, epoch), may_repeat=True)
+    fingerprint = fingerprint_of(options.checkpoint, epoch, s3)
+    return _Identity(producer, epoch, fingerprint, may_repeat=True)
 
 
 def _publish(
-    options: WriteOptions, written: Sequence[FilesWritten], identity: _Identity
+    options: WriteOptions,
+    settings: WorkerSettings,
+    written: Sequence[FilesWritten],
+    identity: _Identity,
 ) -> Receipt:
     first = written[0]
     if {(w.attempt, w.table_uuid, w.schema_id) for w in written} != {
@@ -162,7 +169,7 @@ def _publish(
         may_repeat=identity.may_repeat,
     )
     policy = PublishPolicy(options.on_quarantine, options.wait, options.wait_timeout_s)
-    with borrow_publisher(load_settings(options.settings)) as publisher:
+    with borrow_publisher(settings) as publisher:
         return publisher.publish(epoch, policy)
 
 

@@ -38,7 +38,7 @@ USUAL_S3 = S3Access()
 
 
 class S3Files:
-    """Objects by location: `s3://…`, `s3a://…` or `s3n://…`."""
+    """Objects by location: `s3://…`, `s3a://…` or `s3n://…`. A `FileSystem`."""
 
     def __init__(self, access: S3Access) -> None:
         self._s3 = _connect(access)
@@ -59,6 +59,11 @@ class S3Files:
         """Where the folder gets empty, pyarrow leaves an object of no bytes that stands for it."""
         with contextlib.suppress(FileNotFoundError):
             self._s3.delete_file(s3_path(location))
+
+    def read(self, location: str) -> bytes:
+        """A whole object. Errors: `OSError`."""
+        with self._s3.open_input_stream(s3_path(location)) as stream:
+            return bytes(stream.read())
 
     def _is_taken(self, path: str) -> bool:
         try:
