@@ -115,13 +115,13 @@ class Expirer:
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Whether there is something to finish, or enough to expire."""
-        if self._gone or self._void or self._fallen or not self._is_resumed:
-            return True
         now_s = self._parts.world.monotonic_s()
         if self._offered is None and now_s >= self._look_at_s:
             self._look_at_s = now_s + LOOK_INTERVAL_S
             self._found = self._due(state)
-        return self._found is not None
+        # Not the first question: on many tables every commit leaves a metadata file to delete.
+        is_unfinished = self._gone or self._void or self._fallen or not self._is_resumed
+        return self._found is not None or bool(is_unfinished)
 
     def _due(self, state: TableState) -> ExpiredSnapshots | None:
         return due_expiry(

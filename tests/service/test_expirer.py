@@ -132,6 +132,19 @@ async def test_old_snapshots_go_with_their_files_and_the_journal_is_empty_then()
     assert metadata.snapshot_log[0].snapshot_id == metadata.snapshots[0].snapshot_id
 
 
+async def test_snapshots_go_although_every_commit_leaves_a_metadata_file_to_delete() -> None:
+    """As on every table that Frazil creates, after its first hundred commits."""
+    cleaning = {
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.previous-versions-max": "3",
+    }
+    house, _, table = await open_house(EXPIRING | cleaning)
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(40)
+    assert KEPT <= len((await house.load()).snapshots) <= KEPT + 4
+
+
 async def test_a_table_that_says_nothing_keeps_everything() -> None:
     house, storage, table = await open_house({})
     traffic = Traffic(house, table)
