@@ -87,7 +87,8 @@ async def load_table(
             current = await current_location(identifier)
             if current == location:
                 raise InvalidMetadataError(
-                    f"table {identifier}: its metadata file {location} does not exist"
+                    f"table {identifier}: its metadata file {location} does not exist: restore it,"
+                    " or point the table to an earlier one"
                 ) from error
             location = current
     raise CatalogUnavailableError(f"table {identifier}: the pointer moves faster than we can read")

@@ -16,7 +16,14 @@ from dataclasses import dataclass, field
 from typing import assert_never
 from uuid import UUID
 
-from committer.errors import FrazilError, InvariantError, NoSuchTableError, TransientError
+from committer.errors import (
+    FrazilError,
+    InvalidMetadataError,
+    InvariantError,
+    NoSuchTableError,
+    NotFoundError,
+    TransientError,
+)
 from committer.ledger_entry import property_key
 from committer.plan.backoff import backoff_s
 from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
@@ -358,8 +365,16 @@ class TableCommitter:
             plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores, intent.upkeep)
             if not isinstance(plan, NeedsManifestList):
                 return plan
-            content = await self._shop.storage.get(plan.location)
-            state = state.with_head(plan.snapshot_id, content)
+            state = state.with_head(plan.snapshot_id, await self._manifest_list(plan.location))
+
+    async def _manifest_list(self, location: str) -> bytes:
+        try:
+            return await self._shop.storage.get(location)
+        except NotFoundError as error:
+            raise InvalidMetadataError(
+                f"table {self.identifier}: the manifest list {location} of its current snapshot does"
+                " not exist: another tool has deleted it; restore it, or roll the table back"
+            ) from error
 
     def _plan_crashed(self, intent: _Intent, error: Exception) -> None:
         """Halve the batch. Whether the table or the last request alone is at fault is not known, so
