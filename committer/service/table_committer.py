@@ -372,8 +372,8 @@ class TableCommitter:
             return await self._shop.storage.get(location)
         except NotFoundError as error:
             raise InvalidMetadataError(
-                f"table {self.identifier}: the manifest list {location} of its current snapshot does"
-                " not exist: another tool has deleted it; restore it, or roll the table back"
+                f"table {self.identifier}: the manifest list {location} of its current snapshot"
+                " does not exist: another tool has deleted it; restore it, or roll the table back"
             ) from error
 
     def _plan_crashed(self, intent: _Intent, error: Exception) -> None:
