@@ -17,6 +17,9 @@ from pydantic.fields import FieldInfo
 from committer import settings
 from committer.cli.app import app
 from committer.request import CommitRequest
+from committer.service.instruments import Instruments
+from committer.service.status import Status
+from tools.dashboard import dashboard
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs/reference"
@@ -29,6 +32,8 @@ def documents() -> dict[Path, str]:
         REFERENCE / "commit-request.schema.json": _request_schema(),
         REFERENCE / "settings.md": _settings_page(),
         REFERENCE / "cli.md": _cli_page(),
+        REFERENCE / "metrics.md": _metrics_page(),
+        ROOT / "deploy/grafana/frazil.json": dashboard(),
     }
 
 
@@ -141,6 +146,41 @@ def _helps(path: str, command: Any, parent: Any) -> Iterator[tuple[str, str]]:
     yield path, command.get_help(context)
     for child_name, child in getattr(command, "commands", {}).items():
         yield from _helps(f"{path} {child_name}", child, context)
+
+
+# --- Metrics -------------------------------------------------------------------------------------
+
+_METRICS_INTRODUCTION = """\
+# Metrics
+
+Made from `committer/service/instruments.py` by `make docs`.
+
+`GET /metrics` on `service.http_host`:`service.http_port` answers in Prometheus' text format. Names
+and labels are stable. Labels are bounded: `table` is one that the catalog has (`unknown` until it
+has shown it), never a producer. Counters start at 0 with each process; what is not known is absent.
+Beside these there are `process_cpu_seconds_total`, `process_resident_memory_bytes` and their like.
+
+[alerts.yaml](../../deploy/prometheus/alerts.yaml) and
+[frazil.json](../../deploy/grafana/frazil.json) (a Grafana dashboard) use them;
+[operations.md](../operations.md) says what to watch.
+"""
+
+_STATUS_INTRODUCTION = """\
+## `/status`
+
+The same numbers as one JSON object: what `frazil status` shows. Fields may be added. Its schema:
+"""
+
+
+def _metrics_page() -> str:
+    lines = ["| metric | kind | labels | |", "|---|---|---|---|"]
+    for one in Instruments().described:
+        labels = ", ".join(f"`{label}`" for label in one.labels)
+        lines.append(f"| `{one.name}` | {one.kind} | {labels} | {one.text} |")
+    schema = json.dumps(Status.model_json_schema(), indent=1)
+    return "\n".join(
+        [_METRICS_INTRODUCTION, *lines, "", _STATUS_INTRODUCTION, f"```json\n{schema}\n```", ""]
+    )
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def _facts(url: str, status: Status) -> Description:
         "quarantine": _by_text(status.quarantine) or "empty",
         "not announced": status.unannounced,
     }
-    if status.bugs:
+    if any(status.bugs.values()):
         facts["bugs"] = _by_text(status.bugs)
     return facts
 
@@ -163,7 +163,7 @@ def _queue_text(queue: QueueStatus) -> str:
 
 
 def _by_text(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
+    return ", ".join(f"{number} {name}" for name, number in sorted(counts.items()) if number)
 
 
 def _age(age_s: float) -> str:

@@ -28,6 +28,8 @@ _ANSWERS: Mapping[type[SwapAnswer], str] = {
     Rejected: "rejected",
     Unknown: "unknown",
 }
+# Where a bug of ours is survived. A rate needs the zero that a first one counts up from.
+_PLACES = ("intake", "plan", "table", "upkeep")
 _NOT_KNOWN = float("nan")
 
 
@@ -70,6 +72,8 @@ class Metrics:
     def __init__(self) -> None:
         self.instruments = Instruments()
         self._swapped: set[TableIdentifier] = set()
+        for where in _PLACES:
+            self.instruments.bugs.labels(where)
 
     # --- Commits ---------------------------------------------------------------------------------
 
@@ -77,7 +81,7 @@ class Metrics:
         """A swap has its answer."""
         answers = self.instruments.swap_answers
         if table not in self._swapped:
-            # A rate needs the zero that a first answer counts up from.
+            # As above.
             self._swapped.add(table)
             for name in _ANSWERS.values():
                 answers.labels(table, name)

@@ -1,0 +1,89 @@
+"""Alert rules and dashboard name only what `/metrics` serves, and each rule says what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from committer.service.instruments import Instruments
+
+ROOT = Path(__file__).parent.parent
+ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
+DASHBOARD = ROOT / "deploy/grafana/frazil.json"
+# What Prometheus adds to every series that it scrapes, and to the buckets of histograms.
+ADDED = {"job", "instance", "le"}
+SUFFIXES = {
+    "counter": ("_total",),
+    "gauge": ("",),
+    "histogram": ("_bucket", "_sum", "_count"),
+}
+
+
+def rules() -> list[dict[str, object]]:
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def expressions() -> list[str]:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    shown = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    return [*(str(rule["expr"]) for rule in rules()), *shown]
+
+
+def served() -> dict[str, set[str]]:
+    """The labels of each name that a fresh process has on its page, or will have."""
+    instruments = Instruments()
+    labels = {one.name.removesuffix("_total"): set(one.labels) for one in instruments.described}
+    families = text_string_to_metric_families(instruments.page().decode())
+    return {
+        family.name + suffix: labels.get(family.name, set()) | ADDED
+        for family in families
+        for suffix in SUFFIXES[family.type]
+    }
+
+
+@pytest.mark.parametrize("expression", expressions())
+def test_each_metric_and_each_label_of_an_expression_is_on_the_page(expression: str) -> None:
+    known = served()
+    names = re.findall(r"\b(?:frazil|process)_[a-z_]+", expression)
+    assert names, "no metric of ours"
+    assert [name for name in names if name not in known] == []
+    selected = re.findall(r"([a-z_]+)\{([^}]*)\}", expression)
+    wrong = [
+        f"{name}: {label}"
+        for name, selector in selected
+        for label in re.findall(r"([a-z_]+)=", selector)
+        if label not in known[name]
+    ]
+    assert wrong == []
+    grouped = {
+        label for group in re.findall(r"by \(([^)]*)\)", expression) for label in group.split(", ")
+    }
+    assert grouped <= set.union(*(known[name] for name in names))
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_each_rule_says_what_it_means_and_what_to_do(rule: dict[str, dict[str, str]]) -> None:
+    assert set(rule["annotations"]) == {"summary", "description", "action"}
+    assert all(text.endswith(".") for text in rule["annotations"].values())
+    assert rule["labels"]["severity"] in ("warning", "critical")
+    named = re.findall(r"\$labels\.([a-z]+)", " ".join(rule["annotations"].values()))
+    assert all(
+        f"({label}" in str(rule["expr"]) or f", {label})" in str(rule["expr"]) for label in named
+    )
+
+
+def test_the_page_of_operations_has_each_alert_and_no_other() -> None:
+    text = (ROOT / "docs/operations.md").read_text()
+    assert set(re.findall(r"^\| `(Frazil\w+)`", text, re.M)) == {rule["alert"] for rule in rules()}
+
+
+def test_every_metric_is_in_a_rule_or_on_the_dashboard() -> None:
+    shown = " ".join(expressions())
+    unused = [one.name for one in Instruments().described if one.name not in shown]
+    assert unused == ["frazil_info"]
