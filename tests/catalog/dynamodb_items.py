@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from committer.aws import close_client, open_client
-from tests.contract.catalogs import DynamoDbHarness
 from tests.dynamodb_server import DynamoDbServer
 
 JAVA_VERSION = "0b6f3f3e-8f0f-4d0e-9c2b-3a0f2b9a4a55"
@@ -60,10 +59,12 @@ def java_table(identifier: str, metadata_location: str, **more: str | int) -> di
 
 
 @asynccontextmanager
-async def open_items(server: DynamoDbServer, harness: DynamoDbHarness) -> AsyncIterator[Items]:
+async def open_items(server: DynamoDbServer, table_name: str) -> AsyncIterator[Items]:
     client = await open_client("dynamodb", server.options)
-    yield Items(client, harness.table_name)
-    await close_client(client)
+    try:
+        yield Items(client, table_name)
+    finally:
+        await close_client(client)
 
 
 def _plain(item: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ async def harness(dynamodb_server: DynamoDbServer) -> AsyncIterator[DynamoDbHarn
 
 @pytest.fixture
 async def items(dynamodb_server: DynamoDbServer, harness: DynamoDbHarness) -> AsyncIterator[Items]:
-    async with open_items(dynamodb_server, harness) as items:
+    async with open_items(dynamodb_server, harness.table_name) as items:
         yield items
 
 

@@ -55,8 +55,10 @@ async def opened(
         world=world or ManualWorld(),
         create=create,
     )
-    yield catalog
-    await catalog.close()
+    try:
+        yield catalog
+    finally:
+        await catalog.close()
 
 
 def refusal(
@@ -79,7 +81,7 @@ def refusal(
 async def test_missing_table_is_made_as_java_makes_it(
     dynamodb_server: DynamoDbServer, harness: DynamoDbHarness
 ) -> None:
-    async with open_items(dynamodb_server, harness) as items:
+    async with open_items(dynamodb_server, harness.table_name) as items:
         table = await items.describe()
     assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
     assert {
@@ -150,7 +152,7 @@ async def test_table_of_another_layout_is_refused_with_what_was_found_and_expect
     said: str,
 ) -> None:
     table_name = dynamodb_server.new_table_name()
-    async with open_items(dynamodb_server, harness) as items:
+    async with open_items(dynamodb_server, harness.table_name) as items:
         await items.client.create_table(**_other_table(table_name, key, indexes))
     error = await refusal(dynamodb_server.options, table_name)
     assert isinstance(error, SettingsError)
@@ -251,7 +253,7 @@ async def test_table_that_is_gone_is_no_reason_to_blame_a_request(
     table = build_table(warehouse=WAREHOUSE)
     await harness.catalog.create_namespace(("db",))
     await harness.catalog.create_table(table)
-    async with open_items(dynamodb_server, harness) as items:
+    async with open_items(dynamodb_server, harness.table_name) as items:
         await items.client.delete_table(TableName=harness.table_name)
     for call in (harness.catalog.load(FLIGHTS), harness.catalog.swap(build_swap(table))):
         with pytest.raises(
@@ -282,7 +284,7 @@ async def test_probe_leaves_no_item(
     dynamodb_server: DynamoDbServer, harness: DynamoDbHarness
 ) -> None:
     await harness.catalog.probe()
-    async with open_items(dynamodb_server, harness) as items:
+    async with open_items(dynamodb_server, harness.table_name) as items:
         assert await items.all() == []
 
 
@@ -331,7 +333,7 @@ def _other_table(
 
 async def _described(server: DynamoDbServer, harness: DynamoDbHarness, status: str) -> Answer:
     """The description of the harness's table as it would be in another state."""
-    async with open_items(server, harness) as items:
+    async with open_items(server, harness.table_name) as items:
         table = await items.describe()
     table = {**table, "TableStatus": status}
     del table["CreationDateTime"], table["BillingModeSummary"], table["ProvisionedThroughput"]
