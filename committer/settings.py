@@ -69,6 +69,12 @@ class CommitSettings(_Group):
     min_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 1_000
     """Least time between the starts of two commits of one table; the table property
     `frazil.commit.min-interval-ms` overrides it."""
+    foreign_gap_ms: Annotated[int, Field(ge=0, le=60_000)] = 5_000
+    """Length of the gaps that are left for other engines where they were seen to commit in the last
+    ten minutes: more than twice what one of their commits takes. 0: none. The table property
+    `frazil.commit.foreign-gap-ms` overrides it, and has gaps left always."""
+    foreign_gap_period_ms: Annotated[int, Field(ge=1_000, le=3_600_000)] = 30_000
+    """An engine that waits for such a gap gets a whole one within this time."""
     batch_files_max: Annotated[int, Field(ge=1)] = 100_000
     """A batch ends with the request that reaches this number of files."""
     batch_bytes_max: Annotated[int, Field(ge=1)] = 64 * 1024 * 1024

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from committer.plan.check import CheckedRequest
+from committer.plan.quiet_gap import GapPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class BatchPolicy:
     files_max: int = 100_000
     bytes_max: int = 64 * 1024 * 1024
     requests_max: int = 10_000
+    gap: GapPolicy = field(default_factory=GapPolicy)
 
 
 INTERVAL_PROPERTY = "frazil.commit.min-interval-ms"
@@ -32,6 +34,19 @@ def interval_ms(properties: Mapping[str, str], default: int) -> int:
     if not (text.isascii() and text.isdigit()):
         return default
     return min(int(text), INTERVAL_MS_MAX) if len(text) < 16 else INTERVAL_MS_MAX
+
+
+# Every commit writes the whole metadata file, and every reader reads it.
+METADATA_BYTES_MAX = 8 * 1024 * 1024
+_STRETCHED_MS_MIN = 1_000
+
+
+def stretched_ms(interval_ms: int, metadata_bytes: int | None) -> int:
+    """The interval of a table whose metadata file has become too large: longer as it grows."""
+    if metadata_bytes is None or metadata_bytes <= METADATA_BYTES_MAX:
+        return interval_ms
+    stretched = max(interval_ms, _STRETCHED_MS_MIN) * metadata_bytes // METADATA_BYTES_MAX
+    return min(stretched, INTERVAL_MS_MAX)
 
 
 def wait_ms(policy: BatchPolicy, *, last_start_ms: int | None, now_ms: int) -> int:

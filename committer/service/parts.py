@@ -12,6 +12,7 @@ from committer import backends
 from committer.aws_access import AwsAccess
 from committer.errors import AccessError, CatalogUnavailableError, SettingsError
 from committer.plan.batching import BatchPolicy
+from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Catalog, Queue, Storage, World
 from committer.queue.redis_stream import RedisQueue
 from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
@@ -208,4 +209,5 @@ def policy(settings: Settings) -> BatchPolicy:
         files_max=commit.batch_files_max,
         bytes_max=commit.batch_bytes_max,
         requests_max=commit.batch_requests_max,
+        gap=GapPolicy(commit.foreign_gap_ms, commit.foreign_gap_period_ms),
     )

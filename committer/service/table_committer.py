@@ -27,7 +27,14 @@ from committer.errors import (
 from committer.ledger_entry import property_key
 from committer.plan.backoff import backoff_s
 from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
-from committer.plan.batching import BatchPolicy, interval_ms, next_batch, wait_ms
+from committer.plan.batching import (
+    METADATA_BYTES_MAX,
+    BatchPolicy,
+    interval_ms,
+    next_batch,
+    stretched_ms,
+    wait_ms,
+)
 from committer.plan.check import CheckBasis, CheckedRequest
 from committer.plan.commit import (
     Attempt,
@@ -36,12 +43,20 @@ from committer.plan.commit import (
     NeedsManifestList,
     plan_commit,
 )
+from committer.plan.quiet_gap import (
+    GapHistory,
+    GapPolicy,
+    gap_ms,
+    is_foreign_change,
+    last_foreign_snapshot_ms,
+)
 from committer.plan.state import TableState
 from committer.plan.upkeep import Upkeep
 from committer.ports import (
     Catalog,
     Committed,
     Conflict,
+    LoadedTable,
     Rejected,
     Storage,
     SwapAnswer,
@@ -63,6 +78,8 @@ from committer.service.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
 from committer.storage.inbox import Inbox, Quarantine
 
 IDLE_S_MAX = 600.0
+# In a gap for other engines: how often to look whether one has got through.
+GAP_POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +144,8 @@ class TableCommitter:
         self._drop: set[str] = set()
         self._batch_max: int | None = None
         self._last_start_ms: int | None = None
+        self._gaps = GapHistory()
+        self._metadata_bytes: int | None = None
         self._failures = 0
         self._work = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -219,6 +238,30 @@ class TableCommitter:
                 policy, last_start_ms=self._last_start_ms, now_ms=self._shop.world.now_ms()
             )
             await self._sleep(delay_ms / 1000)
+            await self._leave_gap(policy.gap)
+
+    async def _leave_gap(self, policy: GapPolicy) -> None:
+        """Let other engines commit, where they do; what waits is durable. A gap ends early when
+        somebody has got through.
+        """
+        world = self._shop.world
+        delay_ms = gap_ms(policy, self._gaps, now_ms=world.now_ms())
+        if delay_ms is None or self._state is None:
+            return
+        until_s = world.monotonic_s() + delay_ms / 1000
+        while not self._stopping.is_set() and (left_s := until_s - world.monotonic_s()) > 0:
+            await self._sleep(min(left_s, GAP_POLL_S))
+            if await self._has_moved(self._state):
+                self._is_current = False
+                break
+        self._gaps = self._gaps.had_gap(world.now_ms())
+
+    async def _has_moved(self, state: TableState) -> bool:
+        try:
+            location = await self._shop.catalog.current_location(self.identifier)
+        except NoSuchTableError:
+            return True
+        return location != state.table.metadata_location
 
     async def _sleep(self, delay_s: float) -> None:
         """Wait, but not longer than until the stop."""
@@ -251,11 +294,13 @@ class TableCommitter:
         """The service's policy, with the table's own interval and the limit while bisecting."""
         policy = self._shop.policy
         properties = self._state.metadata.properties if self._state else {}
+        own_interval_ms = interval_ms(properties, policy.min_interval_ms)
         return BatchPolicy(
-            min_interval_ms=interval_ms(properties, policy.min_interval_ms),
+            min_interval_ms=stretched_ms(own_interval_ms, self._metadata_bytes),
             files_max=policy.files_max,
             bytes_max=policy.bytes_max,
             requests_max=min(self._batch_max or policy.requests_max, policy.requests_max),
+            gap=policy.gap.for_table(properties),
         )
 
     # --- One round ---
@@ -287,12 +332,25 @@ class TableCommitter:
 
     async def _load(self) -> TableState:
         table = await self._shop.catalog.load(self.identifier)
+        self._see_others(table)
         self._state = TableState.of(table, self._state)
         self._is_current = True
         self._generation += 1
         self._doubted &= {table.metadata_location}
         self._upkeep.loaded(self._state)
         return self._state
+
+    def _see_others(self, table: LoadedTable) -> None:
+        """Note a foreign commit: other engines get a gap now and then."""
+        known, now_ms = self._state, self._shop.world.now_ms()
+        if known is None:
+            seen_ms = last_foreign_snapshot_ms(table.metadata)
+        elif table.metadata_location == known.table.metadata_location:
+            return
+        else:
+            seen_ms = now_ms if is_foreign_change(known.metadata, table.metadata) else None
+        if seen_ms is not None:
+            self._gaps = self._gaps.saw_foreign(min(seen_ms, now_ms))
 
     def _first(self) -> list[Pending]:
         return self._waiting.ready(self._shop.policy.requests_max)
@@ -356,6 +414,7 @@ class TableCommitter:
             return
         await self._write(intent, plan)
         answer = await finish(self._shop.catalog.swap(plan.swap))
+        self._gaps = self._gaps.swapped(world.now_ms())
         self._shop.metrics.swap_answered(self.identifier, answer)
         await self._match(answer, intent, plan)
 
@@ -454,8 +513,18 @@ class TableCommitter:
             )
             ended.append(Ended.of(self._waiting.end(key), receipt))
         self._shop.settle(ended)
+        self._weigh_metadata(intent)
         self._tell_landed(intent, plan)
         self._log_requests(intent, plan)
+
+    def _weigh_metadata(self, intent: _Intent) -> None:
+        """Raise an alarm when the metadata file has become too large; the interval stretches."""
+        before, self._metadata_bytes = self._metadata_bytes, intent.metadata_bytes
+        size_bytes = intent.metadata_bytes or 0
+        if size_bytes > METADATA_BYTES_MAX >= (before or 0):
+            log.warning("table.metadata_large", table=str(self.identifier), bytes=size_bytes)
+        elif size_bytes <= METADATA_BYTES_MAX < (before or 0):
+            log.info("table.metadata_fits", table=str(self.identifier), bytes=size_bytes)
 
     def _forget_chores(self, intent: _Intent, plan: CommitPlan) -> None:
         """Those that are done, and those that were found before a producer went on."""
