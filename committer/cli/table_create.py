@@ -34,7 +34,9 @@ def create(
         list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="May be repeated.")
     ] = None,
     format_version: Annotated[int, typer.Option(min=1, max=3)] = 2,
-    location: Annotated[str, typer.Option(help="Default: <warehouse>/<namespace>/<name>.")] = "",
+    location: Annotated[
+        str, typer.Option(help="Default: the namespace's own, else <warehouse>/<namespace>/<name>.")
+    ] = "",
 ) -> None:
     """Make a table, and its namespace if there is none."""
     from committer.cli.printing import say
@@ -46,7 +48,8 @@ def create(
     shape = _Shape(schema, partition, sort_order, _parse_properties(properties or ()))
 
     async def work(parts: Parts) -> LoadedTable:
-        table = _first_table(parts, identifier, shape, format_version, location)
+        where = location or await _named_by_namespace(parts, identifier)
+        table = _first_table(parts, identifier, shape, format_version, where)
         await parts.catalog.create_namespace(identifier.namespace)
         await parts.catalog.create_table(table)
         return table
@@ -112,6 +115,12 @@ def _parse_properties(pairs: Sequence[str]) -> dict[str, str]:
     return properties
 
 
+async def _named_by_namespace(parts: Parts, identifier: TableIdentifier) -> str:
+    """Where the table's namespace wants it; empty where that is left to the warehouse."""
+    folder = await parts.catalog.default_location(identifier.namespace)
+    return f"{folder.rstrip('/')}/{identifier.name}" if folder else ""
+
+
 def _first_table(
     parts: Parts,
     identifier: TableIdentifier,
@@ -122,6 +131,7 @@ def _first_table(
     from committer.errors import InvalidMetadataError
     from committer.iceberg.locations import metadata_file_location, metadata_folder
     from committer.iceberg.table_metadata import new_table_metadata
+    from committer.plan.expiry import NEW_TABLE_PROPERTIES
     from committer.ports import LoadedTable
 
     warehouse = parts.settings.catalog.warehouse
@@ -133,7 +143,7 @@ def _first_table(
             schema=shape.schema,
             partition_spec=shape.spec,
             sort_order=shape.order,
-            properties=shape.properties,
+            properties={**NEW_TABLE_PROPERTIES, **shape.properties},
             format_version=format_version,
             now_ms=parts.world.now_ms(),
         )

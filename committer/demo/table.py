@@ -6,6 +6,7 @@ from committer.demo.flights import iceberg_schema, partition_spec
 from committer.iceberg.locations import metadata_file_location, metadata_folder
 from committer.iceberg.sort_order import UNSORTED
 from committer.iceberg.table_metadata import new_table_metadata
+from committer.plan.expiry import NEW_TABLE_PROPERTIES
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier
 from committer.service.parts import Parts, open_parts
@@ -39,7 +40,7 @@ def _first_table(parts: Parts) -> LoadedTable:
         schema=schema,
         partition_spec=partition_spec(schema),
         sort_order=UNSORTED,
-        properties={},
+        properties=NEW_TABLE_PROPERTIES,
         format_version=2,
         now_ms=parts.world.now_ms(),
     )

@@ -9,6 +9,7 @@ import pytest
 
 from committer.__main__ import main
 from committer.iceberg.schema import print_schema
+from committer.plan.expiry import NEW_TABLE_PROPERTIES
 from committer.request import SealedRequest
 from tests.cli.commands import Frazil
 from tests.request_builders import build_request
@@ -38,6 +39,7 @@ def test_a_created_table_is_what_was_asked_for(frazil: Frazil) -> None:
     shown = frazil("table", "show", "db.flights", "--json").object
     assert shown["format_version"] == 3
     assert shown["properties"]["a"] == "b=c"
+    assert NEW_TABLE_PROPERTIES.items() <= shown["properties"].items()
     assert [field["name"] for field in shown["partition_spec"]["fields"]] == [
         "at_month",
         "name_bucket",
