@@ -327,19 +327,38 @@ def test_values_of_a_column_that_no_schema_has_any_more_are_not_lost() -> None:
         merge(sources, replace(one, schema=without))
 
 
-def test_a_map_of_another_size_than_it_says_is_found() -> None:
+def with_sizes(said: bytes) -> Source:
+    """Two existing entries in one block; the bytes of the first map of each, {1: 5, 2: 6}, are
+    `said` instead."""
     one = context(fields=())
     entries = [
         ManifestEntry(EXISTING, 3, 2, 2, unpartitioned(n, column_sizes={1: 5, 2: 6}))
         for n in range(2)
     ]
-    raw = decode_raw(source(*entries, context=one).content)
-    said = b"\x02\x03\x08\x02\x0a\x04\x0c\0"
-    assert raw.count(said) == 2
-    wrong = raw.replace(said, b"\x02\x03\x06\x02\x0a\x04\x00\0")
-    broken = manifest_of_raw((2, wrong), context=one)
+    whole = source(*entries, context=one)
+    raw = decode_raw(whole.content)
+    right = b"\x02\x03\x08\x02\x0a\x04\x0c\0"
+    assert raw.count(right) == 2
+    return Source(whole.row, manifest_of_raw((2, raw.replace(right, said)), context=one))
+
+
+def test_a_map_in_several_blocks_is_read_to_its_end() -> None:
+    found = with_sizes(b"\x02\x01\x04\x02\x0a\x01\x04\x04\x0c\0")
+    assert [entry.data_file.column_sizes for entry in found.live] == [{1: 5, 2: 6}] * 2
+    one = context(fields=())
+    assert_same(merge([found], one), [found], one)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\x02\x03\x06\x02\x0a\x04\x0c\0",  # a byte too few
+        b"\x02\x01\x08\x02\x0a\x04\x0c\0",  # a pair too many: who jumps does not see it
+    ],
+)
+def test_a_map_of_another_size_than_it_says_is_found(said: bytes) -> None:
     with pytest.raises(InvalidMetadataError):
-        merge([Source(source(*entries, context=one).row, broken)], one)
+        merge([with_sizes(said)], context(fields=()))
 
 
 def test_truncated_blocks_are_refused() -> None:

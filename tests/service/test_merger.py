@@ -70,10 +70,13 @@ class Merging:
     async def commit(self, times: int = 1) -> None:
         """One commit after another, each with time for what happens behind it."""
         for _ in range(times):
-            sealed = build_request(self.table, epoch=self.epoch, partition=("AA",), files_count=2)
-            self.epoch += 1
-            await self.house.publish(sealed)
+            await self.publish()
             await self.house.settle(1.0)
+
+    async def publish(self) -> None:
+        sealed = build_request(self.table, epoch=self.epoch, partition=("AA",), files_count=2)
+        self.epoch += 1
+        await self.house.publish(sealed)
 
     async def rows(self, snapshot: Snapshot | None = None) -> list[ManifestFile]:
         snapshot = snapshot or (await self.house.load()).current_snapshot
@@ -97,6 +100,16 @@ class Merging:
         assert len(paths) == len(set(paths)) == 2 * self.epoch
         assert await self.house.outstanding() == []
         assert await self.house.quarantined() == []
+
+    def counted(self) -> dict[str, float]:
+        """What the metrics say of upkeep."""
+        samples = self.house.metrics.instruments.samples()
+        names = {
+            "frazil_manifests_merged_total": "merged",
+            "frazil_upkeep_failures_total": "failed",
+            "frazil_bugs_total": "bugs",
+        }
+        return {names[one.name]: one.value for one in samples if one.name in names and one.value}
 
     async def foreign(self, *updates: SetSnapshotRef | RemoveSnapshotRef) -> None:
         """Another engine moves a branch."""
@@ -178,6 +191,24 @@ async def test_whatever_the_swap_answers_a_merge_lands_once_and_no_file_twice(
         await merging.commit(2)
     replaced = [replaced for _, _, replaced in await merging.manifests_counted()]
     assert replaced == [0, 0, 0, 0, 4, 0, 0]
+    assert merging.counted() == {"merged": 4}
+    await merging.assert_each_file_once()
+
+
+async def test_a_merge_that_is_finished_while_an_attempt_is_on_its_way_waits_for_the_next() -> None:
+    merging = Merging()
+    await merging.create()
+    async with merging.running():
+        merging.storage.is_open.clear()
+        await merging.commit(4)
+        merging.house.catalog.plan(Fault.CONFLICT)
+        await merging.publish()
+        await merging.house.settle(0.001)
+        merging.storage.is_open.set()
+        await merging.house.settle(1.0)
+        assert merging.storage.calls["get"] == 4
+        await merging.commit()
+    assert (await merging.manifests_counted())[-2:] == [(1, 4, 0), (2, 1, 4)]
     await merging.assert_each_file_once()
 
 
@@ -187,10 +218,7 @@ async def test_an_attempt_with_a_merge_that_lands_late_is_not_merged_twice() -> 
     async with merging.running():
         await merging.commit(4)
         merging.house.catalog.plan(Fault.LANDS_LATE)
-        await merging.house.publish(
-            build_request(merging.table, epoch=merging.epoch, partition=("AA",), files_count=2)
-        )
-        merging.epoch += 1
+        await merging.publish()
         await merging.house.settle(0.001)
         (answer,) = await merging.house.catalog.land_late()
         assert isinstance(answer, Committed)
@@ -251,6 +279,7 @@ async def test_a_merge_that_fails_leaves_commits_alone_and_is_tried_again_later(
         merging.storage.error = StorageUnavailableError("the test keeps manifests away")
         await merging.commit(6)
         assert house.health.troubles == {}
+        assert merging.counted() == {"failed": 1}
         merging.storage.error = None
         await merging.commit()
         # One try, and no other before the pause is over.
@@ -268,6 +297,7 @@ async def test_a_bug_in_a_merge_is_survived() -> None:
         merging.storage.error = ZeroDivisionError("a bug of ours, that the test plays")
         await merging.commit(6)
         merging.storage.error = None
+    assert merging.counted() == {"failed": 1, "bugs": 1}
     assert len(await merging.rows()) == 6
     await merging.assert_each_file_once()
 
