@@ -23,14 +23,13 @@ from aiobotocore.session import AioSession
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
+from committer.aws_access import AddressingStyle
 from committer.errors import AccessError, FrazilError, SettingsError, TransientError
 
 if TYPE_CHECKING:
     from aiobotocore.response import StreamingBody
     from types_aiobotocore_dynamodb import DynamoDBClient
     from types_aiobotocore_s3 import S3Client
-
-AddressingStyle = Literal["auto", "path", "virtual"]
 
 
 @dataclass(frozen=True, slots=True)
