@@ -11,9 +11,10 @@ Nothing here knows asyncio; `local` calls it from worker threads. What rests on 
   one another in all processes of a machine, and no lock files pile up. On a network file system
   that is only as good as its `flock`. Whoever needs a folder that was removed because it was empty
   makes it again.
-* Durable means: file synced before it gets its name, folder synced before the call returns, also
-  where it returns "exists already", because the caller may then count on the object. A deletion is
-  not synced: after a power cut a deleted object may be back.
+* Durable means: file synced before it gets its name; its folder, and those above it that were made
+  for it, synced before the call returns. Also where it returns "exists already", because the caller
+  may then count on the object. A deletion is not synced: after a power cut a deleted object may be
+  back.
 """
 
 from __future__ import annotations
@@ -53,17 +54,15 @@ _numbers = itertools.count()
 @dataclass(frozen=True, slots=True)
 class _Staged:
     """A temporary file that holds an object's content, to be given its name. `descriptor` is open
-    until it is synced. Paths are texts here: this is what publishing costs a producer."""
+    until it is synced. `folders`: what has to be synced then, its own first. Paths are texts here:
+    this is what publishing costs a producer."""
 
     location: str
     path: str
     temporary: str
     descriptor: int
     etag: str
-
-    @property
-    def folder(self) -> str:
-        return os.path.dirname(self.path)
+    folders: list[str]
 
 
 def create(objects: Sequence[NewObject]) -> list[str]:
@@ -110,9 +109,7 @@ def _create_some(
     for number, item in staged:
         # Also behind an error: what exists already is durable before its caller hears of it.
         with _noting(number, outcomes):
-            if item.folder not in synced:
-                _sync_folder(item.location, item.folder)
-                synced.add(item.folder)
+            _sync_folders(item, synced)
             etags = outcomes[number]
             if isinstance(etags, list):
                 etags.append(item.etag)
@@ -142,7 +139,7 @@ def replace(location: str, content: bytes, etag: str) -> str:
                 os.replace(item.temporary, path)
         finally:
             _drop_temporary(item)
-        _sync_folder(location, item.folder)
+        _sync_folders(item, set())
         return item.etag
 
 
@@ -160,6 +157,19 @@ def _drop_temporary(item: _Staged) -> None:
         os.unlink(item.temporary)
 
 
+def _above(folder: str) -> tuple[str, str]:
+    parent = os.path.dirname(folder)
+    return parent, os.path.dirname(parent)
+
+
+def _sync_folders(item: _Staged, synced: set[str]) -> None:
+    """Sync those that are not yet: one commit of the journal serves most of them."""
+    for folder in item.folders:
+        if folder not in synced:
+            _sync_folder(item.location, folder)
+            synced.add(folder)
+
+
 def _sync_folder(location: str, folder: str) -> None:
     # Where another process has emptied and removed the folder, there is nothing to keep.
     with suppress(NotFoundError), explained(location):
@@ -172,9 +182,10 @@ def _sync_folder(location: str, folder: str) -> None:
 
 def _stage(location: str, content: bytes, *, after_ns: int = 0) -> _Staged:
     path = local_name(location)
+    folders = [os.path.dirname(path)]
     with explained(location):
         try:
-            descriptor, temporary = _open_temporary(location, os.path.dirname(path))
+            descriptor, temporary = _open_temporary(location, folders)
         except NotADirectoryError as error:
             raise SettingsError(f"`{location}`: something above it is not a folder") from error
         try:
@@ -184,7 +195,7 @@ def _stage(location: str, content: bytes, *, after_ns: int = 0) -> _Staged:
             os.close(descriptor)
             os.unlink(temporary)
             raise
-    return _Staged(location, path, temporary, descriptor, etag)
+    return _Staged(location, path, temporary, descriptor, etag, folders)
 
 
 def _write(descriptor: int, content: bytes) -> None:
@@ -206,8 +217,11 @@ def _stamp(descriptor: int, after_ns: int) -> str:
     return etag_of(os.fstat(descriptor))
 
 
-def _open_temporary(location: str, folder: str) -> tuple[int, str]:
-    """Open a new file in the folder; make the folder as often as another process removes it."""
+def _open_temporary(location: str, folders: list[str]) -> tuple[int, str]:
+    """Open a new file in the first folder; make that as often as another process removes it, and
+    add those that it was made in.
+    """
+    folder = folders[0]
     for _ in range(_ATTEMPTS_MAX):
         temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}-{next(_numbers)}{TEMPORARY_SUFFIX}"
         try:
@@ -215,28 +229,32 @@ def _open_temporary(location: str, folder: str) -> tuple[int, str]:
         except FileExistsError:
             continue
         except FileNotFoundError:
-            _make_folder(location, folder)
+            _make_folder(folder, folders)
     raise StorageUnavailableError(f"`{location}`: the folder `{folder}` vanishes again and again")
 
 
-def _make_folder(location: str, folder: str) -> None:
-    """Make a folder and its parents, each durable in its parent before anything is put into it."""
+def _make_folder(folder: str, made_in: list[str]) -> None:
+    """Make a folder and those above it, and note in which, also where another was the quicker: it
+    may not have synced them yet.
+    """
     parent = os.path.dirname(folder)
     try:
-        os.mkdir(folder)
-    except FileExistsError:
-        return
+        with suppress(FileExistsError):
+            os.mkdir(folder)
     except FileNotFoundError:
-        _make_folder(location, parent)
+        _make_folder(parent, made_in)
         with suppress(FileExistsError, FileNotFoundError):
             os.mkdir(folder)
-    _sync_folder(location, parent)
+    if parent not in made_in:
+        made_in.append(parent)
 
 
 def _link(item: _Staged) -> None:
     try:
         os.link(item.temporary, item.path)
     except FileExistsError as error:
+        # Whoever is making it in this moment may not have synced these yet.
+        item.folders += _above(item.folders[0])
         raise AlreadyExistsError(f"`{item.location}` exists") from error
     except OSError as error:
         if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):

@@ -135,14 +135,14 @@ async def test_files_are_synced_before_they_get_their_name_and_folders_before_th
     monkeypatch.setattr(os, "replace", rename)
     storage = LocalStorage()
     etag = await storage.replace(f"{tmp_path}/x/y/a", b"1", etag=None)
-    assert steps == ["sync .", "sync x", "sync file", "link a", "sync x/y"]
+    assert steps == ["sync file", "link a", "sync x/y", "sync .", "sync x"]
     steps.clear()
     await storage.replace(f"{tmp_path}/x/y/a", b"2", etag=etag)
     assert steps == ["sync file", "rename to a", "sync x/y"]
     steps.clear()
     with pytest.raises(AlreadyExistsError):
         await storage.create([NewObject(f"{tmp_path}/x/y/a", b"3")])
-    assert steps == ["sync file", "link a", "sync x/y"], "what exists is durable too"
+    assert steps == ["sync file", "link a", "sync x/y", "sync x", "sync ."], "it is durable too"
 
 
 async def test_a_killed_writer_leaves_whole_objects_only(tmp_path: Path) -> None:
