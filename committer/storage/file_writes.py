@@ -254,7 +254,7 @@ def _link(item: _Staged) -> None:
         os.link(item.temporary, item.path)
     except FileExistsError as error:
         # Whoever is making it in this moment may not have synced these yet.
-        item.folders += _above(item.folders[0])
+        item.folders.extend(_above(item.folders[0]))
         raise AlreadyExistsError(f"`{item.location}` exists") from error
     except OSError as error:
         if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
