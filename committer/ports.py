@@ -231,6 +231,9 @@ class Catalog(Protocol):
     async def list_namespaces(self) -> list[tuple[str, ...]]:
         """All namespaces, sorted."""
 
+    async def default_location(self, namespace: tuple[str, ...]) -> str | None:
+        """The folder that the namespace itself names for its tables; None if it names none."""
+
     async def probe(self) -> None:
         """Prove that the swap's condition is enforced (a stale base must lose); clean up. Else
         `SettingsError`.

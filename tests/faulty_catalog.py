@@ -118,6 +118,10 @@ class FaultyCatalog:
         self.calls["list_namespaces"] += 1
         return await self.inner.list_namespaces()
 
+    async def default_location(self, namespace: tuple[str, ...]) -> str | None:
+        self.calls["default_location"] += 1
+        return await self.inner.default_location(namespace)
+
     async def probe(self) -> None:
         await self.inner.probe()
 

@@ -259,6 +259,10 @@ class DynamoDbCatalog:
         """
         return await self._namespaces("")
 
+    async def default_location(self, namespace: Namespace) -> str | None:
+        item = await self._item(layout.namespace_key(namespace))
+        return layout.text_of(item, layout.DEFAULT_LOCATION) or None
+
     async def _namespaces(self, prefix: str) -> list[Namespace]:
         items = await self._query(layout.query_namespaces(self._table_name, prefix))
         texts = [layout.text_of(item, layout.NAMESPACE) for item in items]

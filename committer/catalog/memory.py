@@ -92,6 +92,10 @@ class MemoryCatalog:
     async def list_namespaces(self) -> list[Namespace]:
         return self._all_namespaces()
 
+    async def default_location(self, namespace: Namespace) -> str | None:
+        join_namespace(namespace)
+        return None  # nobody can give a namespace properties here
+
     def _require_namespace(self, namespace: Namespace) -> None:
         text = join_namespace(namespace)
         if namespace not in self._all_namespaces():

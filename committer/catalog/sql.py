@@ -251,6 +251,11 @@ class SqlCatalog:
     async def list_namespaces(self) -> list[Namespace]:
         return await _hop(self._executor, lambda: self._connected(self._namespaces))
 
+    async def default_location(self, namespace: Namespace) -> str | None:
+        parameters = {"namespace_text": join_namespace(namespace)}
+        found = await self._read(self._statements.default_location, parameters)
+        return found[0] or None if found else None
+
     def _namespaces(self, connection: Connection) -> list[Namespace]:
         texts: list[str] = list(connection.scalars(self._statements.list_namespaces))
         # Java allows tables without a namespace; their empty text names none.

@@ -29,6 +29,8 @@ TABLES = "iceberg_tables"
 NAMESPACES = "iceberg_namespace_properties"
 TYPE_COLUMN = "iceberg_type"
 TYPE_TABLE = "TABLE"
+# Where PyIceberg puts the tables of a namespace that has it.
+LOCATION_PROPERTY = "location"
 # A namespace without properties of its own is marked by this one.
 EXISTS_PROPERTY = {"property_key": "exists", "property_value": "true"}
 
@@ -125,6 +127,11 @@ class Statements:
         self.list_namespaces = union(
             select(tables.c.table_namespace).where(of_catalog),
             select(namespaces.c.namespace).where(namespaces.c.catalog_name == catalog_name),
+        )
+        self.default_location = select(namespaces.c.property_value).where(
+            namespaces.c.catalog_name == catalog_name,
+            namespaces.c.namespace == namespace,
+            namespaces.c.property_key == LOCATION_PROPERTY,
         )
         self.create_namespace = insert(namespaces).values(
             catalog_name=catalog_name, namespace=namespace, **EXISTS_PROPERTY

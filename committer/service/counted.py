@@ -133,6 +133,10 @@ class CountedCatalog:
         with self._meter.timed("list_namespaces"):
             return await self.inner.list_namespaces()
 
+    async def default_location(self, namespace: tuple[str, ...]) -> str | None:
+        with self._meter.timed("default_location"):
+            return await self.inner.default_location(namespace)
+
     async def probe(self) -> None:
         with self._meter.timed("probe"):
             await self.inner.probe()

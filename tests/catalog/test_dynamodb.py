@@ -198,6 +198,16 @@ async def test_table_in_a_namespace_that_others_never_created_is_listed_and_gets
     assert await catalog.list_tables(("db",)) == [FLIGHTS, TRAINS]
 
 
+async def test_namespace_names_the_folder_of_its_tables_as_java_lets_it(
+    catalog: DynamoDbCatalog, items: Items
+) -> None:
+    await items.put(
+        **{"identifier": "NAMESPACE", "namespace": "a.b", "p.default_location": "s3://b/x"}
+    )
+    assert await catalog.default_location(("a", "b")) == "s3://b/x"
+    assert await catalog.default_location(("a",)) is None
+
+
 @pytest.mark.parametrize("name", ["", "a.b"])
 async def test_name_that_a_dotted_key_cannot_carry_is_refused_before_any_call(
     harness: DynamoDbHarness, name: str

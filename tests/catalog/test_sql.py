@@ -133,6 +133,20 @@ async def test_row_without_type_is_a_table_and_a_view_is_not_but_holds_its_name(
             await catalog.create_table(build_table(warehouse=WAREHOUSE))
 
 
+async def test_namespace_names_the_folder_of_its_tables_as_pyiceberg_lets_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "catalog.db"
+    async with open_catalog(path) as catalog:
+        rows(
+            path,
+            "INSERT INTO iceberg_namespace_properties VALUES ('frazil', 'a.b', 'location', 'x'), "
+            "('other', 'a', 'location', 'y'), ('frazil', 'a', 'owner', 'z')",
+        )
+        assert await catalog.default_location(("a", "b")) == "x"
+        assert await catalog.default_location(("a",)) is None
+
+
 async def test_row_without_a_location_breaks_the_specification(tmp_path: Path) -> None:
     path = tmp_path / "catalog.db"
     async with open_catalog(path) as catalog:

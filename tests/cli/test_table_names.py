@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,23 @@ def test_renaming_or_dropping_asks_where_requests_wait(
     dropped = frazil("table", "drop", "db.ships", "--yes")
     assert (dropped.code, "2 requests for db.ships" in dropped.err) == (0, True)
     assert "request" not in frazil("table", "drop", "db.trains", "--yes").err
+
+
+def test_a_table_is_made_where_its_namespace_wants_it_unless_a_location_is_given(
+    frazil: Frazil, tmp_path: Path
+) -> None:
+    create(frazil)
+    with closing(sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)) as connection:
+        connection.execute(
+            "INSERT INTO iceberg_namespace_properties VALUES ('frazil', 'db', 'location', ?)",
+            (f"file://{tmp_path}/elsewhere/",),
+        )
+    assert create(frazil, "db.trains").metadata.location == f"file://{tmp_path}/elsewhere/trains"
+    where = f"file://{tmp_path}/here"
+    assert (
+        frazil("table", "create", "db.ships", "--schema", "id long", "--location", where).code == 0
+    )
+    assert frazil.load("db.ships").metadata.location == where
 
 
 @pytest.mark.parametrize(

@@ -474,6 +474,14 @@ async def test_namespace_created_twice_stays_as_it_was(harness: CatalogHarness) 
     assert await harness.catalog.list_namespaces() == [("db",)]
 
 
+async def test_namespace_without_properties_names_no_folder_for_its_tables(
+    harness: CatalogHarness,
+) -> None:
+    await harness.catalog.create_namespace(("db",))
+    assert await harness.catalog.default_location(("db",)) is None
+    assert await harness.catalog.default_location(("absent",)) is None
+
+
 @pytest.mark.parametrize("namespace", [(), ("",), ("a", ""), ("a.b",)])
 async def test_namespace_that_a_dotted_name_cannot_carry_is_unsupported(
     harness: CatalogHarness, namespace: tuple[str, ...]
@@ -482,6 +490,8 @@ async def test_namespace_that_a_dotted_name_cannot_carry_is_unsupported(
         await harness.catalog.create_namespace(namespace)
     with pytest.raises(UnsupportedError, match="levels"):
         await harness.catalog.list_tables(namespace)
+    with pytest.raises(UnsupportedError, match="levels"):
+        await harness.catalog.default_location(namespace)
 
 
 # --- Probe and close -----------------------------------------------------------------------------
