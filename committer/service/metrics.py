@@ -120,6 +120,8 @@ class Metrics:
     def quarantined(self, reason: str) -> None:
         """A request went to quarantine."""
         self.instruments.quarantined_requests.labels(reason).inc()
+        # Seen at once; the next listing counts what is really there.
+        self.instruments.quarantine_requests.labels(reason).inc()
 
     def redelivered(self, doorbells: int) -> None:
         """The queue has handed out so many doorbells that it had handed out before."""

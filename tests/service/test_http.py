@@ -90,6 +90,7 @@ async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() 
     quarantined = "frazil_quarantined_requests_total"
     assert page(quarantined, reason="epoch_content_differs") == 1
     assert page(quarantined, reason="commit_rejected") == 1
+    assert page("frazil_quarantine_requests", reason="commit_rejected") == 1
     assert page("frazil_batch_requests_count") == 2
     assert page("frazil_batch_requests_sum") == 4
     assert page("frazil_batch_files_sum") == 7

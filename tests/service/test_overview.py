@@ -11,6 +11,7 @@ from committer.ports import LoadedTable
 from committer.queue.memory import MemoryQueue
 from committer.request import TableIdentifier
 from committer.service import intake
+from committer.service import watch as watch_module
 from committer.service.pending import Pending, Waiting
 from committer.service.watch import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Watch
 from committer.storage.inbox import Quarantine, QuarantineRecord
@@ -264,6 +265,14 @@ async def test_a_large_quarantine_costs_a_listing_and_a_hundred_reads_and_each_r
     assert dict(house.inbox_storage.calls) == {"list": 3, "get": RECORDS_MAX + 20}
     assert page(house)("frazil_quarantine_requests", reason="table_unknown") == RECORDS_MAX + 20
     assert page(house)("frazil_quarantine_requests", reason=NOT_READ) is None
+
+
+async def test_a_listing_of_the_quarantine_ends_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_module, "LISTED_MAX", 5)
+    house = House()
+    await quarantine(house, range(8), "table_unknown")
+    await watch(house).look()
+    assert page(house)("frazil_quarantine_requests", reason="table_unknown") == 5
 
 
 async def test_the_depth_of_the_queue_is_shown_while_it_answers() -> None:
