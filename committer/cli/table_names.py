@@ -34,7 +34,8 @@ def register(
         await parts.catalog.create_namespace(identifier.namespace)
         return await parts.catalog.register_table(identifier, location)
 
-    say(f"registered {identifier} at {run_with_parts(work).metadata.location}")
+    registered = run_with_parts(work, create=True)
+    say(f"registered {identifier} at {registered.metadata.location}")
 
 
 def rename(
