@@ -212,11 +212,17 @@ class RealHouse:
             finally:
                 await catalog.close()
 
-    async def create_table(self, name: str, *, format_version: int = 2) -> LoadedTable:
+    async def create_table(
+        self,
+        name: str,
+        *,
+        format_version: int = 2,
+        properties: Mapping[str, str] | None = None,
+    ) -> LoadedTable:
         """A table of (id, carrier), partitioned by bucket(2, carrier)."""
         identifier = TableIdentifier.parse(name)
         location = "/".join((self.warehouse_location, *identifier.namespace, identifier.name))
-        metadata = flights(location, format_version=format_version)
+        metadata = flights(location, format_version=format_version, properties=properties)
         first = metadata_file_location(metadata_folder(location, {}), 0, uuid4())
         table = LoadedTable(identifier, metadata, first)
         async with self.catalog() as catalog:
@@ -276,7 +282,9 @@ def living_in(build: Callable[[Path], _House]) -> Iterator[_House]:
             house.close()
 
 
-def flights(location: str, *, format_version: int) -> TableMetadata:
+def flights(
+    location: str, *, format_version: int, properties: Mapping[str, str] | None = None
+) -> TableMetadata:
     """The first metadata of a table of (id, carrier), partitioned by bucket(2, carrier)."""
     fields = (
         NestedField(1, "id", LongType(), required=False),
@@ -289,7 +297,7 @@ def flights(location: str, *, format_version: int) -> TableMetadata:
         schema=Schema(fields),
         partition_spec=PartitionSpec(0, (bucket,)),
         sort_order=UNSORTED,
-        properties={},
+        properties=properties or {},
         format_version=format_version,
         now_ms=time.time_ns() // 1_000_000,
     )
