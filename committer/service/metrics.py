@@ -13,12 +13,11 @@ from enum import StrEnum
 from types import TracebackType
 
 from committer.errors import AlreadyExistsError, NotFoundError
+from committer.plan.batching import METADATA_BYTES_MAX
 from committer.ports import Committed, Conflict, QueueDepth, Rejected, SwapAnswer, Unknown, World
 from committer.request import TableIdentifier
 from committer.service.instruments import Instruments
 
-# Above this every commit of the table writes megabytes for a few rows.
-METADATA_ALARM_BYTES = 8 * 1024 * 1024
 # Requests for a table that the catalog has not shown.
 NO_TABLE = "unknown"
 
@@ -103,7 +102,7 @@ class Metrics:
         for wait_s in landing.waits_s:
             numbers.wait.observe(wait_s)
         if landing.metadata_bytes is not None:
-            is_large = landing.metadata_bytes > METADATA_ALARM_BYTES
+            is_large = landing.metadata_bytes > METADATA_BYTES_MAX
             numbers.metadata_bytes.labels(table).set(landing.metadata_bytes)
             numbers.metadata_alarm.labels(table).set(is_large)
 
