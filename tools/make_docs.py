@@ -19,6 +19,7 @@ from committer.cli.app import app
 from committer.request import CommitRequest
 from committer.service.instruments import Instruments
 from committer.service.status import Status
+from tools.cost import cost_page
 from tools.dashboard import dashboard
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +33,7 @@ def documents() -> dict[Path, str]:
         REFERENCE / "commit-request.schema.json": _request_schema(),
         REFERENCE / "settings.md": _settings_page(),
         REFERENCE / "cli.md": _cli_page(),
+        REFERENCE / "cost.md": cost_page(),
         REFERENCE / "metrics.md": _metrics_page(),
         ROOT / "deploy/grafana/frazil.json": dashboard(),
     }
