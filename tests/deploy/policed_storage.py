@@ -10,11 +10,14 @@ from tests.deploy.policies import BUCKET, CREATES, REPLACES, Policy
 
 
 class PolicedStorage:
-    """The `Storage` port around `inner`. `memory://x/y` is `x/y` in the bucket."""
+    """The `Storage` port around `inner`. `memory://x/y` is `x/y` in the bucket.
 
-    def __init__(self, inner: Storage, policy: Policy) -> None:
+    One of the policies has to allow a call.
+    """
+
+    def __init__(self, inner: Storage, *policies: Policy) -> None:
         self.inner = inner
-        self._policy = policy
+        self._policies = policies
         self.refused: list[str] = []
         self.asked: set[str] = set()
 
@@ -22,8 +25,8 @@ class PolicedStorage:
         self.asked.add(action)
         key = location.partition(":")[2].lstrip("/")
         resource = BUCKET if action == "s3:ListBucket" else f"{BUCKET}/{key}"
-        if not self._policy.allows(action, resource, context):
-            self.refused.append(f"{self._policy.name}: {action} {resource}")
+        if not any(policy.allows(action, resource, context) for policy in self._policies):
+            self.refused.append(f"{action} {resource}")
             raise AccessError(self.refused[-1])
 
     async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:

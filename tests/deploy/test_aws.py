@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from botocore.session import Session
 from botocore.validate import ParamValidator
 
 from committer.catalog.dynamodb_layout import create_table
+from committer.plan import expiry
 from committer.request import ReceiptState
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.memory import MemoryStorage
@@ -177,6 +180,43 @@ async def test_the_committers_policy_is_enough_for_commits_conflicts_and_quarant
     assert policed.asked == {"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"}
 
 
+async def expired(monkeypatch: pytest.MonkeyPatch, *roles: str) -> tuple[House, PolicedStorage]:
+    """A table that was committed to forty times, with expiry, merging and clean-up at work."""
+    monkeypatch.setattr(expiry, "SNAPSHOTS_MIN", 3)
+    house = House(wrap=lambda inner: PolicedStorage(inner, *map(load_policy, roles)))
+    small = {
+        "commit.manifest.min-count-to-merge": "10",
+        "history.expire.max-snapshot-age-ms": "0",
+        "history.expire.min-snapshots-to-keep": "5",
+        "write.metadata.previous-versions-max": "3",
+    }
+    table = await house.create_table(properties={**expiry.NEW_TABLE_PROPERTIES, **small})
+    async with house.running():
+        for epoch in range(40):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(4.0)
+    assert len(await house.live_files()) == 40
+    assert isinstance(house.storage.inner, PolicedStorage)
+    return house, house.storage.inner
+
+
+async def test_with_the_sweepers_policy_the_committer_cleans_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house, policed = await expired(monkeypatch, "committer", "sweeper")
+    assert policed.refused == []
+    assert len((await house.load()).snapshots) < 15
+
+
+async def test_without_the_sweepers_policy_the_committer_deletes_nothing_of_a_table_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, policed = await expired(monkeypatch, "committer")
+    assert policed.refused
+    for refused in policed.refused:
+        assert re.fullmatch(r"s3:DeleteObject .*/warehouse/.*/metadata/.*", refused)
+
+
 async def test_the_committers_policy_is_enough_to_prove_that_conditions_are_enforced() -> None:
     policed = PolicedStorage(MemoryStorage(), load_policy("committer"))
     await prove_conditions(policed, f"{INBOX}/frazil-probe-x")
@@ -253,7 +293,23 @@ def test_parts_of_broken_uploads_and_removed_versions_do_not_stay_for_ever() -> 
         assert rule["Status"] == "Enabled"
 
 
+PAGE = ROOT / "docs/how-to/run-on-aws.md"
+
+
+def test_what_the_page_makes_of_the_documents_names_what_it_was_told(tmp_path: Path) -> None:
+    block = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.M | re.S)[0]
+    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    told = {"BUCKET": "lake", "AWS_REGION": "eu-central-1", "ACCOUNT": "111122223333"}
+    subprocess.run(["sh", "-ec", block], cwd=tmp_path, env={**os.environ, **told}, check=True)
+    made = {path.name: path.read_text() for path in (tmp_path / "aws").iterdir()}
+    assert made.keys() == {path.name for path in AWS.iterdir()}
+    assert [name for name, text in made.items() if "YOUR_" in text] == []
+    assert "arn:aws:dynamodb:eu-central-1:111122223333:table/iceberg" in made["producer.json"]
+    for text in made.values():
+        json.loads(text)
+
+
 def test_no_document_is_forgotten_on_the_page() -> None:
-    page = (ROOT / "docs/how-to/run-on-aws.md").read_text()
+    page = PAGE.read_text()
     assert [path.name for path in sorted(AWS.glob("*")) if path.name not in page] == []
     assert {path.suffix for path in Path(AWS).iterdir()} == {".json"}

@@ -138,15 +138,18 @@ def test_a_pod_runs_as_the_user_whose_home_the_image_makes() -> None:
 
 
 def test_every_container_has_limits_and_probes_of_paths_that_are_served() -> None:
-    served = re.findall(r'web\.get\("(/\w+)"', inspect.getsource(http))
     for container in containers():
         assert container["resources"]["requests"].keys() >= {"cpu", "memory"}
         assert container["resources"]["limits"].keys() >= {"memory", "ephemeral-storage"}
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
             asked = container[probe]["httpGet"]
-            assert asked["path"] in served
+            assert asked["path"] in served_paths()
             assert ports[asked["port"]] == int(variables(BASE)["FRAZIL_SERVICE__HTTP_PORT"])
+
+
+def served_paths() -> list[str]:
+    return re.findall(r'web\.get\("(/\w+)"', inspect.getsource(http))
 
 
 def test_metrics_are_taken_from_a_port_that_the_policy_opens_and_nothing_else_is_open() -> None:
@@ -157,7 +160,9 @@ def test_metrics_are_taken_from_a_port_that_the_policy_opens_and_nothing_else_is
     (published,) = only("Service")["spec"]["ports"]
     assert (published["port"], published["targetPort"]) == (port["containerPort"], port["name"])
     monitor = only("PodMonitor", BASE.parent / "components/pod-monitor")
-    assert [one["port"] for one in monitor["spec"]["podMetricsEndpoints"]] == [port["name"]]
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["port"] == port["name"]
+    assert endpoint["path"] in served_paths()
 
 
 def test_a_pod_reaches_names_the_queue_and_https_only() -> None:
