@@ -25,7 +25,11 @@ def run(plan: Plan, recorder: Recorder, *, scenario: str, delay_ms: int = 0) -> 
                     load = load_average()
                     outcome = each.contend(Contention(writers, window_s, delay_ms))
                     values = {**contention_values(outcome, window_s), "load_average": load}
-                    record = Record(scenario, each.name, f"{writers} writers", turn, values)
+                    record = Record(scenario, each.name, case(writers), turn, values)
                     recorder.add(record, each.profiles)
                     if outcome.stopped:
                         stopped.add((each.name, writers))
+
+
+def case(writers: int) -> str:
+    return "1 writer" if writers == 1 else f"{writers} writers"

@@ -19,7 +19,7 @@ from bench.systems import JAVA_FAST, PYICEBERG, Systems, load_average, open_syst
 
 _COMMITS = 20  # of each table in a turn
 _TURNS = 3
-_FIRST = 500_000_000  # a file beyond all others
+_FIRST = 10_000_000  # a file beyond all others
 _BIG_COMMITS = 100
 _CHUNK = 500
 _WHOLE_S = 600.0

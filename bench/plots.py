@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,15 +25,15 @@ def draw(groups: Groups, folder: Path) -> list[str]:
     drawn: list[str] = []
     for scenario in ("a", "b"):
         for value, label, what in _WRITERS:
-            lines = _lines(groups, scenario, value, " writers")
+            lines = _lines(groups, scenario, value, r" writers?")
             name = f"{scenario}-{what}.png"
             drawn += _draw(lines, "writers", label, folder / name)
-    lines = _lines(groups, "d", "files_per_s", " files")
+    lines = _lines(groups, "d", "files_per_s", r" files?")
     drawn += _draw(lines, "files in one commit", "files per second", folder / "d-files.png")
-    lines = _lines(groups, "e", "one_file_ms", " existing files")
+    lines = _lines(groups, "e", "one_file_ms", r" existing files")
     label = "one-file commit, ms"
     drawn += _draw(lines, "existing files", label, folder / "e-existing-files.png")
-    lines = _lines(groups, "e", "one_file_ms", "commit ")
+    lines = _lines(groups, "e", "one_file_ms", r"commit ")
     return drawn + _draw(lines, "commit number", label, folder / "e-history.png")
 
 
@@ -40,11 +41,11 @@ _Lines: TypeAlias = dict[str, list[tuple[int, Spread]]]
 
 
 def _lines(groups: Groups, scenario: str, value: str, rest: str) -> _Lines:
-    """Points of each system, from the cases that are a number and `rest`."""
+    """Points of each system, from the cases that are a number and `rest`, a pattern."""
     lines: _Lines = {}
     for (where, system, case), group in groups.items():
-        count = case.replace(rest, "").replace(",", "")
-        if where == scenario and rest in case and count.isdecimal() and value in group.spreads:
+        count, found = re.subn(rest, "", case.replace(",", ""))
+        if where == scenario and found and count.isdecimal() and value in group.spreads:
             lines.setdefault(system, []).append((int(count), group.spreads[value]))
     return lines
 

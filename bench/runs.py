@@ -25,12 +25,12 @@ class Outcome:
     """What the writers of a run saw.
 
     Times are in seconds on one clock. `requests`: (called, durable, ended) of those that landed;
-    durable equals called where a system knows no such state. `stopped` says why a run was ended
+    a system that knows no such state leaves durable out. `stopped` says why a run was ended
     before its writers had finished; then `landed` is what the table shows.
     """
 
     started_s: float
-    requests: list[tuple[float, float, float]] = field(default_factory=list)
+    requests: list[tuple[float, float | None, float]] = field(default_factory=list)
     failed: dict[str, int] = field(default_factory=dict)
     counted: Counted | None = None
     stopped: str | None = None
@@ -63,8 +63,9 @@ class Outcome:
     def latencies_ms(self) -> Mapping[str, float]:
         """Percentiles from the call, and from when the request was durable."""
         called = [(ended - called) * 1_000 for called, _, ended in self.requests]
-        durable = [(ended - durable) * 1_000 for _, durable, ended in self.requests]
-        publish = [(durable - called) * 1_000 for called, durable, _ in self.requests]
+        known = [(called, at, ended) for called, at, ended in self.requests if at is not None]
+        durable = [(ended - at) * 1_000 for _, at, ended in known]
+        publish = [(at - called) * 1_000 for called, at, _ in known]
         return {
             "p50_ms": percentile(called, 0.5),
             "p99_ms": percentile(called, 0.99),

@@ -17,7 +17,7 @@ from bench.statistics import median
 from bench.systems import PYICEBERG, load_average, open_systems
 from tests.integration.real_house import ROOT
 
-_FIRST = 900_000_000  # a file beyond all others
+_FIRST = 10_000_000  # a file beyond all others
 _PEER_LIMIT_S = 90.0
 
 
@@ -46,7 +46,7 @@ def case(files: int, requests: int = 1) -> str:
 
 def _days(files: int) -> int:
     """So many files a day that a commit has ten days, as many partitions as there are regions."""
-    return max(1, files // 10)
+    return max(1, files // 10) if files > 1 else 100
 
 
 def _of_peer(peer: Peer, files: int, plan: Plan) -> dict[str, Value]:

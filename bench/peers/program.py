@@ -189,12 +189,12 @@ def _prepared(load: Contention) -> int:
 
 
 def _outcome(answer: Message) -> Outcome:
-    requests = [(called, called, ended) for called, ended in answer["requests"]]
-    outcome = Outcome(answer["started_s"], requests, dict(answer["failed"]))
+    outcome = Outcome(answer["started_s"], failed=dict(answer["failed"]))
+    outcome.requests = [(called, None, ended) for called, ended in answer["requests"]]
     outcome.ended_s = answer["ended_s"]
     outcome.attempts = answer.get("attempts")
     if unfinished := answer.get("unfinished", 0):
         outcome.stopped = f"{unfinished} writers were still at work at the limit, and were ended"
-    landed = max(1, len(requests))
+    landed = max(1, len(outcome.requests))
     outcome.more["writers_us"] = answer["cpu_s"] * 1e6 / landed
     return outcome
