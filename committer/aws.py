@@ -14,6 +14,7 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import aiohttp
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from aiobotocore.response import StreamingBody
     from types_aiobotocore_dynamodb import DynamoDBClient
     from types_aiobotocore_s3 import S3Client
+
+_SMALL_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ async def open_client(
     except (boto.BotoCoreError, ValueError) as error:
         raise SettingsError(f"no client for {service}: {error}") from error
     client.meta.events.register("before-call.s3", _stay_in_region)
+    client.meta.events.register("before-call.s3", _send_small_bodies_at_once)
+    client.meta.events.register("after-call.s3", _refuse_empty_answer)
     client.meta.events.register("after-call.dynamodb", _refuse_foreign_answer)
     return client
 
@@ -108,6 +113,27 @@ def _stay_in_region(context: dict[str, Any], **_: object) -> None:
         redirect["redirected"] = True
 
 
+# What no answer of S3 is without.
+_ALWAYS_THERE = {
+    "CompleteMultipartUpload": "ETag",
+    "CreateMultipartUpload": "UploadId",
+    "GetObject": "ETag",
+    "HeadObject": "ETag",
+    "ListObjectsV2": "IsTruncated",
+    "PutObject": "ETag",
+    "UploadPart": "ETag",
+}
+
+
+def _refuse_empty_answer(
+    http_response: Any, parsed: dict[str, Any], model: Any, **_: object
+) -> None:
+    """As `_refuse_foreign_answer`, for S3."""
+    wanted = _ALWAYS_THERE.get(model.name)
+    if wanted and http_response.status_code < 300 and wanted not in parsed:
+        raise ResponseParserError(f"not S3 has answered {model.name}: no {wanted}")
+
+
 def _refuse_foreign_answer(http_response: Any, **_: Any) -> None:
     """A gateway on the way may say 200 to anything; the library would take that for "done", or for
     an item that is not there.
@@ -115,6 +141,13 @@ def _refuse_foreign_answer(http_response: Any, **_: Any) -> None:
     content_type = http_response.headers.get("Content-Type", "")
     if http_response.status_code == 200 and not content_type.startswith("application/x-amz-json"):
         raise ResponseParserError(f"not DynamoDB has answered: content type `{content_type}`")
+
+
+def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:
+    """To ask the server first (`Expect: 100-continue`) costs a round trip, and saves only bytes."""
+    body = params.get("body")
+    if isinstance(body, BytesIO) and body.getbuffer().nbytes < _SMALL_BYTES:
+        params["headers"].pop("Expect", None)
 
 
 async def close_client(client: S3Client | DynamoDBClient) -> None:

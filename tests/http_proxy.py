@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from io import BytesIO
 from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import ClientSession, web
+from yarl import URL
 
 _BODY_BYTES_MAX = 1 << 28
 # These are of one connection, or said anew for the bytes that are passed on.
@@ -33,6 +36,8 @@ class Fault(Enum):
     SENT_TWICE = auto()  # the server gets it twice; the client gets the second answer
     HOLD_ANSWER = auto()  # the server does it; the answer never comes
     LANDS_LATE = auto()  # the connection breaks; the server gets the request at `land_late`
+    CUT_IN_ANSWER = auto()  # the connection breaks in the middle of the answer
+    DAMAGE_ANSWER = auto()  # the last byte of the answer is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Answer:
     status: int
     body: bytes = b""
     content_type: str = "application/x-amz-json-1.0"
+    headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def aws_error(cls, status: int, code: str, **more: Any) -> Answer:
@@ -49,30 +55,55 @@ class Answer:
         error = {"__type": f"aws#{code}", "message": "said by the test", **more}
         return cls(status, json.dumps(error).encode())
 
+    @classmethod
+    def s3_error(cls, status: int, code: str, **headers: str) -> Answer:
+        """An error as S3 words it; `_` in names of headers stands for `-`."""
+        body = f"<Error><Code>{code}</Code><Message>said by the test</Message></Error>"
+        named = tuple((name.replace("_", "-"), text) for name, text in headers.items())
+        return cls(status, body.encode(), "application/xml", named)
+
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class Request:
+    """A request as it came in; `path` with its query, both as they were sent."""
+
     method: str
     path: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
     def holds(self, match: bytes) -> bool:
-        head = "\n".join((self.path, *(f"{name}: {text}" for name, text in self.headers)))
+        first = f"{self.method} {self.path}"
+        head = "\n".join((first, *(f"{name}: {text}" for name, text in self.headers)))
         return match in head.encode() or match in self.body
+
+    def header(self, name: str) -> str | None:
+        """The value of a header, named in any case."""
+        return next((text for known, text in self.headers if known.lower() == name), None)
 
 
 class HttpProxy:
-    """Listens on a free port of this machine. `requests` names what came in, oldest first."""
+    """Listens on a free port of this machine. `requests` names what came in, oldest first.
 
-    def __init__(self, upstream: str) -> None:
+    Of requests that contain a key of `leaves_out` the headers that it names, in lower case, do not
+    reach the server. `struck` is set when a plan has struck.
+    """
+
+    def __init__(
+        self, upstream: str, *, leaves_out: Mapping[bytes, Iterable[str]] | None = None
+    ) -> None:
         self._upstream = upstream
+        self._leaves_out = dict(leaves_out or {})
         self._plans: list[tuple[bytes, Fault | Answer]] = []
-        self._held: list[_Request] = []
+        self._held: list[Request] = []
         self._closing = asyncio.Event()
+        self.struck = asyncio.Event()
         self._session: ClientSession
         self._runner: web.AppRunner
         self.requests: list[str] = []
+        self.received: list[Request] = []
+        self.at_once = 0
+        self.at_once_most = 0
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -111,19 +142,40 @@ class HttpProxy:
         return [(await self._forward(request)).status for request in held]
 
     async def _handle(self, received: web.Request) -> web.StreamResponse:
-        request = _Request(
+        self.at_once += 1
+        self.at_once_most = max(self.at_once_most, self.at_once)
+        try:
+            return await self._answer(received)
+        finally:
+            self.at_once -= 1
+
+    async def _answer(self, received: web.Request) -> web.StreamResponse:
+        request = Request(
             received.method,
             received.raw_path,
             tuple(received.headers.items()),
             await received.read(),
         )
         self.requests.append(_name(request))
+        self.received.append(request)
         match self._strike(request):
             case None:
                 return await self._forward(request)
-            case Answer(status, body, content_type):
-                headers = {"Content-Type": content_type}
+            case Answer(status, body, content_type, more):
+                headers = {"Content-Type": content_type, **dict(more)}
                 return web.Response(status=status, body=body, headers=headers)
+            case Fault.DAMAGE_ANSWER:
+                answer = await self._forward(request)
+                assert isinstance(answer.body, bytes)
+                answer.body = answer.body[:-1] + bytes([answer.body[-1] ^ 1])
+                return answer
+            case Fault.CUT_IN_ANSWER:
+                answer = await self._forward(request)
+                assert isinstance(answer.body, bytes)
+                half = web.StreamResponse(status=answer.status, headers=answer.headers)
+                half.content_length = len(answer.body)
+                await half.prepare(received)
+                await half.write(answer.body[: len(answer.body) // 2])
             case Fault.SENT_TWICE:
                 await self._forward(request)
                 return await self._forward(request)
@@ -140,22 +192,24 @@ class HttpProxy:
             received.transport.abort()
         return web.Response()
 
-    def _strike(self, request: _Request) -> Fault | Answer | None:
+    def _strike(self, request: Request) -> Fault | Answer | None:
         for place, (match, outcome) in enumerate(self._plans):
             if request.holds(match):
                 del self._plans[place]
+                self.struck.set()
                 return outcome
         return None
 
-    async def _forward(self, request: _Request) -> web.Response:
-        headers = [
-            (name, text) for name, text in request.headers if name.lower() not in _NOT_PASSED_ON
-        ]
+    async def _forward(self, request: Request) -> web.Response:
+        left_out = {*_NOT_PASSED_ON}
+        for match, names in self._leaves_out.items():
+            left_out.update(names if request.holds(match) else ())
+        headers = [(name, text) for name, text in request.headers if name.lower() not in left_out]
         async with self._session.request(
             request.method,
-            self._upstream + request.path,
+            URL(self._upstream + request.path, encoded=True),
             headers=headers,
-            data=request.body,
+            data=BytesIO(request.body),
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
             allow_redirects=False,
         ) as answer:
@@ -165,10 +219,12 @@ class HttpProxy:
             for name, text in answer.headers.items():
                 if name.lower() not in _NOT_PASSED_ON:
                     response.headers.add(name, text)
+            if request.method == "HEAD":
+                response.headers["Content-Length"] = answer.headers["Content-Length"]
             return response
 
 
-def _name(request: _Request) -> str:
+def _name(request: Request) -> str:
     """The operation where a header names it, as for DynamoDB; else method and path."""
     for name, text in request.headers:
         if name.lower() == "x-amz-target":
