@@ -138,7 +138,7 @@ def test_a_tag_keeps_its_files_and_what_it_alone_kept_goes_with_it() -> None:
 
 def test_a_file_whose_own_manifest_went_before_goes_with_the_snapshot_that_deleted_it() -> None:
     history = History.empty()
-    first = history.commit(added=["a"])
+    first = history.commit(added=["a", "x"])
     second = history.commit(deleted=["a"])
     third = history.commit(added=["b"])
     _, found = expire(history, first.snapshot_id)

@@ -24,10 +24,16 @@ from committer.iceberg.snapshot import MAIN, SnapshotRef
 from committer.plan import expiry
 from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Committed, LoadedTable, NewObject, Storage
-from committer.request import TableIdentifier
+from committer.request import Needs, TableIdentifier
 from tests.faulty_catalog import Fault
 from tests.flights import foreign_swap
-from tests.request_builders import build_request
+from tests.request_builders import (
+    build_file,
+    build_line,
+    build_manifest,
+    build_request,
+    seal,
+)
 from tests.service.house import INBOX, WAREHOUSE, House
 from tests.stopping_storage import StoppingStorage
 
@@ -260,6 +266,44 @@ async def test_nothing_expires_while_a_producer_is_frozen_after_a_roll_back() ->
             await house.settle(4.0)
         assert len((await house.load()).snapshots) <= KEPT + 4
         assert await needed(house) <= await left(house)
+
+
+async def test_a_branch_that_a_request_waits_for_does_not_go_before_it() -> None:
+    house, storage, table = await open_house(EXPIRING | {"history.expire.max-ref-age-ms": "1000"})
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(2)
+        head = (await house.load()).current_snapshot_id or 0
+        await swap_in(house, SetSnapshotRef("audit", SnapshotRef(head)))
+        while not storage.changes:
+            await traffic.commit()
+        assert "audit" in (await house.load()).refs
+        # One after the other in one round: the first is of main, and may take the expiry along.
+        await house.publish(build_request(table, producer="other", epoch=0))
+        await house.publish(build_request(table, producer="audit", epoch=0, branch="audit"))
+        await house.settle(1.0)
+        audit = (await house.load()).branch_head("audit")
+    assert audit is not None
+    assert audit.parent_snapshot_id == head
+
+
+async def test_a_snapshot_that_a_request_was_made_against_does_not_go_before_it() -> None:
+    house, storage, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        while not storage.changes:
+            await traffic.commit()
+        oldest = (await house.load()).snapshots[0].snapshot_id
+        line = build_line(table, producer="other").model_copy(
+            update={"needs": Needs(base_snapshot_id=oldest)}
+        )
+        manifest = build_manifest(table.metadata, [build_file(table.metadata, line.attempt)])
+        await house.publish(seal(line, [manifest]))
+        await house.settle(4.0)
+        assert len(await house.receipts("other")) == 1
+        assert (await house.load()).snapshots[0].snapshot_id == oldest
+        await traffic.commit(2)
+        assert (await house.load()).snapshots[0].snapshot_id != oldest
 
 
 async def test_snapshots_that_came_back_while_files_were_deleted_stop_it(
