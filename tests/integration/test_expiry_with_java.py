@@ -82,7 +82,7 @@ async def test_what_is_left_is_what_java_leaves_and_all_readers_read_it(
         await producer.publish(4)
         dead = [Path(each) for each in producer.paths if _has_id_below_8(each)]
         java.sql(f"DELETE FROM frazil.{name} WHERE id < 8")
-        await producer.publish(KEPT + 25)
+        await producer.publish(KEPT + 12)
         before = len(house.events("snapshots.expired"))
 
         async def has_expired() -> bool:
