@@ -162,6 +162,73 @@ async def _publish_until(done: asyncio.Task[list[int]], producer: RealProducer) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+async def test_merged_manifests_say_to_java_what_the_small_ones_said(
+    shared: Shared, version: int
+) -> None:
+    name, house = f"db.merged{version}", shared.house
+    few = {"commit.manifest.min-count-to-merge": "3", "frazil.commit.min-interval-ms": "0"}
+    table = await house.create_table(name, format_version=version, properties=few)
+    known: dict[str, list[object]] = {}
+    row_ids: dict[int, int] = {}
+    async with producers(house, table, 1, waiting=1) as [producer]:
+        for _ in range(2):
+            await producer.publish(4)
+            known |= _entries_by_java(shared, name)
+            row_ids |= _row_ids_by_java(shared, name, version)
+        # Iceberg Java merges too, by the same property, what it finds at its commit.
+        java_ids = await asyncio.to_thread(shared.append_by_java, name, 2)
+        await producer.publish(5)
+        await until(house.is_settled, "an empty inbox")
+
+    metadata = await metadata_of(shared, name)
+    replaced = [
+        int((each.summary or {})["manifests-replaced"])
+        for each in metadata.snapshots
+        if "frazil.requests-count" in (each.summary or {})
+    ]
+    assert sum(map(bool, replaced)) >= 2
+    now = _entries_by_java(shared, name)
+    assert {path: now[path] for path in known} == known
+    after = _row_ids_by_java(shared, name, version)
+    assert {each: after[each] for each in row_ids} == row_ids
+    assert len(set(after.values())) == len(after)
+    ids = producer.ids + java_ids
+    contents = expected(len(producer.paths) + len(java_ids), ids)
+    seen = await seen_by_all(house, name)
+    assert seen == dict.fromkeys(seen, contents)
+    count = shared.java.sql(f"SELECT count(*), count(DISTINCT id), sum(id) FROM frazil.{name}")
+    assert count == [[len(ids), len(set(ids)), sum(ids)]]
+    bounds = shared.java.sql(
+        f"SELECT count(*) FROM frazil.{name} WHERE id >= {min(producer.ids)} AND id <= 5"
+    )
+    assert bounds == [[sum(1 for each in producer.ids if each <= 5)]]
+    print(
+        f"v{version}: {sum(replaced)} manifests merged by {sum(map(bool, replaced))} of"
+        f" {len(replaced)} commits, {len(java_ids)} appends by Java: {len(known)} entries and"
+        f" {len(row_ids)} row ids as before; {len(ids)} rows, each once, by Iceberg Java,"
+        f" {', '.join(seen)}"
+    )
+
+
+def _entries_by_java(shared: Shared, name: str) -> dict[str, list[object]]:
+    """Snapshot id and sequence numbers of each live file, as Iceberg Java inherits them."""
+    found = shared.java.sql(
+        "SELECT data_file.file_path, snapshot_id, sequence_number, file_sequence_number"
+        f" FROM frazil.{name}.entries WHERE status < 2"
+    )
+    entries = {str(path): numbers for path, *numbers in found}
+    assert len(entries) == len(found)
+    return entries
+
+
+def _row_ids_by_java(shared: Shared, name: str, version: int) -> dict[int, int]:
+    """The row id of each row by its `id`; nothing before version 3."""
+    if version < 3:
+        return {}
+    return dict(shared.java.sql(f"SELECT id, _row_id FROM frazil.{name}"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 async def test_we_go_on_after_java_rewrote_manifests_and_expired_snapshots(
     shared: Shared, version: int
 ) -> None:
