@@ -35,6 +35,9 @@ def test_every_stage_begins_with_one_base_of_a_named_release() -> None:
 def test_the_image_runs_the_committer_as_nobody() -> None:
     (user,) = FINAL.all("USER")
     assert re.fullmatch(r"[1-9]\d{4,}:[1-9]\d{4,}", user)
+    uid, gid = user.split(":")
+    home = FINAL.environment["FRAZIL_HOME"]
+    assert FINAL.all("RUN") == [f"install -d -o {uid} -g {gid} -m 0750 {home}"]
     assert [json.loads(value) for value in FINAL.all("ENTRYPOINT")] == [["frazil"]]
     assert [json.loads(value) for value in FINAL.all("CMD")] == [["serve"]]
     assert FINAL.instructions[-1].name == "CMD"
