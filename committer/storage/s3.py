@@ -139,7 +139,7 @@ class S3Storage:
                 lambda client: client.head_object(Bucket=at.bucket, Key=at.key)
             )
         except AWS_ERRORS as error:
-            if not 300 <= status_of(error) < 500:
+            if is_passing(error) or not status_of(error):
                 raise explain(error, f"HEAD `{location}`", StorageUnavailableError) from error
         try:
             await self._calls.send(lambda client: _get(client, at, 0, 1))
@@ -169,7 +169,7 @@ class S3Storage:
         try:
             return await send_write(self._calls, self._limits, write, tries)
         except AWS_ERRORS as error:
-            if not _is_failed_condition(error):
+            if not _is_failed_condition(error, tries):
                 raise _explain_write(error, location) from error
         return await self._who_wrote(location, write, tries)
 
@@ -266,10 +266,11 @@ def _milliseconds(time: datetime) -> int:
 # --- Refusals ------------------------------------------------------------------------------------
 
 
-def _is_failed_condition(error: Exception) -> bool:
-    """Also: what was to be replaced is not there, or the parts are no longer."""
-    status = status_of(error)
-    return status == 412 or (status == 404 and code_of(error) != "NoSuchBucket")
+def _is_failed_condition(error: Exception, tries: Tries) -> bool:
+    """Also: what was to be replaced is gone. Or the parts are, which an earlier try has joined."""
+    if code_of(error) == "NoSuchUpload":
+        return tries.in_doubt
+    return status_of(error) == 412 or code_of(error) == "NoSuchKey"
 
 
 def _explain_read(error: Exception, call: str, location: str) -> FrazilError:
@@ -290,4 +291,6 @@ def _explain_write(error: Exception, location: str) -> FrazilError:
             f"PUT `{location}`: the server knows no conditional writes ({code_of(error)}), so it"
             " cannot be used"
         )
+    if code_of(error) == "NoSuchUpload":
+        return StorageUnavailableError(f"PUT `{location}`: somebody has removed its parts")
     return explain(error, f"PUT `{location}`", StorageUnavailableError)

@@ -416,6 +416,24 @@ async def test_parts_whose_completion_was_not_heard_of_are_found_complete(s3: S3
     assert await s3.unfinished_uploads() == 0
 
 
+async def test_parts_that_were_joined_and_are_no_longer_known_are_found_complete(
+    s3: S3Harness,
+) -> None:
+    storage = s3.another(SMALL_PARTS)
+    gone = Answer.s3_error(404, "NoSuchUpload")
+    s3.proxy.plan(b"<CompleteMultipartUpload", Fault.CUT_ANSWER, gone)
+    await storage.create([NewObject(s3.at("a"), large())])
+    assert s3.calls == ["BEGIN", *["PART"] * 3, *["COMPLETE"] * 2, "ABORT", "HEAD"]
+    assert await s3.storage.get(s3.at("a")) == large()
+
+
+async def test_parts_that_somebody_has_removed_are_no_failed_condition(s3: S3Harness) -> None:
+    storage = s3.another(SMALL_PARTS)
+    s3.proxy.plan(b"partNumber=2", Answer.s3_error(404, "NoSuchUpload"))
+    with pytest.raises(StorageUnavailableError, match="removed its parts"):
+        await storage.create([NewObject(s3.at("a"), large())])
+
+
 async def test_an_upload_that_was_in_the_way_of_another_begins_anew(s3: S3Harness) -> None:
     storage = s3.another(SMALL_PARTS)
     s3.proxy.plan(b"<CompleteMultipartUpload", RACED)
