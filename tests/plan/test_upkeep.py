@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from committer.iceberg.metadata_update import (
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.snapshot import SnapshotRef
 from committer.plan.commit import Attempt, CommitPlan, LedgerChores, plan_commit
+from committer.plan.evidence import EVIDENCE_KEY
 from committer.plan.merge import merge_context, plan_merges
 from committer.plan.state import ListedManifest
 from committer.plan.upkeep import MergedManifest, Upkeep
@@ -117,6 +119,7 @@ def test_every_file_keeps_its_ids_and_the_summary_counts_manifests(format_versio
     assert summary["total-data-files"] == "10"
     # What is kept in memory is what a reader finds.
     decoded = table.manifest_list()
+    assert json.loads(decoded.header[EVIDENCE_KEY])
     assert decoded.rows == tuple(listed.row for listed in head(table))
     assert decoded.encoded_rows == tuple(listed.encoded for listed in head(table))
 
