@@ -278,7 +278,10 @@ async def test_of_many_clients_that_create_one_object_exactly_one_does(
 # --- Damage --------------------------------------------------------------------------------------
 
 
-async def test_bytes_that_were_damaged_on_their_way_back_are_read_again(s3: S3Harness) -> None:
+async def test_bytes_that_were_damaged_on_their_way_back_are_read_again(
+    s3: S3Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_required")
     await put(s3)
     s3.proxy.plan(b"GET ", Fault.DAMAGE_ANSWER)
     assert await s3.storage.get(s3.at("a")) == b"content"
