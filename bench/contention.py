@@ -21,6 +21,8 @@ def run(plan: Plan, recorder: Recorder, *, scenario: str, delay_ms: int = 0) -> 
                     if (each.name, writers) in stopped:
                         continue  # it would take its whole time again
                     is_default = each is systems.frazil_default
+                    if is_default and turn >= plan.default_interval_rounds:
+                        continue
                     window_s = plan.default_interval_window_s if is_default else plan.window_s
                     load = load_average()
                     outcome = each.contend(Contention(writers, window_s, delay_ms))

@@ -16,6 +16,7 @@ from bench.plan import Plan
 from bench.records import Record, Recorder, Value
 from bench.statistics import median, ratio
 from bench.systems import JAVA_FAST, PYICEBERG, Systems, load_average, open_systems
+from bench.tables import Counted
 
 _COMMITS = 20  # of each table in a turn
 _TURNS = 3
@@ -25,6 +26,7 @@ _CHUNK = 500
 _WHOLE_S = 600.0
 # So that expiry works within minutes: snapshots older than some seconds go, but for some hundred.
 _EXPIRING = {
+    "frazil.expire.enabled": "true",
     "history.expire.max-snapshot-age-ms": "5000",
     "history.expire.min-snapshots-to-keep": "100",
     "write.metadata.delete-after-commit.enabled": "true",
@@ -47,6 +49,7 @@ def run(plan: Plan, recorder: Recorder) -> None:
 def _existing_files(plan: Plan, recorder: Recorder, systems: Systems) -> None:
     load = load_average()
     times_ms: dict[tuple[str, int], list[float]] = {}
+    counted: dict[tuple[str, int], Counted] = {}
     frazil, peers = systems.frazil, systems.peers
     if frazil is not None:
         tables = {files: _fill(frazil, files) for files in plan.existing_files}
@@ -54,6 +57,8 @@ def _existing_files(plan: Plan, recorder: Recorder, systems: Systems) -> None:
             for files, table in tables.items():
                 found = _commits(frazil, table, turn * _COMMITS)
                 times_ms.setdefault((frazil.name, files), []).extend(found)
+        for files, table in tables.items():
+            counted[frazil.name, files] = frazil.tables.count(table)
     for name, peer in peers.items():
         if name == PYICEBERG and JAVA_FAST in peers:
             filled = _lend(peers[JAVA_FAST], peer, plan)
@@ -64,11 +69,14 @@ def _existing_files(plan: Plan, recorder: Recorder, systems: Systems) -> None:
                 start = _FIRST + turn * _COMMITS
                 answer = peer.commits(table, count=_COMMITS, start=start, limit_s=20.0)
                 times_ms.setdefault((name, files), []).extend(answer["ms"])
+        for files, table in filled.items():
+            counted[name, files] = peer.program.tables.count(table)
     for (name, files), found in times_ms.items():
         first = median(times_ms[name, plan.existing_files[0]])
-        values = {
+        values: dict[str, Value] = {
             "one_file_ms": median(found),
             "ratio": ratio(median(found), first),
+            "proven": counted[name, files].proves(files + len(found)),
             "load_average": load,
         }
         recorder.add(Record("e", name, f"{files:,} existing files", 0, values))

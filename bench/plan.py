@@ -40,6 +40,11 @@ class Plan:
         return 2.0 if self.quick else 6.0
 
     @property
+    def default_interval_rounds(self) -> int:
+        """Its rate is that of the interval; its latencies are those of many requests."""
+        return 1
+
+    @property
     def storage_delay_ms(self) -> int:
         return 25
 
@@ -68,6 +73,9 @@ class Plan:
     def split_requests(self) -> tuple[int, ...]:
         return (10,) if self.quick else (100, 1_000)
 
+    def rounds_of(self, files: int) -> int:
+        return min(self.rounds, 2) if files >= 100_000 else self.rounds
+
     def commits_of(self, files: int, *, is_slow: bool) -> int:
         """How often a commit of so many files is measured a round."""
         if files >= 100_000:
@@ -91,8 +99,8 @@ class Plan:
     @property
     def growth_limit_s(self) -> float:
         """For the commits of Frazil; what is not reached is said."""
-        return 20.0 if self.quick else 240.0
+        return 20.0 if self.quick else 200.0
 
     @property
     def peer_growth_limit_s(self) -> float:
-        return 5.0 if self.quick else 45.0
+        return 5.0 if self.quick else 60.0

@@ -24,7 +24,7 @@ _PEER_LIMIT_S = 90.0
 def run(plan: Plan, recorder: Recorder) -> None:
     with open_systems(plan) as systems:
         for files in plan.commit_files:
-            for turn in range(plan.rounds):
+            for turn in range(plan.rounds_of(files)):
                 for name, peer in systems.peers.items():
                     if not (name == PYICEBERG and files >= 100_000 and turn):
                         values = _of_peer(peer, files, plan)
@@ -110,7 +110,7 @@ def _functions(plan: Plan, recorder: Recorder) -> None:
         child = Child("functions", command, log=Path(folder) / "log", environment=environment)
         try:
             for requests in (1, *plan.split_requests):
-                for turn in range(plan.rounds):
+                for turn in range(plan.rounds_of(plan.split_files)):
                     answer = child.ask(
                         "measure", files=plan.split_files, requests=requests, folder=folder
                     )
