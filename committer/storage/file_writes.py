@@ -230,6 +230,8 @@ def _open_temporary(location: str, folders: list[str]) -> tuple[int, str]:
             continue
         except FileNotFoundError:
             _make_folder(folder, folders)
+    if os.path.isdir(os.path.dirname(folder)):
+        raise SettingsError(f"`{location}`: no folder can be made in `{os.path.dirname(folder)}`")
     raise StorageUnavailableError(f"`{location}`: the folder `{folder}` vanishes again and again")
 
 

@@ -294,6 +294,11 @@ async def test_leftovers_of_a_crash_and_links_to_folders_are_not_listed(tmp_path
     assert await names(storage, tmp_path) == ["x/.frazil", "x/a"]
 
 
+async def test_a_place_where_no_folder_can_be_made_is_named() -> None:
+    with pytest.raises(SettingsError, match="no folder can be made in `/proc`"):
+        await LocalStorage().create([NewObject("/proc/requests/a", b"")])
+
+
 async def test_a_file_in_the_way_of_a_folder_is_named(tmp_path: Path) -> None:
     storage = LocalStorage()
     await storage.create([NewObject(f"{tmp_path}/a", b"")])
