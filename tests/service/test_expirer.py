@@ -132,8 +132,7 @@ async def test_old_snapshots_go_with_their_files_and_the_journal_is_empty_then()
         await traffic.commit(40)
         metadata = await house.load()
         assert KEPT <= len(metadata.snapshots) <= KEPT + 4
-        assert await needed(house) <= await left(house)
-        assert len(await left(house) - await needed(house)) <= 4
+        assert await left(house) == await needed(house)
         assert len(await journal(house)) <= 1
         await traffic.commit(6)
     assert len(await house.live_files()) == traffic.published
@@ -348,8 +347,7 @@ async def test_a_crash_in_any_step_loses_nothing_and_leaves_nothing(
     storage.stop_at = None
     async with house.running():
         await traffic.commit(16)
-        assert await needed(house) <= await left(house)
-        assert len(await left(house) - await needed(house)) <= 4
+        assert await left(house) == await needed(house)
     assert len(await journal(house)) <= 1
     assert len((await house.load()).snapshots) <= KEPT + 4
     assert len(await house.live_files()) == traffic.published
@@ -375,7 +373,8 @@ async def test_whatever_becomes_of_the_swap_that_expires(fault: Fault, dies: boo
     async with house.running():
         await traffic.commit(20)
         assert await needed(house) <= await left(house)
-        assert len(await left(house) - await needed(house)) <= 4
+        # An attempt that has not landed leaves its list behind, a process that dies its manifest.
+        assert len(await left(house) - await needed(house)) <= (2 if dies else 1)
     assert len(await journal(house)) <= 1
     assert len((await house.load()).snapshots) <= KEPT + 4
     assert len(await house.live_files()) == traffic.published
