@@ -86,7 +86,10 @@ async def test_a_failed_condition_costs_one_more_call(s3: S3Harness) -> None:
     assert s3.calls == ["PUT", "HEAD"]
 
 
-async def test_a_write_carries_its_condition_its_checksum_and_its_mark(s3: S3Harness) -> None:
+async def test_a_write_carries_its_condition_its_checksum_and_its_mark(
+    s3: S3Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
     etag = await s3.storage.replace(s3.at("a"), b"123456789", etag=None)
     await s3.storage.replace(s3.at("a"), b"", etag=etag)
     first, second = s3.proxy.received
@@ -318,6 +321,13 @@ async def test_who_is_told_to_slow_down_does_so_and_gives_up_after_eight_times(
     assert s3.calls == ["PUT"] * 9
 
 
+async def test_who_slows_down_keeps_his_place(s3: S3Harness) -> None:
+    storage = s3.another(S3Limits(), connections_max=1)
+    s3.proxy.plan(b"/a\n", *[SLOW_DOWN] * 3)
+    await asyncio.gather(*(storage.create([NewObject(s3.at(name), b"")]) for name in "ab"))
+    assert [request.path[-1] for request in s3.proxy.received] == ["a"] * 4 + ["b"]
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -327,6 +337,7 @@ async def test_who_is_told_to_slow_down_does_so_and_gives_up_after_eight_times(
         Answer(504, b"no XML at all"),
         Answer.s3_error(400, "RequestTimeout"),
         Answer(408),
+        Answer(200, b"<html>please log in</html>"),
     ],
 )
 async def test_a_broken_server_is_asked_three_times(s3: S3Harness, answer: Answer) -> None:
