@@ -49,14 +49,23 @@ def stretched_ms(interval_ms: int, metadata_bytes: int | None) -> int:
     return min(stretched, INTERVAL_MS_MAX)
 
 
-def wait_ms(policy: BatchPolicy, *, last_start_ms: int | None, now_ms: int) -> int:
+# Writers that wait for a commit come back together, a moment behind it: gathering them halves the
+# commits. A lone writer never waits.
+_LINGER_MS = 2
+
+
+def wait_ms(
+    policy: BatchPolicy, *, last_start_ms: int | None, now_ms: int, several: bool = False
+) -> int:
     """How long the next commit has to wait; the first of a quiet table goes at once.
 
-    A clock that went backwards never makes a table wait longer than one interval.
+    `several`: whether the last commit had more than one request. A clock that went backwards never
+    makes a table wait longer than one interval.
     """
     if last_start_ms is None:
         return 0
-    return min(max(0, last_start_ms + policy.min_interval_ms - now_ms), policy.min_interval_ms)
+    left_ms = min(max(0, last_start_ms + policy.min_interval_ms - now_ms), policy.min_interval_ms)
+    return max(left_ms, _LINGER_MS) if several else left_ms
 
 
 def next_batch(

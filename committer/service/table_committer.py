@@ -10,9 +10,8 @@ whichever lands, the other cannot. No verdict rests on anything but freshly read
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 from uuid import UUID
 
@@ -28,12 +27,8 @@ from committer.ledger_entry import property_key
 from committer.plan.backoff import backoff_s
 from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
 from committer.plan.batching import (
-    METADATA_BYTES_MAX,
     BatchPolicy,
-    interval_ms,
     next_batch,
-    stretched_ms,
-    wait_ms,
 )
 from committer.plan.check import CheckBasis, CheckedRequest
 from committer.plan.commit import (
@@ -43,20 +38,12 @@ from committer.plan.commit import (
     NeedsManifestList,
     plan_commit,
 )
-from committer.plan.quiet_gap import (
-    GapHistory,
-    GapPolicy,
-    gap_ms,
-    is_foreign_change,
-    last_foreign_snapshot_ms,
-)
 from committer.plan.state import TableState
 from committer.plan.upkeep import Upkeep
 from committer.ports import (
     Catalog,
     Committed,
     Conflict,
-    LoadedTable,
     Rejected,
     Storage,
     SwapAnswer,
@@ -68,9 +55,11 @@ from committer.request import Receipt, ReceiptState, TableIdentifier
 from committer.service.admission import Admission, Admitted
 from committer.service.expirer import Expirer, ExpirerParts
 from committer.service.health import Health
+from committer.service.landed import LandedBatch, tell_landed
 from committer.service.log import log
 from committer.service.merger import Merger
-from committer.service.metrics import Landing, Metrics
+from committer.service.metrics import Metrics
+from committer.service.pace import Pace
 from committer.service.pending import Ended, Pending, Waiting
 from committer.service.steps import create_all, finish, off_loop_if_large
 from committer.service.upkeep import TableUpkeep
@@ -78,8 +67,6 @@ from committer.service.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
 from committer.storage.inbox import Inbox, Quarantine
 
 IDLE_S_MAX = 600.0
-# In a gap for other engines: how often to look whether one has got through.
-GAP_POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +95,7 @@ class _Intent:
     prepared: tuple[PreparedManifest, ...]
     upkeep: Upkeep
     attempts: int = 0
+    started_ms: int = 0
     written: set[str] = field(default_factory=set)
     metadata_bytes: int | None = None
 
@@ -143,12 +131,10 @@ class TableCommitter:
         self._close_gaps: dict[str, int] = {}
         self._drop: set[str] = set()
         self._batch_max: int | None = None
-        self._last_start_ms: int | None = None
-        self._gaps = GapHistory()
-        self._metadata_bytes: int | None = None
         self._failures = 0
         self._work = asyncio.Event()
         self._stopping = asyncio.Event()
+        self._pace = Pace(identifier, shop.catalog, shop.world, shop.policy, self._stopping)
 
     # --- What others see ---
 
@@ -201,7 +187,7 @@ class TableCommitter:
     async def _work_on(self) -> None:
         while await self._wait_for_work():
             try:
-                await self._wait_for_interval()
+                await self._wait_for_turn()
                 await self._round()
                 self._recovered()
             except TransientError as error:
@@ -230,48 +216,11 @@ class TableCommitter:
                     return False
         return False
 
-    async def _wait_for_interval(self) -> None:
+    async def _wait_for_turn(self) -> None:
         """A retry goes at once, and so does each half of a batch that failed."""
         if self._intent is None and self._batch_max is None:
-            policy = self._policy()
-            delay_ms = wait_ms(
-                policy, last_start_ms=self._last_start_ms, now_ms=self._shop.world.now_ms()
-            )
-            await self._sleep(delay_ms / 1000)
-            await self._leave_gap(policy.gap)
-
-    async def _leave_gap(self, policy: GapPolicy) -> None:
-        """Let other engines commit, where they do; what waits is durable. A gap ends early when
-        somebody has got through.
-        """
-        world = self._shop.world
-        delay_ms = gap_ms(policy, self._gaps, now_ms=world.now_ms())
-        if delay_ms is None or self._state is None:
-            return
-        until_s = world.monotonic_s() + delay_ms / 1000
-        while not self._stopping.is_set() and (left_s := until_s - world.monotonic_s()) > 0:
-            await self._sleep(min(left_s, GAP_POLL_S))
-            if await self._has_moved(self._state):
-                self._is_current = False
-                break
-        self._gaps = self._gaps.had_gap(world.now_ms())
-
-    async def _has_moved(self, state: TableState) -> bool:
-        try:
-            location = await self._shop.catalog.current_location(self.identifier)
-        except NoSuchTableError:
-            return True
-        return location != state.table.metadata_location
-
-    async def _sleep(self, delay_s: float) -> None:
-        """Wait, but not longer than until the stop."""
-        if delay_s <= 0:
-            return
-        try:
-            async with asyncio.timeout(delay_s):
-                await self._stopping.wait()
-        except TimeoutError:
-            return
+            is_current = await self._pace.wait(self._state)
+            self._is_current = self._is_current and is_current
 
     async def _pause(self, event: str, error: Exception, delay_s: float) -> None:
         self._is_current = False
@@ -279,7 +228,7 @@ class TableCommitter:
         if self._shop.health.trouble(self._component, f"{type(error).__name__}: {error}"):
             log.warning(f"table.{event}", table=str(self.identifier), error=str(error))
         jittered = delay_s * (0.5 + self._shop.world.jitter() / 2)
-        await self._sleep(jittered)
+        await self._pace.sleep(jittered)
 
     def _recovered(self) -> None:
         self._failures = 0
@@ -289,19 +238,6 @@ class TableCommitter:
     @property
     def _component(self) -> str:
         return f"table {self.identifier}"
-
-    def _policy(self) -> BatchPolicy:
-        """The service's policy, with the table's own interval and the limit while bisecting."""
-        policy = self._shop.policy
-        properties = self._state.metadata.properties if self._state else {}
-        own_interval_ms = interval_ms(properties, policy.min_interval_ms)
-        return BatchPolicy(
-            min_interval_ms=stretched_ms(own_interval_ms, self._metadata_bytes),
-            files_max=policy.files_max,
-            bytes_max=policy.bytes_max,
-            requests_max=min(self._batch_max or policy.requests_max, policy.requests_max),
-            gap=policy.gap.for_table(properties),
-        )
 
     # --- One round ---
 
@@ -332,25 +268,13 @@ class TableCommitter:
 
     async def _load(self) -> TableState:
         table = await self._shop.catalog.load(self.identifier)
-        self._see_others(table)
+        self._pace.saw(self._state, table)
         self._state = TableState.of(table, self._state)
         self._is_current = True
         self._generation += 1
         self._doubted &= {table.metadata_location}
         self._upkeep.loaded(self._state)
         return self._state
-
-    def _see_others(self, table: LoadedTable) -> None:
-        """Note a foreign commit: other engines get a gap now and then."""
-        known, now_ms = self._state, self._shop.world.now_ms()
-        if known is None:
-            seen_ms = last_foreign_snapshot_ms(table.metadata)
-        elif table.metadata_location == known.table.metadata_location:
-            return
-        else:
-            seen_ms = now_ms if is_foreign_change(known.metadata, table.metadata) else None
-        if seen_ms is not None:
-            self._gaps = self._gaps.saw_foreign(min(seen_ms, now_ms))
 
     def _first(self) -> list[Pending]:
         return self._waiting.ready(self._shop.policy.requests_max)
@@ -377,7 +301,7 @@ class TableCommitter:
             if all(one.request.inbox_key in still for one in intent.batch.requests):
                 return intent
         self._intent = None
-        requests = _one_branch(next_batch(candidates, self._policy()))
+        requests = _one_branch(next_batch(candidates, self._policy(state)))
         if not requests:
             return None
         batch = Batch(requests, self._new_snapshot_id(state), self._shop.world.uuid())
@@ -393,6 +317,12 @@ class TableCommitter:
         self._intent = _Intent(batch, basis, prepared, self._upkeep.offer())
         return self._intent
 
+    def _policy(self, state: TableState) -> BatchPolicy:
+        """The table's policy, with the limit while bisecting."""
+        policy = self._pace.policy(state)
+        limit = min(self._batch_max or policy.requests_max, policy.requests_max)
+        return replace(policy, requests_max=limit)
+
     def _new_snapshot_id(self, state: TableState) -> int:
         while True:
             snapshot_id = snapshot_id_from(self._shop.world.uuid(), state.metadata)
@@ -403,7 +333,8 @@ class TableCommitter:
         world = self._shop.world
         intent.attempts += 1
         if intent.attempts == 1:
-            self._last_start_ms = world.now_ms()
+            intent.started_ms = world.now_ms()
+            self._pace.started()
         attempt = Attempt(intent.attempts, world.uuid(), world.now_ms())
         try:
             plan = await self._plan(intent, state, attempt)
@@ -414,7 +345,7 @@ class TableCommitter:
             return
         await self._write(intent, plan)
         answer = await finish(self._shop.catalog.swap(plan.swap))
-        self._gaps = self._gaps.swapped(world.now_ms())
+        self._pace.swapped()
         self._shop.metrics.swap_answered(self.identifier, answer)
         await self._match(answer, intent, plan)
 
@@ -483,7 +414,7 @@ class TableCommitter:
     async def _again(self, intent: _Intent) -> None:
         """Forget the base; wait a little, more with every attempt."""
         self._is_current = False
-        await self._sleep(backoff_s(intent.attempts - 1, self._shop.world.jitter()))
+        await self._pace.sleep(backoff_s(intent.attempts - 1, self._shop.world.jitter()))
 
     def _isolate(self, requests: Sequence[CheckedRequest], reason: Reason, message: str) -> None:
         """Halve the batches until the request at fault stands alone, then suspect it: the next
@@ -497,6 +428,7 @@ class TableCommitter:
     def _landed(self, intent: _Intent, plan: CommitPlan) -> None:
         self._intent = None
         self._batch_max = None
+        self._pace.landed(len(intent.batch.requests), intent.metadata_bytes)
         self._doubted.clear()
         self._forget_chores(intent, plan)
         ended = []
@@ -513,18 +445,21 @@ class TableCommitter:
             )
             ended.append(Ended.of(self._waiting.end(key), receipt))
         self._shop.settle(ended)
-        self._weigh_metadata(intent)
         self._tell_landed(intent, plan)
-        self._log_requests(intent, plan)
 
-    def _weigh_metadata(self, intent: _Intent) -> None:
-        """Raise an alarm when the metadata file has become too large; the interval stretches."""
-        before, self._metadata_bytes = self._metadata_bytes, intent.metadata_bytes
-        size_bytes = intent.metadata_bytes or 0
-        if size_bytes > METADATA_BYTES_MAX >= (before or 0):
-            log.warning("table.metadata_large", table=str(self.identifier), bytes=size_bytes)
-        elif size_bytes <= METADATA_BYTES_MAX < (before or 0):
-            log.info("table.metadata_fits", table=str(self.identifier), bytes=size_bytes)
+    def _tell_landed(self, intent: _Intent, plan: CommitPlan) -> None:
+        tell_landed(
+            LandedBatch(
+                self.identifier,
+                intent.batch,
+                plan.snapshot,
+                attempts=intent.attempts,
+                started_ms=intent.started_ms,
+                metadata_bytes=intent.metadata_bytes,
+            ),
+            self._shop.metrics,
+            now_ms=self._shop.world.now_ms(),
+        )
 
     def _forget_chores(self, intent: _Intent, plan: CommitPlan) -> None:
         """Those that are done, and those that were found before a producer went on."""
@@ -534,54 +469,6 @@ class TableCommitter:
         for key, below in plan.chores.close_gaps.items():
             if self._close_gaps.get(key) == below:
                 del self._close_gaps[key]
-
-    def _tell_landed(self, intent: _Intent, plan: CommitPlan) -> None:
-        """The canonical line of the log, and the metrics of the same numbers."""
-        landing = self._landing(intent, plan)
-        self._shop.metrics.committed(self.identifier, landing)
-        published_ms = min(one.request.published_at_ms for one in intent.batch.requests)
-        started_ms = self._last_start_ms or landing.now_ms
-        log.info(
-            "commit.landed",
-            **self._about(intent, plan),
-            sequence_number=plan.snapshot.sequence_number,
-            files=landing.files,
-            rows=landing.rows,
-            bytes=landing.size_bytes,
-            duration_s=round(landing.duration_s, 3),
-            wait_s=round(max(0, started_ms - published_ms) / 1000, 3),
-            conflicts=intent.attempts - 1,
-        )
-
-    def _landing(self, intent: _Intent, plan: CommitPlan) -> Landing:
-        now_ms = self._shop.world.now_ms()
-        summary = plan.snapshot.summary or {}
-        return Landing(
-            files=int(summary.get("added-data-files", 0)),
-            rows=int(summary.get("added-records", 0)),
-            size_bytes=int(summary.get("added-files-size", 0)),
-            duration_s=max(0, now_ms - (self._last_start_ms or now_ms)) / 1000,
-            waits_s=[
-                max(0, now_ms - one.request.published_at_ms) / 1000 for one in intent.batch.requests
-            ],
-            now_ms=now_ms,
-            metadata_bytes=intent.metadata_bytes,
-        )
-
-    def _log_requests(self, intent: _Intent, plan: CommitPlan) -> None:
-        """How long each request took, for who wants to see every one."""
-        if not log.is_enabled_for(logging.DEBUG):
-            return
-        now_ms = self._shop.world.now_ms()
-        for one in intent.batch.requests:
-            log.debug(
-                "request.landed",
-                table=str(self.identifier),
-                producer=one.request.producer.id,
-                epoch=one.request.epoch,
-                snapshot_id=plan.snapshot.snapshot_id,
-                latency_s=round(max(0, now_ms - one.request.published_at_ms) / 1000, 3),
-            )
 
     def _about(self, intent: _Intent, plan: CommitPlan) -> dict[str, object]:
         return {

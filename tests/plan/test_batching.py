@@ -146,3 +146,10 @@ def test_files_are_counted_over_all_manifests() -> None:
     assert one.files_count == 7
     assert one.size_bytes == len(one.sealed.content)
     assert one.request.attempt != UUID(int=0)
+
+
+def test_behind_a_commit_of_several_requests_the_next_gathers_for_a_moment() -> None:
+    at_once = BatchPolicy(min_interval_ms=0)
+    assert wait_ms(at_once, last_start_ms=10_000, now_ms=10_040) == 0
+    assert wait_ms(at_once, last_start_ms=10_000, now_ms=10_040, several=True) == 2
+    assert wait_ms(POLICY, last_start_ms=10_000, now_ms=10_300, several=True) == 700

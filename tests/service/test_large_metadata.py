@@ -18,7 +18,7 @@ LIMIT = 4_000
 @pytest.fixture(autouse=True)
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("committer.plan.batching.METADATA_BYTES_MAX", LIMIT)
-    monkeypatch.setattr("committer.service.table_committer.METADATA_BYTES_MAX", LIMIT)
+    monkeypatch.setattr("committer.service.pace.METADATA_BYTES_MAX", LIMIT)
 
 
 async def test_commits_come_more_slowly_and_the_log_says_why_once(
