@@ -107,9 +107,17 @@ class Publishing:
         self, *, table: str, start: int, requests: int, files: int, files_a_day: int
     ) -> Message:
         """Make requests of so many files each, from file number `start` on, and load the table."""
-        self._tables = TableCache(catalog=self._catalog, storage=self._storage)
+        queue: Queue = self._queue  # type: ignore[assignment]  # what it lacks it hands on
+        self._publisher = Publisher(
+            catalog_name=self._catalog_name,
+            tables=TableCache(catalog=self._catalog, storage=self._storage),
+            inbox=self._inbox,
+            quarantine=self._quarantine,
+            queue=queue,
+            world=RealWorld(),
+        )
         self._queue.durable_s.clear()
-        self._table = await self._tables.current(TableIdentifier.parse(table))
+        self._table = await self._publisher.load_table(TableIdentifier.parse(table))
         location = self._table.metadata.location
         gc.unfreeze()
         self._prepared = [
@@ -165,33 +173,18 @@ class Publishing:
     async def _write_in_turns(
         self, writer: int, waiting: Iterator[Prepared], end_s: float, epoch: int, timed: Timed
     ) -> None:
-        publisher = self._publisher()
         while time.monotonic() < end_s and (prepared := next(waiting, None)):
-            await self._publish(publisher, self._written(writer, epoch, prepared), timed)
+            await self._publish(self._written(writer, epoch, prepared), timed)
             epoch += 1
 
     async def _write_all(self, writer: int, share: Sequence[Prepared], timed: Timed) -> None:
-        publisher = self._publisher()
         for epoch, prepared in enumerate(share):
             written = self._written(writer, epoch, prepared)
-            await self._publish(publisher, written, timed, _DURABLE)
+            await self._publish(written, timed, _DURABLE)
 
     async def _write_each(self, writer: int, share: Sequence[Prepared], timed: Timed) -> None:
-        publisher = self._publisher()
         for epoch, prepared in enumerate(share):
-            await self._publish(publisher, self._written(writer, epoch, prepared), timed)
-
-    def _publisher(self) -> Publisher:
-        """One for each writer, because one task at a time may call it."""
-        queue: Queue = self._queue  # type: ignore[assignment]  # what it lacks it hands on
-        return Publisher(
-            catalog_name=self._catalog_name,
-            tables=self._tables,
-            inbox=self._inbox,
-            quarantine=self._quarantine,
-            queue=queue,
-            world=RealWorld(),
-        )
+            await self._publish(self._written(writer, epoch, prepared), timed)
 
     def _written(self, writer: int, epoch: int, prepared: Prepared) -> WrittenEpoch:
         table: LoadedTable = self._table
@@ -208,14 +201,13 @@ class Publishing:
 
     async def _publish(
         self,
-        publisher: Publisher,
         written: WrittenEpoch,
         timed: Timed,
         policy: PublishPolicy = _COMMITTED,
     ) -> None:
         called_s = time.monotonic()
         try:
-            await publisher.publish(written, policy)
+            await self._publisher.publish(written, policy)
         except FrazilError as error:
             timed.fail(error)
             return

@@ -15,7 +15,8 @@ Answer = TypeVar("Answer")
 
 
 class Together(Generic[Item, Answer]):
-    """Hands the items of concurrent calls to `work` in groups, at most `lanes` groups at a time.
+    """Hands the items of concurrent calls to `work` in groups, at most `lanes` groups at a time,
+    each a fair share of what waits.
 
     `work` returns an answer or an exception for each item, in their order; an exception of its own
     is that of every item. A cancelled call may still take effect.
@@ -46,7 +47,7 @@ class Together(Generic[Item, Answer]):
     async def _drain(self) -> None:
         try:
             while self._waiting:
-                count = min(len(self._waiting), self._items_max)
+                count = min(-(-len(self._waiting) // self._lanes), self._items_max)
                 await self._serve([self._waiting.popleft() for _ in range(count)])
         finally:
             # Nothing is awaited between looking for more and this: a later call starts its own.

@@ -2,9 +2,9 @@
 
 Every call runs as one job of an executor, a group of objects in one job. Creates that come while
 others are under way share the next job, and with it commits of the file system's journal. There is
-no asynchronous file I/O, so threads are needed here as in the service: the executor is handed in,
-or the event loop's own serves. The jobs share nothing but files. A cancelled call may still take
-effect. How the promises are kept: `committer.storage.file_writes`.
+no asynchronous file I/O, so threads are needed here as in the service: an executor is handed in, or
+made. The jobs share nothing but files. A cancelled call may still take effect. How the promises are
+kept: `committer.storage.file_writes`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -24,8 +24,10 @@ from committer.storage.probe import prove_conditions
 from committer.together import Together
 
 _LISTED_MAX = 1_000
-# One is on its way to the disk while the next is written.
-_CREATING_JOBS_MAX = 2
+# Measured on ext4 with 200 creates: 8 jobs of 25 make 2,200 to 2,600 a second, 2 of 100 1,200, one
+# for each 1,700. Jobs that sync at one moment share a commit of the journal.
+_CREATING_JOBS_MAX = 8
+_THREADS_MAX = 16
 _Answer = TypeVar("_Answer")
 
 
@@ -47,7 +49,8 @@ class LocalStorage:
     ) -> None:
         roots = [files.local_name(folder) for folder in prune_below]
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
-        self._executor = executor
+        self._own = None if executor else ThreadPoolExecutor(_THREADS_MAX, "local-storage")
+        self._executor = executor or self._own
         self._creates = Together[Sequence[NewObject], list[str]](
             self._create_groups, lanes=_CREATING_JOBS_MAX
         )
@@ -86,7 +89,9 @@ class LocalStorage:
         await prove_conditions(self, f"{prefix.removesuffix('/')}/{name}")
 
     async def close(self) -> None:
-        """Nothing to release; an executor belongs to whoever handed it in."""
+        """Release the threads; an executor that was handed in belongs to whoever did."""
+        if self._own is not None:
+            await asyncio.to_thread(self._own.shutdown)
 
     async def _run(self, job: Callable[[], _Answer]) -> _Answer:
         return await asyncio.get_running_loop().run_in_executor(self._executor, job)
