@@ -10,6 +10,7 @@ to the region of a bucket, and aiohttp, which resends a PUT whose kept-alive con
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Mapping
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from types_aiobotocore_s3 import S3Client
 
 _SMALL_BYTES = 256 * 1024
+# What a connection carries at the least, even one of many on a slow line.
+_BYTES_A_SECOND_MIN = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +102,28 @@ async def open_client(
 
 
 class _SendsOnce(AIOHTTPSession):
-    """The HTTP side of a client, without aiohttp's own second try of a "repeatable" method."""
+    """The HTTP side of a client, without what aiohttp does by itself: a second try of a "repeatable"
+    method, and waiting for ever.
+    """
 
     async def _get_session(self, proxy_url: str | None) -> aiohttp.ClientSession:
         session: aiohttp.ClientSession = await super()._get_session(proxy_url)  # type: ignore[misc]
         session._retry_connection = False
         return session
+
+    async def send(self, request: Any) -> Any:
+        """By itself aiohttp waits for ever while a body is sent, or has to be asked for: it watches
+        for the answer only once all is sent.
+        """
+        size_bytes = int(request.headers.get("Content-Length") or 0)
+        if request.stream_output or not size_bytes:
+            return await super().send(request)
+        waits_s = self._timeout.sock_connect + self._timeout.sock_read  # type: ignore[attr-defined]
+        try:
+            async with asyncio.timeout(waits_s + size_bytes / _BYTES_A_SECOND_MIN):
+                return await super().send(request)
+        except TimeoutError as error:
+            raise boto.ReadTimeoutError(endpoint_url=request.url, error=error) from error
 
 
 def _stay_in_region(context: dict[str, Any], **_: object) -> None:

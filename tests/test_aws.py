@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from botocore import exceptions as boto
 
+from committer import aws
 from committer.aws import (
     AWS_ERRORS,
     AwsOptions,
@@ -230,6 +231,43 @@ async def test_an_answer_that_does_not_come_leaves_it_open_what_was_applied() ->
             await client.put_item(TableName="table", Item={})
         await close_client(client)
     assert not surely_not_applied(caught.value)
+
+
+@pytest.mark.parametrize("size_bytes", [1_000, 300_000, 30_000_000])
+async def test_a_server_that_takes_no_body_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch, size_bytes: int
+) -> None:
+    """Neither where it never says "continue", nor where it says nothing and reads nothing."""
+    monkeypatch.setattr(aws, "_BYTES_A_SECOND_MIN", 1e12)
+    ended = asyncio.Event()
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await ended.wait()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    options = AwsOptions(
+        region="x",
+        endpoint_url=url,
+        addressing_style="path",
+        connect_timeout_s=0.05,
+        read_timeout_s=0.05,
+    )
+    client = await open_client("s3", options)
+    if size_bytes == 30_000_000:
+        client.meta.events.register("before-call.s3", lambda params, **_: no_questions(params))
+    with pytest.raises(boto.ReadTimeoutError) as caught:
+        await client.put_object(Bucket="bucket", Key="key", Body=bytes(size_bytes))
+    ended.set()
+    await close_client(client)
+    server.close()
+    assert not surely_not_applied(caught.value)
+    assert is_passing(caught.value)
+
+
+def no_questions(params: Any) -> None:
+    params["headers"].pop("Expect", None)
 
 
 async def test_a_stranger_who_says_well_done_is_not_believed() -> None:
