@@ -102,8 +102,8 @@ async def open_client(
 
 
 class _SendsOnce(AIOHTTPSession):
-    """The HTTP side of a client, without what aiohttp does by itself: a second try of a "repeatable"
-    method, and waiting for ever.
+    """The HTTP side of a client, without what aiohttp does by itself: it sends "repeatable" methods
+    again, and waits for ever.
     """
 
     async def _get_session(self, proxy_url: str | None) -> aiohttp.ClientSession:
@@ -113,17 +113,26 @@ class _SendsOnce(AIOHTTPSession):
 
     async def send(self, request: Any) -> Any:
         """By itself aiohttp waits for ever while a body is sent, or has to be asked for: it watches
-        for the answer only once all is sent.
+        for the answer only once all is sent. And of a refusal that breaks off, where an object was
+        asked for, the library raises errors that are not its own.
         """
-        size_bytes = int(request.headers.get("Content-Length") or 0)
-        if request.stream_output or not size_bytes:
-            return await super().send(request)
-        waits_s = self._timeout.sock_connect + self._timeout.sock_read  # type: ignore[attr-defined]
         try:
-            async with asyncio.timeout(waits_s + size_bytes / _BYTES_A_SECOND_MIN):
-                return await super().send(request)
+            async with asyncio.timeout(self._sent_s_max(request)):
+                response: Any = await super().send(request)
+                if response.status_code >= 300:
+                    await response.content
+                return response
         except TimeoutError as error:
             raise boto.ReadTimeoutError(endpoint_url=request.url, error=error) from error
+        except aiohttp.ClientError as error:
+            raise boto.ConnectionClosedError(endpoint_url=request.url, error=error) from error
+
+    def _sent_s_max(self, request: Any) -> float | None:
+        size_bytes = int(request.headers.get("Content-Length") or 0)
+        if request.stream_output or not size_bytes:
+            return None
+        waits_s: float = self._timeout.sock_connect + self._timeout.sock_read  # type: ignore[attr-defined]
+        return waits_s + size_bytes / _BYTES_A_SECOND_MIN
 
 
 def _stay_in_region(context: dict[str, Any], **_: object) -> None:

@@ -233,6 +233,21 @@ async def test_an_answer_that_does_not_come_leaves_it_open_what_was_applied() ->
     assert not surely_not_applied(caught.value)
 
 
+async def test_a_refusal_that_breaks_off_is_no_answer() -> None:
+    async with (
+        HttpProxy(NOWHERE) as server,
+        HttpProxy(server.url) as proxy,
+        calls_of(proxy.url) as calls,
+    ):
+        for method in ("GET", "PUT", "POST"):
+            server.plan(b"", Answer.s3_error(404, "NoSuchKey"))
+            proxy.plan(b"", Fault.CUT_IN_ANSWER)
+            with pytest.raises(AWS_ERRORS) as caught:
+                await calls[method]()
+            assert is_passing(caught.value)
+            assert not surely_not_applied(caught.value)
+
+
 @pytest.mark.parametrize("size_bytes", [1_000, 300_000, 30_000_000])
 async def test_a_server_that_takes_no_body_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch, size_bytes: int
