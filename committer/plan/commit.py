@@ -127,7 +127,7 @@ def plan_commit(
     if isinstance(carried, NeedsManifestList):
         return carried
     sequence_number = 0 if metadata.format_version == 1 else metadata.last_sequence_number + 1
-    merges = applicable_merges(upkeep, batch.branch, carried)
+    merges = applicable_merges(upkeep, batch.branch, carried, metadata.format_version)
     rows = with_merges(
         carried, merges, snapshot_id=batch.snapshot_id, sequence_number=sequence_number
     )

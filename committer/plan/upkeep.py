@@ -18,10 +18,12 @@ class MergedManifest:
     """A manifest that is written already: all live entries of `replaced`, with explicit ids.
 
     `replaced`: rows of the list of `branch`'s head, as the merge has read them. The snapshot id and
-    sequence number of `row` are those of the commit that takes it along.
+    sequence number of `row` are those of the commit that takes it along. `format_version`: what the
+    manifest was written for.
     """
 
     branch: str
+    format_version: int
     replaced: tuple[ManifestFile, ...]
     row: ManifestFile
 
@@ -35,14 +37,19 @@ class Upkeep:
 
 
 def applicable_merges(
-    upkeep: Upkeep, branch: str, carried: Iterable[ListedManifest]
+    upkeep: Upkeep, branch: str, carried: Iterable[ListedManifest], format_version: int
 ) -> tuple[MergedManifest, ...]:
     """The merges of which every replaced manifest is still in the head's list, with equal rows.
 
     Another row for the same path means other inherited ids (an upgrade hands out row ids): what
-    was made explicit would contradict it.
+    was made explicit would contradict it. A manifest for an older version lacks ids that a list of
+    this version does not hand down to EXISTING entries.
     """
-    of_branch = [merged for merged in upkeep.merged if merged.branch == branch]
+    of_branch = [
+        merged
+        for merged in upkeep.merged
+        if merged.branch == branch and merged.format_version == format_version
+    ]
     if not of_branch:
         return ()
     rows = {listed.row.manifest_path: listed.row for listed in carried}

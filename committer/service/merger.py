@@ -117,7 +117,7 @@ class Merger:
             bytes=len(encoded.content),
             duration_s=round(self._world.monotonic_s() - started_s, 3),
         )
-        return MergedManifest(branch, group, row)
+        return MergedManifest(branch, metadata.format_version, group, row)
 
     async def _read(self, row: ManifestFile) -> bytes:
         try:
@@ -145,7 +145,8 @@ def _head_rows(state: TableState, branch: str) -> tuple[ListedManifest, ...] | N
 
 def _still_applies(merged: MergedManifest, state: TableState) -> bool:
     rows = _head_rows(state, merged.branch)
-    return rows is None or bool(applicable_merges(Upkeep((merged,)), merged.branch, rows))
+    version = state.metadata.format_version
+    return rows is None or bool(applicable_merges(Upkeep((merged,)), merged.branch, rows, version))
 
 
 def _portions(group: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:

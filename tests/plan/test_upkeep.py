@@ -69,7 +69,7 @@ def merged(table: Table, branch: str = "main") -> Upkeep:
         path = manifest_location(folder, UUID(int=77 + len(table.objects)), number)
         table.objects[path] = encoded.content
         made = manifest_file(encoded, context, manifest_path=path, snapshot_id=0, sequence_number=0)
-        found.append(MergedManifest(branch, group, made))
+        found.append(MergedManifest(branch, metadata.format_version, group, made))
     assert found
     return Upkeep(merged=tuple(found))
 
@@ -188,6 +188,24 @@ def test_a_merge_from_before_an_upgrade_is_left_out() -> None:
     plan = commit(table, upkeep, request(table, 4))
     assert plan.upkeep == Upkeep()
     assert_says_what_it_said(table, before)
+
+
+@pytest.mark.parametrize("format_version", [1, 2])
+def test_a_merge_is_left_out_when_the_table_was_upgraded_behind_it(format_version: int) -> None:
+    # What version 1 writes out has no sequence numbers, and none to inherit in a list of version 2.
+    table = table_of(format_version)
+    for epoch in range(3):
+        table.commit(request(table, epoch))
+    upkeep, rows = merged(table), head(table)
+    table.foreign(UpgradeFormatVersion(format_version + 1))
+    snapshot = table.state.metadata.current_snapshot
+    assert snapshot is not None
+    assert snapshot.manifest_list is not None
+    table.state = table.state.with_head(snapshot.snapshot_id, table.objects[snapshot.manifest_list])
+    assert [one.row for one in head(table)] == [one.row for one in rows]
+    plan = commit(table, upkeep, request(table, 3))
+    live(table)
+    assert plan.upkeep == Upkeep()
 
 
 def test_after_an_upgrade_old_manifests_are_merged_with_the_row_ids_they_were_given() -> None:
