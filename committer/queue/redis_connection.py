@@ -12,8 +12,9 @@ Messages name the server without its password.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,12 +24,14 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
 from committer.errors import AccessError, QueueUnavailableError, SettingsError
+from committer.together import Together
 
 _COMMAND_CONNECTIONS_MAX = 8
 _WAITING_CONNECTIONS_MAX = 1_024
 _RAW = ("XREADGROUP", "XREAD", "XPENDING", "XAUTOCLAIM", "XCLAIM")
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "username-password", "uthentica")
 _VERSION_MIN = (7, 0)
+_Command = tuple[Any, ...]
 
 
 class RedisConnection:
@@ -60,19 +63,25 @@ class RedisConnection:
             )
         except ValueError as error:
             raise SettingsError(f"the URL of the queue, {self.server}: {error}") from None
+        self._pipelines = Together[tuple[_Command, ...], list[Any]](self._send)
 
     async def command(self, *words: Any) -> Any:
         async with asyncio.timeout(self._answer_s_max):
             return await self._commands.execute_command(*words)
 
-    async def commands(self, commands: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Send all at once; an answer that is an error is returned, not raised."""
+    async def commands(self, commands: Iterable[_Command]) -> list[Any]:
+        """Send all at once, with those of other callers; an answer that is an error is returned,
+        not raised.
+        """
+        return await self._pipelines.call(tuple(commands))
+
+    async def _send(self, groups: Sequence[tuple[_Command, ...]]) -> list[list[Any] | Exception]:
         pipeline = self._commands.pipeline(transaction=False)
-        for words in commands:
+        for words in chain.from_iterable(groups):
             pipeline.execute_command(*words)
         async with asyncio.timeout(self._answer_s_max):
-            answers: list[Any] = await pipeline.execute(raise_on_error=False)
-        return answers
+            answers = iter(await pipeline.execute(raise_on_error=False))
+        return [list(islice(answers, len(group))) for group in groups]
 
     async def block(self, wait_s: float, *words: Any) -> Any:
         """A command that may wait at the server for `wait_s`."""

@@ -29,7 +29,6 @@ from committer.queue.codec import decode_doorbell, encode_doorbell
 from committer.queue.redis_connection import RedisConnection, is_group_gone, raise_first
 from committer.queue.redis_receipts import RedisReceipts
 from committer.request import Receipt
-from committer.together import Together
 
 GROUP = "frazil"
 _KEYS = tuple(f"{{frazil:{shard:02d}}}" for shard in range(SHARDS))
@@ -66,9 +65,6 @@ class RedisQueue:
     def __init__(self, url: str, *, consumer: str, answer_s_max: float = 5.0) -> None:
         self._connection = RedisConnection(url, answer_s_max=answer_s_max)
         self._receipts = RedisReceipts(self._connection)
-        self._announcing = Together[tuple[Any, ...], object](
-            self._connection.commands, items_max=_DOORBELLS_A_PIPELINE
-        )
         self._consumer = consumer
         self._reading = asyncio.Lock()
         self._held: defaultdict[int, set[bytes]] = defaultdict(set)
@@ -83,10 +79,6 @@ class RedisQueue:
     async def announce(self, doorbells: Sequence[Doorbell]) -> None:
         entries = [_append(doorbell) for doorbell in doorbells]
         with self._connection.explained():
-            if len(entries) == 1:
-                # Those of other streams of this process go in the same pipeline.
-                await self._announcing.call(entries[0])
-                return
             for start in range(0, len(entries), _DOORBELLS_A_PIPELINE):
                 chunk = entries[start : start + _DOORBELLS_A_PIPELINE]
                 raise_first(await self._connection.commands(chunk))

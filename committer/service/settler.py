@@ -7,7 +7,7 @@ object that was not deleted is found by the reconciler, and the ledger answers b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from committer.errors import FrazilError
 from committer.plan.backoff import backoff_s
@@ -19,6 +19,8 @@ from committer.storage.inbox import Inbox
 
 # What waits is held in memory; beyond this the oldest is left to redelivery and reconciler.
 WAITING_MAX = 100_000
+# A call deletes a thousand objects as well as one.
+GATHER_S = 0.1
 
 
 class Settler:
@@ -38,7 +40,8 @@ class Settler:
         self._health = health
         self._to_answer: list[Ended] = []
         self._to_delete: list[str] = []
-        self._wake = asyncio.Event()
+        self._has_ended = asyncio.Event()
+        self._has_keys = asyncio.Event()
 
     def settle(self, ended: Sequence[Ended]) -> None:
         """Take over requests that have their verdict (and, quarantined, their durable record)."""
@@ -48,25 +51,36 @@ class Settler:
         if dropped > 0:
             log.warning("settler.overflowed", dropped=dropped)
             del self._to_answer[:-WAITING_MAX], self._to_delete[:-WAITING_MAX]
-        if ended:
-            self._wake.set()
+        if self._to_answer:
+            self._has_ended.set()
+        if self._to_delete:
+            self._has_keys.set()
 
     @property
     def is_idle(self) -> bool:
         return not self._to_answer and not self._to_delete
 
     async def run(self) -> None:
-        """Settle until cancelled."""
+        """Settle until cancelled. Nobody waits for a deletion, so answers do not either."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_on(self._has_ended, self._answer))
+            tasks.create_task(self._keep_on(self._has_keys, self._delete, gather_s=GATHER_S))
+
+    async def _keep_on(
+        self, wake: asyncio.Event, work: Callable[[], Awaitable[bool]], *, gather_s: float = 0.0
+    ) -> None:
         failures = 0
         while True:
-            if self.is_idle:
-                self._wake.clear()
-                await self._wake.wait()
-            if await self.flush():
+            await wake.wait()
+            if gather_s:
+                await self._world.sleep(gather_s)
+            wake.clear()
+            if await work():
                 failures = 0
-            else:
-                failures += 1
-                await self._world.sleep(backoff_s(failures + 3, self._world.jitter()))
+                continue
+            failures += 1
+            await self._world.sleep(backoff_s(failures + 3, self._world.jitter()))
+            wake.set()
 
     async def flush(self) -> bool:
         """Settle everything that waits now. False if some of it failed and waits again."""
@@ -82,10 +96,15 @@ class Settler:
         ]
         tokens = [token for one in ended for token in one.tokens]
         try:
-            if replies:
-                await self._queue.reply(replies)
-            if tokens:
-                await self._queue.acknowledge(tokens)
+            # At once, so that they share a round trip.
+            answers = await asyncio.gather(
+                self._queue.reply(replies) if replies else _nothing(),
+                self._queue.acknowledge(tokens) if tokens else _nothing(),
+                return_exceptions=True,
+            )
+            for answer in answers:
+                if answer is not None:
+                    raise answer
         except FrazilError as error:
             self._to_answer = ended + self._to_answer
             if self._health.trouble("queue", str(error)):
@@ -106,3 +125,7 @@ class Settler:
             return False
         self._health.well("inbox")
         return True
+
+
+async def _nothing() -> None:
+    """In the place of a call that is not needed."""
