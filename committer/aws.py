@@ -327,16 +327,22 @@ def is_passing(error: Exception) -> bool:
 
 def surely_not_applied(error: Exception) -> bool:
     """Nothing was sent, or the service answered that it refused. Else it may have applied it, or
-    may still.
+    may still: a gateway that has passed it on may lose patience and refuse in words of its own.
     """
     if isinstance(error, boto.ClientError):
-        return is_throttled(error) or 300 <= status_of(error) < 500
+        return is_throttled(error) or (_says_why(error) and 300 <= status_of(error) < 500)
     if isinstance(error, boto.ConnectionError):
         # Also raised for a connection that broke after the request was sent.
         cause = error.kwargs.get("error")
         if isinstance(cause, aiohttp.ClientConnectorError | socket.gaierror):
             return True
     return isinstance(error, _NOT_SENT)
+
+
+def _says_why(error: Exception) -> bool:
+    """Whether the answer has an error code of AWS: in place of a missing one stands the status."""
+    code = code_of(error)
+    return bool(code) and not code.isdecimal()
 
 
 def explain(error: Exception, what: str, unavailable: type[TransientError]) -> FrazilError:

@@ -299,7 +299,6 @@ APPLIED_NOTHING = [
     error_of(400, "ConditionalCheckFailedException"),
     error_of(400, "ProvisionedThroughputExceededException"),
     error_of(403, "AccessDenied"),
-    error_of(408),
     error_of(412, "PreconditionFailed"),
     error_of(429),
     error_of(503, "SlowDown"),
@@ -307,6 +306,9 @@ APPLIED_NOTHING = [
 ]
 IN_DOUBT = [
     error_of(500, "InternalError"),
+    error_of(403),
+    error_of(408),
+    error_of(408, "408"),
     error_of(502),
     error_of(503, "ServiceUnavailable"),
     error_of(504),
@@ -322,8 +324,7 @@ def test_what_surely_applied_nothing_is_told_from_what_is_in_doubt() -> None:
 
 
 PASSING = [
-    *IN_DOUBT,
-    error_of(408),
+    *(error for error in IN_DOUBT if status_of(error) != 403),
     error_of(409, "ConditionalRequestConflict"),
     error_of(409, "OperationAborted"),
     error_of(429, "TooManyRequests"),

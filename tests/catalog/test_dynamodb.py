@@ -394,10 +394,11 @@ async def test_swap_without_an_answer_in_time_is_unknown_and_may_have_landed(
     [
         Answer.aws_error(500, "InternalServerError"),
         Answer.aws_error(503, "ServiceUnavailable"),
+        Answer(408, b"<html>a gateway has waited long enough</html>", "text/html"),
         Answer(502, b"<html>", "text/html"),
         Answer(200, b"<html>", "text/html"),
     ],
-    ids=["500", "503", "502", "200"],
+    ids=["500", "503", "408", "502", "200"],
 )
 async def test_swap_that_the_server_may_have_applied_is_unknown(
     harness: DynamoDbHarness, answer: Answer
