@@ -61,7 +61,8 @@ async def open_client(
 ) -> S3Client | DynamoDBClient:
     """A client of the running event loop that sends each call once. Close it with `close_client`.
 
-    Errors: `SettingsError` for an unknown profile, a missing region or a malformed endpoint.
+    Errors: `SettingsError` for an unknown profile, a missing region or a malformed endpoint;
+    `AccessError` where the credentials cannot be had.
     """
     config = AioConfig(
         retries={"mode": "standard", "total_max_attempts": 1},
@@ -92,6 +93,8 @@ async def open_client(
         ) from error
     except boto.NoRegionError as error:
         raise SettingsError("no AWS region: set aws.region or AWS_REGION") from error
+    except _STALE_CREDENTIALS as error:
+        raise AccessError(f"no client for {service}: {_no_renewal(error)}") from error
     except (boto.BotoCoreError, ValueError) as error:
         raise SettingsError(f"no client for {service}: {error}") from error
     client.meta.events.register("before-call.s3", _stay_in_region)
@@ -358,7 +361,7 @@ def explain(error: Exception, what: str, unavailable: type[TransientError]) -> F
     if isinstance(error, _NO_CREDENTIALS):
         return AccessError(f"{what}: no AWS credentials were found; set a role, profile or keys")
     if isinstance(error, _STALE_CREDENTIALS):
-        return AccessError(f"{what}: the AWS credentials cannot be renewed: {error}")
+        return AccessError(f"{what}: {_no_renewal(error)}")
     if code in _WRONG_REGION:
         return AccessError(f"{what}: {_wrong_region(error)}")
     if is_throttled(error):
@@ -366,6 +369,10 @@ def explain(error: Exception, what: str, unavailable: type[TransientError]) -> F
     if is_passing(error):
         return unavailable(f"{what}: {_brief(error)}")
     return AccessError(f"{what}: refused: {_brief(error)}")
+
+
+def _no_renewal(error: Exception) -> str:
+    return f"the AWS credentials cannot be renewed: {error}"
 
 
 def _wrong_region(error: Exception) -> str:

@@ -129,6 +129,19 @@ async def test_dynamodb_needs_a_region() -> None:
         await open_client("dynamodb", AwsOptions())
 
 
+async def test_credentials_that_cannot_be_had_now_are_no_wrong_setting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They may be had later: nothing that waits is to blame, and nothing is to be given up."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    (tmp_path / "config").write_text("[default]\ncredential_process = false\n")
+    with pytest.raises(
+        AccessError, match="no client for s3: the AWS credentials cannot be renewed"
+    ):
+        await open_client("s3", AwsOptions(region="x"))
+
+
 # --- Each call is sent once ----------------------------------------------------------------------
 
 
