@@ -274,7 +274,7 @@ def _is_failed_condition(error: Exception, tries: Tries) -> bool:
 
 
 def _explain_read(error: Exception, call: str, location: str) -> FrazilError:
-    if status_of(error) == 404 and code_of(error) != "NoSuchBucket":
+    if code_of(error) == "NoSuchKey":
         return NotFoundError(f"`{location}` does not exist")
     explained = explain(error, f"{call} `{location}`", StorageUnavailableError)
     if code_of(error) == "AccessDenied":

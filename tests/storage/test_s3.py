@@ -544,6 +544,27 @@ async def test_a_bucket_that_is_not_there_is_no_absent_object(s3: S3Harness) -> 
         assert "frazil-nowhere" in str(answer)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(404, b"<html>no such page</html>", "text/html"),
+        Answer(404),
+        Answer.s3_error(404, "NoSuchUpload"),
+    ],
+    ids=["page", "nothing", "other"],
+)
+async def test_only_s3_can_say_that_an_object_is_absent(s3: S3Harness, answer: Answer) -> None:
+    """A wrong endpoint or a gateway that has lost its way says 404, too."""
+    await put(s3)
+    for match, call in ((b"GET ", s3.storage.get), (b"", s3.storage.head)):
+        s3.proxy.plan(match, answer, answer)
+        with pytest.raises(AccessError, match="/a`: refused"):
+            await call(s3.at("a"))
+        while s3.proxy.is_planned:
+            with pytest.raises(AccessError):
+                await s3.storage.get(s3.at("a"))
+
+
 async def test_a_denied_read_says_that_the_object_may_be_absent(s3: S3Harness) -> None:
     s3.proxy.plan(b"", Answer.s3_error(403, "AccessDenied"))
     with pytest.raises(AccessError, match="s3:ListBucket"):
