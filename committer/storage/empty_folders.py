@@ -7,12 +7,15 @@ they go once nobody has used them for a while.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from threading import Lock
 
 
 class EmptyFolders:
     """Removes empty folders strictly below `roots`, and no others. May be shared by threads.
+
+    Objects below the roots are created and deleted, never replaced.
 
     `quiet_s`: how long a folder has to be unused before it is removed because those inside it are.
     """
@@ -24,24 +27,30 @@ class EmptyFolders:
         self._used_ns: dict[str, int] = {}
         self._lock = Lock()
 
-    def prune(self, folder: str) -> None:
-        """Remove the folder if it is empty. It may be made again at any time."""
-        if not folder.startswith(self._below) or f"{folder}/" in self._below:
-            return
-        try:
-            os.rmdir(folder)
-            parent = os.path.dirname(folder)
-            used_ns = os.stat(parent).st_mtime_ns
-        except OSError:
-            return  # not empty, or not ours to remove: an empty folder does no harm
-        with self._lock:
-            self._used_ns.pop(parent, None)
-            self._used_ns[parent] = used_ns
+    def owns(self, folder: str) -> bool:
+        """Whether the folder lies strictly below one of the roots."""
+        return folder.startswith(self._below) and f"{folder}/" not in self._below
 
-    def prune_quiet(self) -> None:
-        """Remove those that have been quiet since something was last removed from them."""
-        while folder := self._next_quiet():
-            self.prune(folder)
+    def prune(self, folders: Iterable[str]) -> None:
+        """Remove those that are empty, and then those that have been quiet since they were made
+        empty so. Any may be made again at any time.
+        """
+        self._remove(folders)
+        while quiet := self._next_quiet():
+            self._remove((quiet,))
+
+    def _remove(self, folders: Iterable[str]) -> None:
+        parents: dict[str, None] = {}
+        for folder in filter(self.owns, folders):
+            with suppress(OSError):  # not empty, or not ours: an empty folder does no harm
+                os.rmdir(folder)
+                parents[os.path.dirname(folder)] = None
+        for parent in parents:
+            with suppress(OSError):
+                used_ns = os.stat(parent).st_mtime_ns
+                with self._lock:
+                    self._used_ns.pop(parent, None)
+                    self._used_ns[parent] = used_ns
 
     def _next_quiet(self) -> str | None:
         with self._lock:

@@ -9,8 +9,9 @@ Nothing here knows asyncio; `local` calls it from worker threads. What rests on 
   refused.
 * Replacing and deleting hold an exclusive `flock(2)` on the *folder* of the object, so they exclude
   one another in all processes of a machine, and no lock files pile up. On a network file system
-  that is only as good as its `flock`. Whoever needs a folder that was removed because it was empty
-  makes it again.
+  that is only as good as its `flock`. Deleting takes none where objects are never replaced (below
+  the folders of `EmptyFolders`). Whoever needs a folder that was removed because it was empty makes
+  it again.
 * Durable means: file synced before it gets its name; its folder, and those above it that were made
   for it, synced before the call returns. Also where it returns "exists already", because the caller
   may then count on the object. A deletion is not synced: after a power cut a deleted object may be
@@ -25,7 +26,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from committer.errors import (
@@ -61,46 +62,42 @@ class _Staged:
     path: str
     temporary: str
     descriptor: int
-    etag: str
     folders: list[str]
 
 
-def create(objects: Sequence[NewObject]) -> list[str]:
-    """Create all and return their etags."""
-    (etags,) = create_groups((objects,))
-    if isinstance(etags, Exception):
-        raise etags
-    return etags
+def create(objects: Sequence[NewObject]) -> None:
+    """Create all."""
+    (error,) = create_groups((objects,))
+    if error is not None:
+        raise error
 
 
-def create_groups(groups: Sequence[Sequence[NewObject]]) -> list[list[str] | Exception]:
-    """Create all objects of all groups: the etags of each group, or the first error in it.
+def create_groups(groups: Sequence[Sequence[NewObject]]) -> list[Exception | None]:
+    """Create all objects of all groups. The first error in each group, if any.
 
     Many are written before the first is synced: one commit of the file system's journal then serves
     most of them. How many is bounded, so that temporary files do not pile up.
     """
-    outcomes: list[list[str] | Exception] = [[] for _ in groups]
+    errors: list[Exception | None] = [None] * len(groups)
     objects = [(number, created) for number, group in enumerate(groups) for created in group]
     for start in range(0, len(objects), _STAGED_MAX):
-        _create_some(objects[start : start + _STAGED_MAX], outcomes)
-    return outcomes
+        _create_some(objects[start : start + _STAGED_MAX], errors)
+    return errors
 
 
-def _create_some(
-    objects: Sequence[tuple[int, NewObject]], outcomes: list[list[str] | Exception]
-) -> None:
+def _create_some(objects: Sequence[tuple[int, NewObject]], errors: list[Exception | None]) -> None:
     """A group with an error gets no further; the others go on."""
     staged: list[tuple[int, _Staged]] = []
     for number, created in objects:
-        with _noting(number, outcomes) as goes_on:
+        with _noting(number, errors) as goes_on:
             if goes_on:
                 staged.append((number, _stage(created.location, created.content)))
     for number, item in staged:
-        with _noting(number, outcomes) as goes_on, explained(item.location):
+        with _noting(number, errors) as goes_on, explained(item.location):
             if goes_on:
                 os.fsync(item.descriptor)
     for number, item in staged:
-        with _noting(number, outcomes) as goes_on:
+        with _noting(number, errors) as goes_on:
             if goes_on:
                 _link(item)
     for _, item in staged:
@@ -108,25 +105,35 @@ def _create_some(
     synced: set[str] = set()
     for number, item in staged:
         # Also behind an error: what exists already is durable before its caller hears of it.
-        with _noting(number, outcomes):
+        with _noting(number, errors):
             _sync_folders(item, synced)
-            etags = outcomes[number]
-            if isinstance(etags, list):
-                etags.append(item.etag)
 
 
 @contextmanager
-def _noting(number: int, outcomes: list[list[str] | Exception]) -> Iterator[bool]:
+def _noting(number: int, errors: list[Exception | None]) -> Iterator[bool]:
     """Keep a group's first error. Gives whether it has had none yet."""
     try:
-        yield isinstance(outcomes[number], list)
+        yield errors[number] is None
     except Exception as error:  # noqa: BLE001  # handed to the caller of this group
-        if isinstance(outcomes[number], list):
-            outcomes[number] = error
+        errors[number] = errors[number] or error
+
+
+def create_with_etag(location: str, content: bytes) -> str:
+    """Create one object and return its etag."""
+    item = _stage(location, content)
+    try:
+        with explained(location):
+            os.fsync(item.descriptor)
+            etag = etag_of(os.fstat(item.descriptor))
+        _link(item)
+    finally:
+        _drop_temporary(item)
+        _sync_folders(item, set())
+    return etag
 
 
 def replace(location: str, content: bytes, etag: str) -> str:
-    """Write the object if it still has the etag."""
+    """Write the object if it still has the etag; return the new one."""
     path = local_name(location)
     with _folder_lock(location, os.path.dirname(path)) as locked:
         before = _current(location, path) if locked else None
@@ -136,11 +143,12 @@ def replace(location: str, content: bytes, etag: str) -> str:
         try:
             with explained(location):
                 os.fsync(item.descriptor)
+                new_etag = etag_of(os.fstat(item.descriptor))
                 os.replace(item.temporary, path)
         finally:
             _drop_temporary(item)
         _sync_folders(item, set())
-        return item.etag
+        return new_etag
 
 
 def _current(location: str, path: str) -> os.stat_result | None:
@@ -190,12 +198,12 @@ def _stage(location: str, content: bytes, *, after_ns: int = 0) -> _Staged:
             raise SettingsError(f"`{location}`: something above it is not a folder") from error
         try:
             _write(descriptor, content)
-            etag = _stamp(descriptor, after_ns)
+            _stamp(descriptor, after_ns)
         except OSError:
             os.close(descriptor)
             os.unlink(temporary)
             raise
-    return _Staged(location, path, temporary, descriptor, etag, folders)
+    return _Staged(location, path, temporary, descriptor, folders)
 
 
 def _write(descriptor: int, content: bytes) -> None:
@@ -205,8 +213,8 @@ def _write(descriptor: int, content: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _stamp(descriptor: int, after_ns: int) -> str:
-    """Give the file a modification time of its own, later than `after_ns`, and return its etag.
+def _stamp(descriptor: int, after_ns: int) -> None:
+    """Give the file a modification time of its own, later than `after_ns`, for its etag.
 
     The system's own times advance in ticks of milliseconds, and inode numbers are used again at
     once, so two contents of one name could look alike.
@@ -214,7 +222,6 @@ def _stamp(descriptor: int, after_ns: int) -> str:
     modified_ns = os.fstat(descriptor).st_mtime_ns
     modified_ns = max(modified_ns, after_ns + 1) + next(_numbers) % 1_000_000
     os.utime(descriptor, ns=(modified_ns, modified_ns))
-    return etag_of(os.fstat(descriptor))
 
 
 def _open_temporary(location: str, folders: list[str]) -> tuple[int, str]:
@@ -278,11 +285,11 @@ def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
         path = local_name(location)
         folders.setdefault(os.path.dirname(path), []).append((location, path))
     for folder, files in folders.items():
-        with _folder_lock(files[0][0], folder):
+        # Where nothing is ever replaced there is nobody to exclude.
+        with nullcontext() if emptied.owns(folder) else _folder_lock(files[0][0], folder):
             for location, path in files:
                 _unlink(location, path)
-        emptied.prune(folder)
-    emptied.prune_quiet()
+    emptied.prune(folders)
 
 
 def _unlink(location: str, path: str) -> None:

@@ -34,10 +34,10 @@ _Answer = TypeVar("_Answer")
 class LocalStorage:
     """Locations are `/path`, `file:/path` or `file:///path`; percent signs stand for themselves.
 
-    `prune_below`: folders (an inbox, say) strictly below which a deletion also removes the folders
-    that it leaves empty, as if there were only objects; those above the innermost after `quiet_s`
-    without use. Elsewhere empty folders stay: this adapter removes no folder that it was not told
-    to.
+    `prune_below`: folders (an inbox, say) strictly below which objects are never replaced, and a
+    deletion also removes the folders that it leaves empty, as if there were only objects; those
+    above the innermost after `quiet_s` without use. Elsewhere empty folders stay: this adapter
+    removes no folder that it was not told to.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LocalStorage:
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
         self._own = None if executor else ThreadPoolExecutor(_THREADS_MAX, "local-storage")
         self._executor = executor or self._own
-        self._creates = Together[Sequence[NewObject], list[str]](
+        self._creates = Together[Sequence[NewObject], None](
             self._create_groups, lanes=_CREATING_JOBS_MAX
         )
 
@@ -64,15 +64,12 @@ class LocalStorage:
     async def create(self, objects: Sequence[NewObject]) -> None:
         await self._creates.call(objects)
 
-    async def _create_groups(
-        self, groups: Sequence[Sequence[NewObject]]
-    ) -> list[list[str] | Exception]:
+    async def _create_groups(self, groups: Sequence[Sequence[NewObject]]) -> list[Exception | None]:
         return await self._run(partial(file_writes.create_groups, groups))
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
         if etag is None:
-            (created,) = await self._creates.call((NewObject(location, content),))
-            return created
+            return await self._run(partial(file_writes.create_with_etag, location, content))
         return await self._run(partial(file_writes.replace, location, content, etag))
 
     async def delete(self, locations: Sequence[str]) -> None:
