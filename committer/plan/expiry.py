@@ -144,13 +144,15 @@ def expirable(
 ) -> ExpiredSnapshots | None:
     """All that Iceberg's rules let expire, in the table's order; None if there is nothing.
 
-    Nothing while a producer is frozen: an operator may want to bring its history back.
+    Nothing while a producer is frozen: an operator may want to bring its history back. No branch
+    that producers have landed on: without it they would look rolled back, and freeze.
     """
     metadata = state.metadata
     retention = Retention.of(metadata.properties)
     if retention is None or state.ledger.frozen or not _all_have_lists(metadata):
         return None
-    refs = _kept_refs(metadata, retention, now_ms, needed.branches)
+    branches = needed.branches | state.ledger.branches
+    refs = _kept_refs(metadata, retention, now_ms, branches)
     kept = _kept_snapshots(metadata, refs.values(), retention, now_ms)
     for snapshot_id in needed.snapshot_ids:
         kept |= _since(metadata, refs.values(), snapshot_id)

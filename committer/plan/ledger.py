@@ -72,6 +72,12 @@ class Ledger:
         landed = entry.landed(request.epoch)
         return Forgotten() if landed is None else compare(landed, request)
 
+    @property
+    def branches(self) -> frozenset[str]:
+        """The branches that producers have landed on."""
+        parsed = map(parse_property_key, self.entries)
+        return frozenset(one[1] for one in parsed if one is not None)
+
     def with_landed(self, requests: Mapping[str, ProducerEntry]) -> Ledger:
         """The ledger after a commit that wrote these entries."""
         return Ledger({**self.entries, **requests}, self.frozen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from committer.iceberg.metadata_update import RemoveSnapshotRef, SetProperties, SetSnapshotRef
 from committer.iceberg.snapshot import MAIN, SnapshotRef
 from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import Landed, ProducerEntry, print_entry, property_key
 from committer.plan import expiry
 from committer.plan.expiry import (
     EXPIRED_MAX,
@@ -180,6 +182,22 @@ def test_a_branch_that_waiting_requests_go_to_stays(no_floor: None) -> None:
     found = expirable(history.state, now_ms=history.now_ms, needed=needed)
     assert found is not None
     assert found.refs == ()
+
+
+def test_a_branch_that_producers_have_landed_on_does_not_go_by_its_age(no_floor: None) -> None:
+    # Without it their landed epochs would look rolled back: frozen, and no expiry ever after.
+    history = aged(3, retention(1, 0, ref_age_ms=1))
+    landed_in = history.metadata.snapshots[0]
+    history.branch("audit", landed_in.snapshot_id)
+    history.branch("idle", landed_in.snapshot_id)
+    landed = Landed(0, "test", "0" * 32, UUID(int=1), landed_in.snapshot_id, 1)
+    entry = ProducerEntry(history.metadata.table_uuid).with_landed(landed)
+    history.apply(SetProperties({property_key("query-1", "audit"): print_entry(entry)}))
+    found = expirable(history.state, now_ms=history.now_ms)
+    assert found is not None
+    assert found.refs == ("idle",)
+    history.apply(*found.updates)
+    assert not history.state.ledger.frozen
 
 
 def test_a_table_with_an_old_snapshot_without_a_manifest_list_is_left_alone(
