@@ -11,7 +11,6 @@ from committer.errors import (
     InvalidRequestError,
     InvariantError,
     NotFoundError,
-    SettingsError,
 )
 from committer.ledger_entry import Landed
 from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
@@ -219,7 +218,7 @@ class Admission:
         for location, length in needs.lengths.items():
             try:
                 read[location] = await self._storage.get(location, length=length + 1)
-            except (NotFoundError, SettingsError) as error:
+            except NotFoundError as error:
                 message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
                 return Reason.MANIFEST_MISSING, message
             except FrazilError as error:

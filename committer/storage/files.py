@@ -86,18 +86,29 @@ def explained(location: str) -> Iterator[None]:
         raise make(f"`{location}`: {error.strerror or error}") from error
 
 
+@contextmanager
+def _looking_for(location: str) -> Iterator[None]:
+    """A name that no file can have is that of none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise NotFoundError(f"`{location}`: {error.strerror}") from error
+        raise
+
+
 # --- Reading -------------------------------------------------------------------------------------
 
 
 def read(location: str, offset: int, length: int | None) -> bytes:
     """Bytes of one file from one opening, so that a replacement under way does not mix in."""
-    with explained(location), local_path(location).open("rb") as file:
+    with explained(location), _looking_for(location), local_path(location).open("rb") as file:
         file.seek(offset)
         return file.read(length)
 
 
 def describe(location: str) -> ObjectInfo:
-    with explained(location):
+    with explained(location), _looking_for(location):
         status = local_path(location).stat()
     if not stat.S_ISREG(status.st_mode):
         raise NotFoundError(f"`{location}` is not a file")

@@ -45,7 +45,7 @@ from committer.errors import (
 from committer.ports import NewObject, ObjectInfo, World
 from committer.storage.probe import prove_conditions
 from committer.storage.s3_calls import S3Calls, S3Limits, Tries, for_each
-from committer.storage.s3_location import S3Location, parse_folder, parse_object
+from committer.storage.s3_location import S3Location, parse_existing, parse_folder, parse_object
 from committer.storage.s3_writes import MARK, Write, send_write
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class S3Storage:
         self._calls = S3Calls(options, world, limits)
 
     async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        at = parse_object(location)
+        at = parse_existing(location)
         if length == 0:
             await self._head(location, at)
             return b""
@@ -80,7 +80,7 @@ class S3Storage:
             raise _explain_read(error, "GET", location) from error
 
     async def head(self, location: str) -> ObjectInfo:
-        found = await self._head(location, parse_object(location))
+        found = await self._head(location, parse_existing(location))
         modified_ms = _milliseconds(found["LastModified"])
         return ObjectInfo(location, found["ContentLength"], modified_ms, found["ETag"])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from committer.errors import SettingsError
+from committer.errors import NotFoundError, SettingsError
 
 SCHEMES = ("s3", "s3a", "s3n")
 _LOCATION = re.compile(
@@ -29,27 +29,43 @@ class S3Location:
 
 def parse_object(location: str) -> S3Location:
     """Errors: `SettingsError` for what is no `s3://bucket/key` that an object can have."""
-    bucket, key = _parse(location)
-    if not key or key.endswith("/"):
-        raise SettingsError(f"location {location!r}: expected an object, `s3://bucket/key`")
+    bucket, key = _split(location)
+    if problem := _problem(key):
+        raise SettingsError(f"location {location!r}: {problem}")
+    return S3Location(bucket, key)
+
+
+def parse_existing(location: str) -> S3Location:
+    """As `parse_object`, to look for an object: `NotFoundError` for a key that none can have."""
+    bucket, key = _split(location)
+    if problem := _problem(key):
+        raise NotFoundError(f"location {location!r}: {problem}")
     return S3Location(bucket, key)
 
 
 def parse_folder(location: str) -> S3Location:
     """The keys below a folder start with `key`, which is empty or ends with a slash."""
-    bucket, key = _parse(location)
+    bucket, key = _split(location)
     if key and not key.endswith("/"):
         key += "/"
+    if problem := _problem(f"{key}-"):
+        raise SettingsError(f"location {location!r}: {problem}")
     return S3Location(bucket, key)
 
 
-def _parse(location: str) -> tuple[str, str]:
+def _split(location: str) -> tuple[str, str]:
     match = _LOCATION.fullmatch(location)
     if match is None:
         raise SettingsError(f"location {location!r}: expected `s3://bucket/key`")
-    key = match[3] or ""
+    return match[2], match[3] or ""
+
+
+def _problem(key: str) -> str | None:
+    """Why no object can have this key; None if one can."""
+    if not key or key.endswith("/"):
+        return "expected an object, `s3://bucket/key`"
     if _UNSPEAKABLE.search(key):
-        raise SettingsError(f"location {location!r}: no object can have this key")
+        return "no object can have this key"
     if len(key.encode()) > _KEY_BYTES_MAX:
-        raise SettingsError(f"location {location!r}: a key has at most {_KEY_BYTES_MAX} bytes")
-    return match[2], key
+        return f"a key has at most {_KEY_BYTES_MAX} bytes"
+    return None

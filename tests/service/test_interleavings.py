@@ -13,6 +13,7 @@ from committer.errors import (
     AccessError,
     AlreadyExistsError,
     FrazilError,
+    NotFoundError,
     PublishError,
     SettingsError,
     StorageUnavailableError,
@@ -336,7 +337,12 @@ def _branch(name: str, head: int) -> Update:
 # --- Faults of one request, of the planner, of the environment -----------------------------------
 
 
-async def test_a_named_manifest_that_may_not_be_read_delays_its_own_request_only() -> None:
+@pytest.mark.parametrize(
+    "fault", [AccessError("denied"), SettingsError("no client for s3"), StorageUnavailableError("")]
+)
+async def test_a_named_manifest_that_cannot_be_read_now_delays_its_own_request_only(
+    fault: FrazilError,
+) -> None:
     house = House()
     table = await add_table(house, build_flights())
     sealed, manifest = naming(table, "slow")
@@ -344,7 +350,7 @@ async def test_a_named_manifest_that_may_not_be_read_delays_its_own_request_only
     denied = [True]
     house.storage = PickyStorage(
         house,
-        lambda method, at: AccessError("denied") if denied[0] and at == manifest.location else None,
+        lambda method, at: fault if denied[0] and at == manifest.location else None,
     )
     async with house.running():
         await house.publish(sealed)
@@ -364,7 +370,7 @@ async def test_a_named_manifest_that_no_storage_can_name_is_quarantined() -> Non
     sealed, manifest = naming(table, "bad", name="x" * 300)
     house.storage = PickyStorage(
         house,
-        lambda method, at: SettingsError("name too long") if at == manifest.location else None,
+        lambda method, at: NotFoundError("name too long") if at == manifest.location else None,
     )
     await house.publish(sealed)
     await house.publish(build_request(table, partition=("AA",)))

@@ -119,14 +119,19 @@ async def test_keys_are_sent_letter_for_letter(s3: S3Harness) -> None:
 
 async def test_no_call_is_made_for_a_location_that_no_object_can_have(s3: S3Harness) -> None:
     bad = ("", "/", "/folder/", "/" + "ä" * 600, "/\ud800", "/a\0b")
-    for location in ("s3://", "s3://bucket name/a", "s3:/a", *(f"s3://bucket{key}" for key in bad)):
+    keys = [f"s3://bucket{key}" for key in bad]
+    for location in ("s3://", "s3://bucket name/a", "s3:/a", *keys):
         calls: list[Awaitable[object]] = [
-            s3.storage.get(location),
             s3.storage.create([NewObject(s3.at("a"), b""), NewObject(location, b"")]),
             s3.storage.delete([s3.at("a"), location]),
         ]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(answer) for answer in answers] == [SettingsError] * len(calls), location
+        # Looked for, a key that no object can have is an object that is not there.
+        absent = NotFoundError if location in keys else SettingsError
+        for look in (s3.storage.get, s3.storage.head):
+            with pytest.raises(absent):
+                await look(location)
     assert s3.calls == []
 
 
