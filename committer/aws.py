@@ -16,6 +16,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import aiohttp
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_s3 import S3Client
 
 _SMALL_BYTES = 256 * 1024
+_BRIEF_CHARS_MAX = 300
 # What a connection carries at the least, even one of many on a slow line.
 _BYTES_A_SECOND_MIN = 64 * 1024
 
@@ -367,8 +369,8 @@ def explain(error: Exception, what: str, unavailable: type[TransientError]) -> F
     if is_throttled(error):
         return unavailable(f"{what}: throttled ({code or status_of(error)})")
     if is_passing(error):
-        return unavailable(f"{what}: {_brief(error)}")
-    return AccessError(f"{what}: refused: {_brief(error)}")
+        return unavailable(f"{what}: {brief(error)}")
+    return AccessError(f"{what}: refused: {brief(error)}")
 
 
 def _no_renewal(error: Exception) -> str:
@@ -385,8 +387,13 @@ def _wrong_region(error: Exception) -> str:
     return f"{where}: set aws.region or AWS_REGION ({code_of(error)})"
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
+    """What happened, in one short line: a server that is none of AWS may answer with a page."""
     if isinstance(error, boto.ClientError):
         message = error.response.get("Error", {}).get("Message", "")
-        return f"{code_of(error) or status_of(error)}: {message}".rstrip(": ")
-    return f"{type(error).__name__}: {error}"
+        text = f"{code_of(error) or status_of(error)}: {message}".rstrip(": ")
+    elif isinstance(error, boto.BotoCoreError):
+        text = str(error)
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return shorten(text, _BRIEF_CHARS_MAX, placeholder=" …")

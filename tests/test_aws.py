@@ -412,6 +412,23 @@ def test_a_throttled_call_is_unavailable() -> None:
         assert "throttled" in str(explained)
 
 
+def test_what_happened_is_told_in_one_short_line_without_the_librarys_names() -> None:
+    page = boto.ClientError(
+        {
+            "Error": {"Code": "", "Message": "<?xml?>\n<Error>no</Error>\n" + "word " * 1000},
+            "ResponseMetadata": {"HTTPStatusCode": 405},  # type: ignore[typeddict-item]
+        },
+        "PutObject",
+    )
+    said = str(explain(page, "PUT `a`", StorageUnavailableError))
+    assert said.startswith("PUT `a`: refused: 405: <?xml?> <Error>no</Error> word")
+    assert len(said) < 400
+    away = boto.EndpointConnectionError(endpoint_url=NOWHERE)
+    assert str(explain(away, "PUT `a`", StorageUnavailableError)) == (
+        f'PUT `a`: Could not connect to the endpoint URL: "{NOWHERE}"'
+    )
+
+
 def test_an_error_without_an_answer_has_neither_code_nor_status() -> None:
     error = boto.ReadTimeoutError(endpoint_url=NOWHERE)
     assert (code_of(error), status_of(error)) == ("", 0)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from committer.aws import (
     AWS_ERRORS,
     AwsOptions,
+    brief,
     close_client,
     open_client,
     surely_not_applied,
@@ -148,7 +149,7 @@ class DynamoDbCatalog:
         if item is None:
             if surely_not_applied(error):
                 raise self._error(error, "UpdateItem") from error
-            return Unknown(f"{type(error).__name__}: {error}")
+            return Unknown(brief(error))
         if layout.text_of(item, layout.LOCATION) == swap.metadata_location:
             # Somebody below us sent the call twice, and the first one has won.
             return self._committed(swap, layout.text_of(item, layout.VERSION))

@@ -12,6 +12,9 @@ Messages name the server without its password.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import ssl
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -120,7 +123,7 @@ class RedisConnection:
         try:
             yield
         except (RedisError, OSError, TimeoutError) as error:
-            message = f"the queue server {self.server}: {str(error) or type(error).__name__}"
+            message = f"the queue server {self.server}: {_what_happened(error)}"
             if _is_denied(error):
                 raise AccessError(message) from error
             if str(error).startswith("WRONGTYPE"):
@@ -165,6 +168,17 @@ def _is_denied(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _what_happened(error: BaseException) -> str:
+    """Of a connection that was not made, what the system says: the library tells it twice, and
+    with a number."""
+    cause = error.__cause__ or error.__context__
+    if isinstance(error, RedisError) and isinstance(cause, OSError):
+        if isinstance(cause, (ssl.SSLError, socket.gaierror)) or not cause.errno:
+            return str(cause.strerror or cause)
+        return os.strerror(cause.errno)
+    return str(error) or type(error).__name__
 
 
 def _without_secrets(url: str) -> str:

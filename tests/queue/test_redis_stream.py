@@ -302,6 +302,7 @@ async def test_an_unreachable_server_is_an_outage_and_its_password_stays_secret(
         with pytest.raises(QueueUnavailableError, match=r"127.0.0.1:1") as caught:
             await queue.probe()
         assert "secret" not in str(caught.value)
+        assert str(caught.value).endswith(": Connection refused")
         await queue.close()
 
 
