@@ -7,7 +7,9 @@ bytes, None for one that does not exist. Source: format.md section 11.
 Two ways, as the reference has them. Where all snapshots, gone and left, are one chain behind
 `main`, what the chain has left behind never comes back: a manifest that the oldest snapshot left
 does not list is listed by none, and a data file is dead once a snapshot that is gone has deleted
-it and nobody has added it again. This costs what expires, not what the table holds. Everywhere
+it and nobody has added it again. Who could have done that stands in the metadata: the committer
+names all that it adds anew, so only the lists of other engines' snapshots are read for it. This
+costs what expires and what others have committed since, not what the table holds. Everywhere
 else (tags, branches, staged or rolled back snapshots, cherry-picks) a file goes only if no snapshot
 left names it, and all of them are read for that.
 """
@@ -25,6 +27,7 @@ from committer.iceberg.manifest_paths import NamedFile, iter_named_files
 from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.iceberg.table_statistics import StatisticsFile
+from committer.plan.quiet_gap import is_ours
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
 _SOURCE_KEY = "source-snapshot-id"
@@ -133,9 +136,11 @@ def _oldest_of_chain(metadata: TableMetadata, gone: Sequence[Snapshot]) -> Snaps
 def _by_chain(
     metadata: TableMetadata, oldest: Snapshot, gone: Gone, rows: Rows
 ) -> Reading[tuple[set[str], set[str]]]:
-    # What somebody put back since stands in the head's list, if it stands anywhere.
     ends = {one.snapshot_id: one for one in (oldest, metadata.current_snapshot) if one}
     left = yield from _rows_of_all(tuple(ends.values()), missing_is_error=True)
+    # What somebody put back may have gone again before the head.
+    foreign = [one for one in metadata.snapshots if not is_ours(one) and one is not oldest]
+    between = yield from _rows_of_all(foreign, missing_is_error=True)
     dead: dict[str, NamedFile] = {}
 
     def take(files: Iterable[NamedFile]) -> None:
@@ -144,9 +149,15 @@ def _by_chain(
                 dead[file.path] = file
 
     yield from _each_manifest(_deleting(gone, rows | left), take, missing_is_error=False)
-    may_hold = _which_may_hold(dead.values(), gone, left)
+    may_hold = _which_may_hold(dead.values(), gone, left | _added_by(foreign, between))
     data_files = yield from _without_live(set(dead), may_hold)
-    return rows.keys() - left.keys(), data_files
+    return rows.keys() - left.keys() - between.keys(), data_files
+
+
+def _added_by(snapshots: Iterable[Snapshot], rows: Rows) -> Rows:
+    """The manifests that these snapshots wrote: whatever they added stands there first."""
+    ids = {one.snapshot_id for one in snapshots}
+    return {path: row for path, row in rows.items() if row.added_snapshot_id in ids}
 
 
 def _deleting(gone: Gone, rows: Rows) -> list[ManifestFile]:

@@ -128,6 +128,19 @@ class History:
         held |= dict(kept)
         return self._add(snapshot_id, parent_id, number, held, branch, summary)
 
+    def again(self, snapshot_id: int) -> Snapshot:
+        """Add the very manifests of an old snapshot to the head, as who adopts them would do."""
+        self.now_ms += 1_000
+        head, own = self.metadata.current_snapshot, next(self._ids)
+        parent_id = head.snapshot_id if head else None
+        number = self.metadata.last_sequence_number + 1
+        held = {
+            replace(row, added_snapshot_id=own, sequence_number=number): entries
+            for row, entries in self.live[snapshot_id].items()
+        }
+        held |= self.live[parent_id or 0]
+        return self._add(own, parent_id, number, held, MAIN, None)
+
     def _manifest(
         self,
         snapshot_id: int,

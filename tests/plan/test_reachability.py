@@ -16,10 +16,12 @@ from committer.iceberg.metadata_update import (
     SetSnapshotRef,
 )
 from committer.iceberg.snapshot import MAIN, MetadataLogEntry, SnapshotRef
+from committer.plan.evidence import COUNT_KEY
 from committer.plan.reachability import Gone, Unreachable, fallen_metadata_files
 from tests.plan.histories import History
 
 VERSIONS = (1, 2, 3)
+OURS = {COUNT_KEY: "1"}
 
 
 def expire(history: History, *snapshot_ids: int) -> tuple[Gone, Unreachable]:
@@ -73,11 +75,16 @@ def test_in_a_chain_the_lists_the_merged_manifests_and_the_deleted_files_go(vers
 def test_what_a_chain_costs_does_not_grow_with_the_table() -> None:
     history = History.empty()
     for number in range(60):
-        history.commit(added=[f"f{number}"])
+        history.commit(added=[f"f{number}"], summary=OURS)
     ids = [one.snapshot_id for one in history.metadata.snapshots]
     expire(history, *ids[:5])
     # Five lists that are gone, the oldest that is left, the head's; no manifest at all.
     assert history.reads == 5 + 2
+    history.reads = 0
+    history.commit(added=["foreign"])
+    history.commit(added=["last"], summary=OURS)
+    expire(history, *ids[5:10])
+    assert history.reads == 5 + 2 + 1
 
 
 def test_a_file_that_was_added_again_stays() -> None:
@@ -90,6 +97,34 @@ def test_a_file_that_was_added_again_stays() -> None:
     _, found = expire(history, *ids[:2])
     assert found.data_files == ()
     assert "a" in history.needed()
+
+
+def test_a_file_that_was_added_again_and_deleted_again_stays_for_who_reads_between() -> None:
+    history = History.empty()
+    history.commit(added=["a", "b"])
+    history.commit(deleted=["a"])
+    history.commit(added=["c"])
+    history.commit(added=["a"])
+    last = history.commit(deleted=["a"])
+    history.commit(added=["d"])
+    ids = [one.snapshot_id for one in history.metadata.snapshots]
+    _, found = expire(history, *ids[:2])
+    assert found.data_files == ()
+    _, found = expire(history, *ids[2 : ids.index(last.snapshot_id) + 1])
+    assert found.data_files == ("a",)
+
+
+def test_a_manifest_that_was_added_again_and_merged_again_stays_for_who_reads_between() -> None:
+    history = History.empty()
+    first = history.commit(added=["a"])
+    history.commit(added=["b"])
+    second = history.commit(merged=2)
+    history.again(first.snapshot_id)
+    history.commit(merged=2)
+    history.commit(added=["c"])
+    _, found = expire(history, first.snapshot_id, first.snapshot_id + 1)
+    assert second.snapshot_id in history.metadata.snapshots_by_id
+    assert len(found.manifests) == 1
 
 
 def test_a_puffin_file_stays_while_one_of_its_vectors_is_live() -> None:
@@ -199,7 +234,7 @@ def test_two_branches_share_files_until_both_have_lost_them() -> None:
 
 @st.composite
 def actions(draw: st.DrawFn) -> list[tuple[str, int, int]]:
-    kinds = st.sampled_from("aaaaddmtTbrspEEE")
+    kinds = st.sampled_from("aaaaddRmtTbrspEEE")
     return draw(st.lists(st.tuples(kinds, st.integers(0, 30), st.integers(0, 30)), max_size=30))
 
 
@@ -241,6 +276,8 @@ def _act(history: History, kind: str, one: int, other: int, files: set[str]) -> 
             history.commit(added=fresh, branch=branch)
         case "d" if live:
             history.commit(deleted=[live[other % len(live)]], branch=branch)
+        case "R" if dead := sorted(files - set(live)):
+            history.commit(added=[dead[one % len(dead)]], branch=branch)
         case "m":
             history.commit(merged=2 + other % 3, branch=branch)
         case "t":
