@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from committer.errors import (
     FrazilError,
@@ -33,6 +34,7 @@ from committer.service.steps import off_loop_if_large
 from committer.storage.inbox import Inbox, QuarantineRecord
 
 LOOKUPS_AT_ONCE = 32
+LISTED_MIN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ class Admission:
         Only an inbox object seen after the base was loaded proves that the request has not landed
         and been forgotten: entries of one-shot producers are dropped once their object is gone.
         """
-        present = await self._are_present([pending.key for pending, _ in unproven])
+        present = await self._are_present(
+            [pending.key for pending, _ in unproven], state.metadata.table_uuid
+        )
         landing = []
         for (pending, answer), is_present in zip(unproven, present, strict=True):
             if isinstance(is_present, FrazilError):
@@ -171,7 +175,11 @@ class Admission:
             case None:
                 admitted.refused.append(_unproven(pending))
 
-    async def _are_present(self, keys: Sequence[str]) -> list[bool | FrazilError]:
+    async def _are_present(
+        self, keys: Sequence[str], table_uuid: UUID
+    ) -> Sequence[bool | FrazilError]:
+        if len(keys) >= LISTED_MIN:
+            return await self._are_listed(keys, table_uuid)
         limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
         async def is_present(key: str) -> bool | FrazilError:
@@ -182,6 +190,16 @@ class Admission:
                     return error
 
         return await asyncio.gather(*(is_present(key) for key in keys))
+
+    async def _are_listed(
+        self, keys: Sequence[str], table_uuid: UUID
+    ) -> Sequence[bool | FrazilError]:
+        """One listing tells of a thousand requests, a look at each only of one."""
+        try:
+            listed = {found.key async for found in self._inbox.list(table_uuid)}
+        except FrazilError as error:
+            return [error] * len(keys)
+        return [key in listed for key in keys]
 
     async def _check(
         self, landing: Sequence[Pending], checker: Checker, admitted: Admitted

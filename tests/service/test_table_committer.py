@@ -479,3 +479,23 @@ async def _foreign(house: House, current: LoadedTable, *updates: Update) -> None
     swap = Swap(current, (), updates, metadata, location)
     await house.storage.inner.create(house.catalog.inner.objects_before(swap))
     assert isinstance(await house.catalog.inner.swap(swap), Committed)
+
+
+async def look_ups(producers: int) -> tuple[int, int]:
+    """How often single objects and the inbox were looked at for so many producers that are new."""
+    house = House()
+    table = await house.create_table()
+    for number in range(producers):
+        await house.publish(build_request(table, producer=f"new-{number}"))
+    await house.publish(build_request(table, producer="gone"), durable=False)
+    house.inbox_storage.calls.clear()
+    await house.run_until_settled(seconds=5.0)
+    assert len(await house.live_files()) == producers
+    return house.inbox_storage.calls["head"], house.inbox_storage.calls["list"]
+
+
+async def test_many_new_producers_are_looked_up_by_one_listing() -> None:
+    few_heads, few_lists = await look_ups(10)
+    many_heads, many_lists = await look_ups(100)
+    assert (few_heads, many_heads) == (11, 0)
+    assert many_lists == few_lists + 1
