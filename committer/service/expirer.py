@@ -4,9 +4,10 @@
 
 Which snapshots is decided in `plan/expiry.py`, which files nobody needs then in
 `plan/reachability.py`. Nothing is deleted before a commit of ours has landed on metadata without
-the snapshots. A file that no snapshot of such metadata reaches is reached by none that follows, so
-that this metadata need not be the very latest. After a crash the journal tells what was under way:
-what is still in the table is offered again or given up, what is not is cleaned up.
+the snapshots. A file that no snapshot of such metadata reaches is reached by none that follows,
+unless somebody puts the table back to older metadata: so the pointer is asked before each delete.
+After a crash the journal tells what was under way: what is still in the table is offered again or
+given up, what is not is cleaned up.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from committer.errors import NotFoundError
+from committer.errors import InvalidMetadataError, NotFoundError
+from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.commit import CommitPlan
 from committer.plan.expiry import (
     ExpiredSnapshots,
@@ -34,7 +36,7 @@ from committer.plan.reachability import (
 )
 from committer.plan.state import TableState
 from committer.plan.upkeep import Upkeep
-from committer.ports import Storage, World
+from committer.ports import Catalog, Storage, World
 from committer.request import TableIdentifier
 from committer.service.log import log
 from committer.service.metrics import Metrics, UpkeepKind
@@ -51,6 +53,7 @@ DELETES_AT_ONCE = 1_000
 class ExpirerParts:
     """What the expirers of a process share. `is_default`: expire where a table says nothing."""
 
+    catalog: Catalog
     storage: Storage
     journal: Journal
     world: World
@@ -150,7 +153,7 @@ class Expirer:
             await self._parts.journal.delete(self._void[0])
             del self._void[0]
         while self._gone:
-            await self._clean_up(self._gone[0], state)
+            await self._clean_up(self._gone[0])
             del self._gone[0]
         found, self._found = self._found, None
         if found is not None and self._offered is None:
@@ -160,10 +163,12 @@ class Expirer:
         """Write the journal entry; from then on the expiry is on offer."""
         ids = frozenset(expired.snapshot_ids)
         metadata = state.metadata
+        kept = (one.snapshot_id for one in reversed(metadata.snapshots))
         entry = JournalEntry(
             entry_id=self._parts.world.uuid(),
             table_uuid=self._table_uuid,
             base_location=state.table.metadata_location,
+            kept_snapshot_id=next(one for one in kept if one not in ids),
             written_at_ms=self._parts.world.now_ms(),
             snapshots=expired.snapshots,
             refs=expired.refs,
@@ -194,33 +199,43 @@ class Expirer:
         if entries:
             log.info("expiry.resumed", table=str(self._table), entries=len(entries))
 
-    async def _clean_up(self, entry: JournalEntry, state: TableState) -> None:
+    async def _clean_up(self, entry: JournalEntry) -> None:
         """Delete what nobody needs any more."""
-        reason = self._why_not(entry, state)
-        if reason is not None:
-            await self._give_up(entry, reason)
-            return
+        metadata = await self._latest()
         gone = Gone(entry.snapshots, entry.statistics)
-        found = await self._read(find_unreachable(state.metadata, gone, named=self._named()))
+        if await self._is_given_up(entry, metadata):
+            return
+        found = await self._read(find_unreachable(metadata, gone, named=self._named()))
         for batch in _batches(found.in_order):
-            reason = self._why_not(entry, self._current() or state)
-            if reason is not None:
-                await self._give_up(entry, reason)
+            if await self._is_given_up(entry, await self._latest()):
                 return
             await self._delete(batch)
         await self._parts.journal.delete(entry)
         self._log_expired(entry, found)
 
-    def _why_not(self, entry: JournalEntry, state: TableState) -> str | None:
-        """Why the files have to stay, by what is known of the table now."""
-        if not _expired(entry).is_gone_from(state.metadata):
-            return "the snapshots are in the table again"
-        if not may_expire(state.metadata.properties, default=True):
-            return "the table's properties forbid it now"
-        return None
+    async def _latest(self) -> TableMetadata:
+        """What the pointer names now; read only if it is not our own last commit.
+
+        Errors: `NoSuchTableError`, `InvalidMetadataError` for another table of this name: whoever
+        has ours may still want its files. Those of the catalog and the storage.
+        """
+        location = await self._parts.catalog.current_location(self._table)
+        known = self._current()
+        if known is not None and known.table.metadata_location == location:
+            return known.metadata
+        metadata = (await self._parts.catalog.load(self._table)).metadata
+        if metadata.table_uuid != self._table_uuid:
+            raise InvalidMetadataError(f"{self._table} is another table now: nothing is deleted")
+        return metadata
+
+    async def _is_given_up(self, entry: JournalEntry, metadata: TableMetadata) -> bool:
+        """Whether the files have to stay because somebody may need them."""
+        reason = _why_not(entry, metadata)
+        if reason is not None:
+            await self._give_up(entry, reason)
+        return reason is not None
 
     async def _give_up(self, entry: JournalEntry, reason: str) -> None:
-        """The files stay: somebody may need them."""
         await self._parts.journal.delete(entry)
         log.warning("expiry.given_up", table=str(self._table), reason=reason)
 
@@ -284,6 +299,17 @@ class Expirer:
 def _batches(locations: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(locations), DELETES_AT_ONCE):
         yield locations[start : start + DELETES_AT_ONCE]
+
+
+def _why_not(entry: JournalEntry, metadata: TableMetadata) -> str | None:
+    """Why the files have to stay, by what is known of the table now."""
+    if not _expired(entry).is_gone_from(metadata):
+        return "the snapshots are in the table again"
+    if entry.kept_snapshot_id not in metadata.snapshots_by_id:
+        return "the table may have been put back to a time before the snapshots"
+    if not may_expire(metadata.properties, default=True):
+        return "the table's properties forbid it now"
+    return None
 
 
 def _expired(entry: JournalEntry) -> ExpiredSnapshots:

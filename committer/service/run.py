@@ -59,6 +59,7 @@ class Service:
             metrics=overview.metrics,
             policy=policy(parts.settings),
             expiry=ExpirerParts(
+                catalog=parts.catalog,
                 storage=parts.storage,
                 journal=Journal(parts.storage, parts.settings.inbox),
                 world=parts.world,

@@ -33,12 +33,15 @@ _VERSION = 1
 class JournalEntry:
     """One expiry. Snapshots and statistics in the specification's form, oldest first.
 
-    `base_location`: the metadata file that the expiry was decided on.
+    `base_location`: the metadata file that the expiry was decided on. `kept_snapshot_id`: the
+    newest snapshot in it that stays. Metadata with neither this nor those that go may be from
+    before them all: nobody has expired anything, the table was put back.
     """
 
     entry_id: UUID
     table_uuid: UUID
     base_location: str
+    kept_snapshot_id: int
     written_at_ms: int
     snapshots: tuple[Snapshot, ...]
     refs: tuple[str, ...] = ()
@@ -81,6 +84,7 @@ def _print_entry(entry: JournalEntry) -> bytes:
             "entry-id": str(entry.entry_id),
             "table-uuid": str(entry.table_uuid),
             "base-location": entry.base_location,
+            "kept-snapshot-id": entry.kept_snapshot_id,
             "written-at-ms": entry.written_at_ms,
             "refs": list(entry.refs),
             "snapshots": json_list(snapshot.json_bytes for snapshot in entry.snapshots),
@@ -100,6 +104,7 @@ def _parse_entry(content: bytes, location: str) -> JournalEntry:
             entry_id=UUID(reader.text("entry-id")),
             table_uuid=UUID(reader.text("table-uuid")),
             base_location=reader.text("base-location"),
+            kept_snapshot_id=reader.integer("kept-snapshot-id"),
             written_at_ms=reader.integer("written-at-ms"),
             refs=reader.texts("refs"),
             snapshots=tuple(parse_snapshot(one) for one in reader.items("snapshots")),

@@ -108,6 +108,7 @@ class House:
             metrics=self.metrics,
             policy=self.policy,
             expiry=ExpirerParts(
+                catalog=self.catalog,
                 storage=self.storage,
                 journal=self.journal,
                 world=self.world,

@@ -328,6 +328,84 @@ async def test_snapshots_that_came_back_while_files_were_deleted_stop_it(
     assert len([one for one in deleted if one.startswith(WAREHOUSE)]) == 1
 
 
+async def slow_deletes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[House, StoppingStorage, Traffic, LoadedTable]:
+    """A table whose expiry waits for its next commit; deletes take long, one after the other. The
+    table as it was before is there too."""
+    monkeypatch.setattr("committer.service.expirer.DELETES_AT_ONCE", 1)
+    house, storage, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        while not storage.changes:
+            await traffic.commit()
+    storage.delete_delay_s = 20.0
+    return house, storage, traffic, await house.catalog.inner.load(NAME)
+
+
+def deleted_of_table(storage: StoppingStorage) -> list[str]:
+    found = (location for kind, some in storage.changes if kind == "delete" for location in some)
+    return [location for location in found if location.startswith(WAREHOUSE)]
+
+
+async def test_a_table_that_was_put_back_stops_the_deletes_without_a_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house, storage, traffic, before = await slow_deletes(monkeypatch)
+    async with house.running():
+        await traffic.commit(2)
+        oldest = before.metadata.snapshots[0]
+        assert oldest.snapshot_id not in (await house.load()).snapshots_by_id
+        await house.catalog.inner.drop_table(NAME)
+        await house.catalog.inner.create_table(before)
+        await house.settle(200.0)
+    assert len(deleted_of_table(storage)) <= 1
+
+
+async def test_a_table_that_forbids_it_meanwhile_stops_the_deletes_without_a_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house, storage, traffic, _ = await slow_deletes(monkeypatch)
+    async with house.running():
+        await traffic.commit(2)
+        await swap_in(house, SetProperties({"gc.enabled": "false"}))
+        await house.settle(200.0)
+    assert len(deleted_of_table(storage)) <= 1
+
+
+@pytest.mark.parametrize("another", [False, True])
+async def test_a_table_that_was_dropped_stops_the_deletes_and_keeps_the_journal(
+    another: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house, storage, traffic, _ = await slow_deletes(monkeypatch)
+    async with house.running():
+        await traffic.commit(2)
+        await house.catalog.inner.drop_table(NAME)
+        if another:
+            await house.create_table(properties=EXPIRING)
+        await house.settle(200.0)
+    assert len(deleted_of_table(storage)) <= 1
+    assert len(await journal(house)) == 1
+
+
+async def test_an_expiry_that_never_landed_deletes_nothing_of_a_table_that_was_put_back() -> None:
+    """To a time before the snapshots came: they are not there, but nobody has expired them."""
+    house, storage, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        while not storage.changes:
+            await traffic.commit()
+    newest = await house.catalog.inner.load(NAME)
+    await house.catalog.inner.drop_table(NAME)
+    await house.catalog.inner.create_table(table)
+    async with house.running():
+        await traffic.commit(4)
+    # It was the wrong thing to do.
+    await house.catalog.inner.drop_table(NAME)
+    await house.catalog.inner.create_table(newest)
+    assert await needed(house) <= await left(house)
+
+
 # --- Crashes -------------------------------------------------------------------------------------
 
 
