@@ -228,6 +228,7 @@ def load_settings(**overrides: object) -> Settings:
     if named and not config_file().is_file():
         raise SettingsError(f"FRAZIL_CONFIG names `{named}`, which is not a file")
     _refuse_unknown_groups()
+    _refuse_single_underscores()
     try:
         return Settings(**overrides)  # type: ignore[arg-type]  # validated by pydantic
     except ValidationError as error:
@@ -249,11 +250,36 @@ def _refuse_unknown_groups() -> None:
             )
 
 
+def _refuse_single_underscores() -> None:
+    """One `_` between group and name would be ignored silently, too. No such name is among those
+    that Kubernetes injects for services.
+    """
+    for group, field in Settings.model_fields.items():
+        kind = field.annotation
+        for name in (
+            kind.model_fields if isinstance(kind, type) and issubclass(kind, _Group) else ()
+        ):
+            for ending in ("", "_FILE"):
+                meant = f"FRAZIL_{group}__{name}".upper() + ending
+                variable = meant.replace("__", "_")
+                if variable in os.environ:
+                    raise SettingsError(
+                        f"environment variable `{variable}`: did you mean `{meant}`?"
+                    )
+
+
+_SAID = {
+    "extra_forbidden": "there is no such setting",
+    "string_pattern_mismatch": "expected http://HOST:PORT or https://HOST:PORT",
+}
+
+
 def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         parts = [str(part) for part in problem["loc"]]
         variable = "FRAZIL_" + "__".join(parts).upper()
         where = f"setting `{'.'.join(parts)}` ({variable}): " if parts else ""
-        lines.append(where + problem["msg"].removeprefix("Value error, "))
+        said = _SAID.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+        lines.append(where + said)
     return "; ".join(lines)

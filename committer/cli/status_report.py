@@ -62,6 +62,7 @@ class Report:
     waiting: dict[tuple[str, str], Waiting] | None = None
     quarantined: int | None = None
     tables: dict[str, TableIdentifier] | None = None
+    table_count: int | None = None
     landed: list[LandedProducer] = field(default_factory=list)
     troubles: dict[str, str] = field(default_factory=dict)
 
@@ -143,8 +144,10 @@ async def _collect_tables(
     try:
         if wanted is not None:
             loaded: list[LoadedTable | None] = [await catalog.load(wanted)]
+            report.table_count = 1
         else:
             names, turn = await _all_tables(catalog), asyncio.Semaphore(_LOADS_AT_ONCE)
+            report.table_count = len(names)
             loaded = await asyncio.gather(*(_load(catalog, name, turn, report) for name in names))
     finally:
         await catalog.close()
@@ -200,7 +203,7 @@ def describe(report: Report) -> Description:
         },
         "catalog": {
             "uri": report.catalog_uri,
-            "tables": None if report.tables is None else len(report.tables),
+            "tables": report.table_count,
         },
         "inbox": None
         if report.waiting is None
@@ -286,7 +289,7 @@ def _facts(report: Report) -> Description:
         if depth
         else f"{report.queue}: no answer",
         "catalog": f"{report.catalog_uri}: "
-        + ("no answer" if report.tables is None else counted(len(report.tables), "table")),
+        + ("no answer" if report.table_count is None else counted(report.table_count, "table")),
         "inbox": f"{report.inbox}: "
         + ("not asked" if report.waiting is None else counted(total.requests, "request")),
         "oldest request": age_text(_age_ms(total, report)) or "none waits",

@@ -128,6 +128,10 @@ def test_wrong_usage_is_exit_code_2_and_says_what_was_expected(
         ("FRAZIL_QUEUE__URL", "redis://localhost:99999", "`queue.url` (FRAZIL_QUEUE__URL)"),
         ("FRAZIL_COMMIT__MIN_INTERVAL_MS", "soon", "`commit.min_interval_ms`"),
         ("FRAZIL_COMIT__MIN_INTERVAL_MS", "5", "FRAZIL_COMIT__MIN_INTERVAL_MS"),
+        ("FRAZIL_COMMIT_MIN_INTERVAL_MS", "5", "did you mean `FRAZIL_COMMIT__MIN_INTERVAL_MS`?"),
+        ("FRAZIL_QUEUE_URL_FILE", "/x", "did you mean `FRAZIL_QUEUE__URL_FILE`?"),
+        ("FRAZIL_COMMIT__INTERVAL", "5", "there is no such setting"),
+        ("FRAZIL_AWS__S3_ENDPOINT_URL", "localhost:1", "expected http://HOST:PORT"),
         ("FRAZIL_CONFIG", "/does/not/exist", "FRAZIL_CONFIG"),
     ],
 )
@@ -165,6 +169,14 @@ def test_status_of_one_table_counts_that_table(frazil: Frazil) -> None:
     frazil.put(request(frazil))
     assert frazil("status", "--table", "db.quiet", "--json").object["inbox"]["requests"] == 0
     assert frazil("status", "--table", "db.none").code == 1
+
+
+def test_status_counts_a_table_that_cannot_be_read(frazil: Frazil) -> None:
+    create(frazil)
+    Path(frazil.load().metadata_location.removeprefix("file://")).unlink()
+    answer = frazil("status", "--json")
+    assert answer.object["catalog"]["tables"] == 1
+    assert "table db.flights" in answer.object["troubles"]
 
 
 def test_status_tells_what_is_known_when_the_queue_does_not_answer(
