@@ -31,6 +31,11 @@ class FrazilError(Exception):
     """The root of the tree above."""
 
 
+def reason_of(error: Exception) -> str:
+    """One text for people: our messages stand for themselves, any other error needs its class."""
+    return str(error) if isinstance(error, FrazilError) else f"{type(error).__name__}: {error}"
+
+
 class TransientError(FrazilError):
     """Nothing was applied; the same call may succeed later."""
 

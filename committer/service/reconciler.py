@@ -99,7 +99,7 @@ class Reconciler:
             if self._health.well("inbox"):
                 log.info("inbox.returned")
         except FrazilError as error:
-            if self._health.trouble("inbox", f"{type(error).__name__}: {error}"):
+            if self._health.trouble("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
 
     async def reconcile(self, age_s: float) -> set[str]:

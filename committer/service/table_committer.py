@@ -22,6 +22,7 @@ from committer.errors import (
     NoSuchTableError,
     NotFoundError,
     TransientError,
+    reason_of,
 )
 from committer.ledger_entry import property_key
 from committer.plan.backoff import backoff_s
@@ -225,7 +226,7 @@ class TableCommitter:
     async def _pause(self, event: str, error: Exception, delay_s: float) -> None:
         self._is_current = False
         self._failures += 1
-        if self._shop.health.trouble(self._component, f"{type(error).__name__}: {error}"):
+        if self._shop.health.trouble(self._component, reason_of(error)):
             log.warning(f"table.{event}", table=str(self.identifier), error=str(error))
         jittered = delay_s * (0.5 + self._shop.world.jitter() / 2)
         await self._pace.sleep(jittered)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from committer.errors import FrazilError, TransientError
+from committer.errors import FrazilError, TransientError, reason_of
 from committer.plan.backoff import backoff_s
 from committer.ports import World
 from committer.reason import Reason
@@ -80,9 +80,7 @@ class Verdicts:
     def put_off(self, pending: Pending, error: Exception) -> None:
         """Leave alone for a while what fails for a reason of its own."""
         if pending.put_off_count == 0:
-            log.warning(
-                "request.put_off", key=pending.key, error=f"{type(error).__name__}: {error}"
-            )
+            log.warning("request.put_off", key=pending.key, error=reason_of(error))
         jitter = 0.5 + self.world.jitter() / 2
         is_passing = isinstance(error, TransientError)
         delay_s = backoff_s(pending.put_off_count + 5, jitter) if is_passing else FAULT_PAUSE_S
@@ -107,7 +105,7 @@ def _duplicate(duplicate: AlreadyLanded) -> Receipt:
         table=str(request.identifier),
         producer=request.producer.id,
         epoch=request.epoch,
-        warning=duplicate.warning,
+        **({"warning": duplicate.warning} if duplicate.warning else {}),
     )
     return Receipt(
         request.producer.id,

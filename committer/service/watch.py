@@ -10,7 +10,12 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import TypeVar
 
-from committer.errors import FrazilError, InvalidRequestError, NotFoundError
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    QueueUnavailableError,
+)
 from committer.ports import Queue, World
 from committer.reason import Reason
 from committer.service.log import log
@@ -55,11 +60,13 @@ class Watch:
         self._metrics.show_quarantine(await self._ask("quarantine", self._count_by_reason()))
 
     async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
-        """None if there is no answer, which is logged once."""
+        """None if there is no answer, which is logged once. That the queue is away is not: who
+        reads it says so.
+        """
         try:
             answer = await question
         except FrazilError as error:
-            if what not in self._unanswered:
+            if what not in self._unanswered and not isinstance(error, QueueUnavailableError):
                 log.warning("watch.unanswered", what=what, error=str(error))
             self._unanswered.add(what)
             return None

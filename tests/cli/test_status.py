@@ -271,7 +271,7 @@ def test_a_real_committer_tells_of_landings_a_locked_table_a_lost_queue_and_quar
             table.put(build_request(loaded, epoch=3))
 
             def is_paused() -> bool:
-                return "table db.flights: CatalogUnavailableError" in table("status").err
+                return "committer, table db.flights: catalog database" in table("status").err
 
             wait_until(is_paused, "the table is paused")
             other.rollback()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from committer.errors import CatalogUnavailableError, StorageUnavailableError
 from committer.ports import LoadedTable
@@ -289,5 +290,7 @@ async def test_the_depth_of_the_queue_is_shown_while_it_answers() -> None:
     assert seen("frazil_queue_pending_doorbells") == 1
     house.server.available = False
     house.inbox_storage.is_away = True
-    await watching.look()
+    with capture_logs() as events:
+        await watching.look()
     assert page(house)("frazil_queue_waiting_doorbells") is None
+    assert [event["what"] for event in events] == ["quarantine"]
