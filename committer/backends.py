@@ -87,7 +87,7 @@ async def open_catalog(
 
 
 def _open_s3(aws: AwsAccess, world: World) -> Storage:
-    options = _options(aws, aws.s3_endpoint_url, "locations on S3")
+    options = _options(aws, aws.s3_endpoint_url, "a location on S3")
     from committer.storage.s3 import S3Storage
 
     return S3Storage(options, world=world)

@@ -10,6 +10,7 @@ from contextlib import closing
 from enum import Enum
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -77,7 +78,9 @@ def open_engine(
         url = make_url(uri)
         engine = create_engine(url)
     except NoSuchModuleError as error:
-        raise SettingsError(f"catalog uri: no such kind of database: {error}") from error
+        raise SettingsError(
+            f"catalog uri: no such kind of database: `{urlsplit(uri).scheme}`"
+        ) from error
     except ArgumentError as error:
         raise SettingsError(
             "catalog uri: expected a form such as `sqlite:////abs/path/catalog.db`"

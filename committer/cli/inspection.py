@@ -29,7 +29,13 @@ from committer.iceberg.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest_list import decode_manifest_list
 from committer.iceberg.puffin import decode_puffin_footer
 from committer.iceberg.table_metadata import parse_table_metadata
-from committer.request import LINE_BYTES_MAX, ManifestReference, SealedRequest, read_request
+from committer.request import (
+    LINE_BYTES_MAX,
+    Document,
+    ManifestReference,
+    SealedRequest,
+    read_request,
+)
 from committer.storage.inbox import QuarantineRecord, read_quarantined
 
 _AVRO, _PUFFIN, _GZIP, _PARQUET = b"Obj\x01", b"PFA1", b"\x1f\x8b", b"PAR1"
@@ -299,10 +305,17 @@ def _request_facts(sealed: SealedRequest) -> Facts:
         "operation": request.operation,
         "manifests": len(request.manifests),
         "files": sum(one.added_files_count for one in request.manifests) + len(request.files),
-        "rows": sum(one.added_rows_count for one in request.manifests),
+        "rows": sum(one.added_rows_count for one in request.manifests)
+        + sum(_row_count(document) for document in request.files),
         "key": request.inbox_key,
     }
     return Facts("commit request", facts)
+
+
+def _row_count(file: Document) -> int:
+    """Of a file that is listed as JSON; 0 if it does not say a number."""
+    count = file.get("record-count")
+    return count if isinstance(count, int) else 0
 
 
 def _inspect_carried(

@@ -8,12 +8,13 @@ from uuid import UUID
 import pytest
 
 from committer.cli.inspection import Inspection, inspect_content
+from committer.cli.view import Facts
 from committer.errors import InvalidMetadataError
 from committer.iceberg.table_metadata import print_table_metadata
-from committer.request import SealedRequest
+from committer.request import SealedRequest, seal_request
 from committer.storage.inbox import QuarantineRecord
 from tests.fixtures import expected, read_bytes, table_dir, table_names
-from tests.request_builders import build_request
+from tests.request_builders import build_line, build_request
 from tests.table_builders import build_table
 
 TABLE = build_table(warehouse="file:///warehouse")
@@ -74,6 +75,14 @@ def test_a_request_is_shown_with_the_entries_of_its_manifests() -> None:
     assert kinds(found) == ["commit-request", "manifest", "manifest-entry", "manifest-entry"]
     assert found.lines[0]["epoch"] == 7
     assert found.problem is None
+
+
+def test_files_that_a_request_lists_as_json_count_with_their_rows() -> None:
+    listed = ({"record-count": 3}, {"record-count": 4}, {"record-count": "many"})
+    line = build_line(TABLE, attempt=ATTEMPT).model_copy(update={"files": listed})
+    (facts,) = inspect_content(seal_request(line).content).views
+    assert isinstance(facts, Facts)
+    assert (facts.facts["files"], facts.facts["rows"]) == (3, 7)
 
 
 def test_of_a_truncated_request_the_line_is_shown_with_the_problem() -> None:
