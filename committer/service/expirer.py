@@ -41,7 +41,6 @@ from committer.request import TableIdentifier
 from committer.service.log import log
 from committer.service.metrics import Metrics, UpkeepKind
 from committer.service.pending import Pending
-from committer.service.steps import off_loop_if_large
 from committer.storage.journal import Journal, JournalEntry
 
 # A look at all snapshots takes some milliseconds for thousands of them.
@@ -252,12 +251,13 @@ class Expirer:
         return paths
 
     async def _read(self, reading: Reading[Unreachable]) -> Unreachable:
-        """Answer what the search asks for; what is large is decoded off the loop."""
+        """Answer what the search asks for. Whatever its size it is decoded off the loop: a few
+        kilobytes may hold thousands of entries.
+        """
         wanted = _step(reading, None)
         while not isinstance(wanted, Unreachable):
             contents = await asyncio.gather(*(self._content(location) for location in wanted))
-            size_bytes = sum(len(content) for content in contents if content is not None)
-            wanted = await off_loop_if_large(size_bytes, _step, reading, contents)
+            wanted = await asyncio.to_thread(_step, reading, contents)
         return wanted
 
     async def _content(self, location: str) -> bytes | None:

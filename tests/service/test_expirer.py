@@ -5,14 +5,15 @@ Histories are kept small by lowering the number of snapshots that stay for proof
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
 import pytest
 
-from committer.iceberg.manifest_list import decode_manifest_list
+from committer.iceberg.manifest_list import ManifestFile, decode_manifest_list, iter_new_rows
 from committer.iceberg.metadata_update import (
     RemoveProperties,
     RemoveSnapshots,
@@ -510,6 +511,35 @@ async def test_commits_go_on_as_fast_while_thousands_of_files_are_deleted_slowly
     deleted = sum(len(some) for kind, some in storage.changes if kind == "delete")
     assert deleted >= 500
     assert max(during) <= max(alone) + 0.001
+
+
+async def test_what_is_read_for_an_expiry_is_decoded_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A list of a few kilobytes may hold a thousand rows: its size says little of the work."""
+    loop, decoded, is_beside = asyncio.get_running_loop(), count(), False
+    in_executor = loop.run_in_executor
+
+    def run_in_executor(*arguments: object) -> asyncio.Future[object]:
+        nonlocal is_beside
+        is_beside = True
+        try:
+            return in_executor(*arguments)  # type: ignore[arg-type]
+        finally:
+            is_beside = False
+
+    def rows(content: bytes, known: set[bytes]) -> Iterator[ManifestFile]:
+        assert is_beside
+        next(decoded)
+        return iter_new_rows(content, known)
+
+    monkeypatch.setattr(loop, "run_in_executor", run_in_executor)
+    monkeypatch.setattr("committer.plan.reachability.iter_new_rows", rows)
+    house, _, table = await open_house()
+    async with house.running():
+        await Traffic(house, table).commit(16)
+    assert next(decoded) > 0
+    assert await left(house) == await needed(house)
 
 
 async def latencies(house: House, traffic: Traffic, times: int) -> list[float]:
