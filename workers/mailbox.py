@@ -1,4 +1,4 @@
-"""Receipts of one publisher: one address for all that it publishes, and one reader at a time.
+"""Receipts of one publisher and table: one address for all of them, and one reader at a time.
 
 Of those who wait one reads for all, and hands the reading on when it has its own receipt. So
 nothing runs while nobody waits: Spark's workers stop their event loop between micro-batches.
@@ -10,57 +10,62 @@ import asyncio
 
 from committer.errors import QueueUnavailableError
 from committer.ports import Queue, World
-from committer.request import Receipt, ReceiptState
+from committer.request import CommitRequest, Receipt, ReceiptState
 
 # Receipts that came while their waiter looked elsewhere.
 _KEPT_MAX = 1_024
-_Key = tuple[str, int]
+_Key = tuple[str, int, str]
 
 
 class Mailbox:
-    """Takes receipts by producer id and epoch. Each pair is waited for by one caller at a time."""
+    """Takes receipts of requests for one table: of others an equal producer and epoch may come.
+
+    Each request is waited for by one caller at a time.
+    """
 
     def __init__(self, queue: Queue, world: World, address: str) -> None:
         self._queue = queue
         self._world = world
         self.address = address
-        self._waiting: dict[_Key, asyncio.Future[Receipt | None]] = {}
+        self._waiting: dict[_Key, asyncio.Future[QueueUnavailableError | None]] = {}
         self._kept: dict[_Key, Receipt] = {}
         self._reader: _Key | None = None
 
-    async def take(self, producer: str, epoch: int, *, wait_s: float) -> Receipt | None:
+    async def take(self, request: CommitRequest, *, wait_s: float) -> Receipt | None:
         """The final receipt; None if it does not come within `wait_s`.
 
         Errors: `QueueUnavailableError`.
         """
-        key, end_s = (producer, epoch), self._world.monotonic_s() + wait_s
+        key = request.producer.id, request.epoch, str(request.attempt)
+        end_s = self._world.monotonic_s() + wait_s
         try:
             while key not in self._kept:
-                if self._reader is None:
-                    self._reader = key
-                future = asyncio.get_running_loop().create_future()
-                self._waiting[key] = future
                 left_s = end_s - self._world.monotonic_s()
                 if left_s <= 0:
                     return None
-                if self._reader == key:
+                if self._reader in (None, key):
+                    self._reader = key
                     if not await self._read(left_s):
                         return None
                 else:
-                    await self._wait(future, left_s)
+                    await self._wait(key, left_s)
             return self._kept.pop(key)
         finally:
-            self._waiting.pop(key, None)
             if self._reader == key:
                 self._hand_on()
 
-    async def _wait(self, future: asyncio.Future[Receipt | None], left_s: float) -> None:
+    async def _wait(self, key: _Key, left_s: float) -> None:
         """Until there is a receipt, or it is this one's turn to read, or the time is over."""
+        future = self._waiting[key] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(left_s):
-                await future
+                error = await future
         except TimeoutError:
             return
+        finally:
+            self._waiting.pop(key, None)
+        if error is not None:
+            raise error
 
     async def _read(self, left_s: float) -> bool:
         """False if nothing came in this time."""
@@ -70,7 +75,7 @@ class Mailbox:
             # It would tell nobody else more.
             for waiting in self._waiting.values():
                 if not waiting.done():
-                    waiting.set_exception(QueueUnavailableError(str(error)))
+                    waiting.set_result(QueueUnavailableError(str(error)))
             raise
         for receipt in receipts:
             self._deliver(receipt)
@@ -79,13 +84,13 @@ class Mailbox:
     def _deliver(self, receipt: Receipt) -> None:
         if receipt.state == ReceiptState.DURABLE:
             return
-        key = receipt.producer, receipt.epoch
+        key = receipt.producer, receipt.epoch, receipt.attempt
         if len(self._kept) >= _KEPT_MAX:
             del self._kept[next(iter(self._kept))]
         self._kept[key] = receipt
         waiting = self._waiting.get(key)
         if waiting and not waiting.done():
-            waiting.set_result(receipt)
+            waiting.set_result(None)
 
     def _hand_on(self) -> None:
         self._reader = None

@@ -107,8 +107,8 @@ class Publisher:
         self._world = world
         self._seen_s: dict[TableIdentifier, float] = {}
         self._committed: dict[tuple[UUID, str], int] = {}
-        self._mailbox = Mailbox(queue, world, str(world.uuid())) if queue else None
-        self._waiter = ReceiptWaiter(tables, inbox, quarantine, self._mailbox, world)
+        self._mailboxes: dict[UUID, Mailbox] = {}
+        self._waiter = ReceiptWaiter(tables, inbox, quarantine, world)
 
     async def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """The table as it is now. Absent: `NoSuchTableError`."""
@@ -129,10 +129,12 @@ class Publisher:
             await self._refuse_second_write(written)
         sealed = await self._put(self._seal(table.metadata, written))
         waits = policy.wait == "committed"
-        is_announced = await self._announce(sealed, waits=waits)
+        mailbox = self._mailbox(written.table_uuid) if waits else None
+        is_announced = await self._announce(sealed, mailbox)
         if not waits:
             return _receipt(written, ReceiptState.DURABLE)
-        receipt = await self._wait(Target(sealed.request, is_announced), policy)
+        target = Target(sealed.request, mailbox if is_announced else None)
+        receipt = await self._wait(target, policy)
         self._note(written, receipt)
         return receipt
 
@@ -260,9 +262,18 @@ class Publisher:
 
     # --- After it is durable ---------------------------------------------------------------------
 
-    async def _announce(self, sealed: SealedRequest, *, waits: bool) -> bool:
+    def _mailbox(self, table_uuid: UUID) -> Mailbox | None:
+        """Where receipts of a table come to; None without a queue. A receipt names no table."""
+        if self._queue is None:
+            return None
+        if table_uuid not in self._mailboxes:
+            address = str(self._world.uuid())
+            self._mailboxes[table_uuid] = Mailbox(self._queue, self._world, address)
+        return self._mailboxes[table_uuid]
+
+    async def _announce(self, sealed: SealedRequest, mailbox: Mailbox | None) -> bool:
         """False if nobody was told."""
-        if self._queue is None or self._mailbox is None:
+        if self._queue is None:
             return False
         request = sealed.request
         doorbell = Doorbell(
@@ -270,7 +281,7 @@ class Publisher:
             request.inbox_key,
             line_digest(sealed.content),
             sealed.content,
-            self._mailbox.address if waits else None,
+            mailbox.address if mailbox else None,
         )
         try:
             await self._queue.announce((doorbell,))

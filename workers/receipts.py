@@ -30,10 +30,10 @@ _POLL_WITH_QUEUE_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The request that is waited for. `is_announced`: its doorbell says where receipts go to."""
+    """The request that is waited for. `mailbox`: where its doorbell says that receipts go to."""
 
     request: CommitRequest
-    is_announced: bool
+    mailbox: Mailbox | None
 
     def receipt(self, state: ReceiptState) -> Receipt:
         request = self.request
@@ -48,19 +48,17 @@ class ReceiptWaiter:
         tables: TableCache,
         inbox: Inbox,
         quarantine: Quarantine,
-        mailbox: Mailbox | None,
         world: World,
     ) -> None:
         self._tables = tables
         self._inbox = inbox
         self._quarantine = quarantine
-        self._mailbox = mailbox
         self._world = world
 
     async def wait(self, target: Target, *, timeout_s: float) -> Receipt | None:
         """The final receipt; None if there is none within `timeout_s`."""
         end_s = self._world.monotonic_s() + timeout_s
-        mailbox = self._mailbox if target.is_announced else None
+        mailbox = target.mailbox
         while (left_s := end_s - self._world.monotonic_s()) > 0:
             try:
                 receipt = await self._from_queue(mailbox, target.request, left_s)
@@ -80,7 +78,7 @@ class ReceiptWaiter:
             await self._world.sleep(min(left_s, _POLL_S * spread))
             return None
         wait_s = min(left_s, _POLL_WITH_QUEUE_S * spread)
-        return await mailbox.take(request.producer.id, request.epoch, wait_s=wait_s)
+        return await mailbox.take(request, wait_s=wait_s)
 
     async def _from_table(self, target: Target) -> Receipt | None:
         """What the ledger and the quarantine say. A back end that is away is asked again later."""

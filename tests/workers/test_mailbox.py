@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from committer.errors import QueueUnavailableError
 from committer.queue.memory import MemoryQueue, MemoryServer
-from committer.request import Receipt, ReceiptState
+from committer.request import CommitRequest, Producer, Receipt, ReceiptState
 from committer.world import RealWorld
+from tests.workers.publishing import attempt_of
 from workers.mailbox import Mailbox
 
 
@@ -36,9 +39,11 @@ class Post:
         self.mailbox = Mailbox(self.queue, RealWorld(), "here")
 
     def take(
-        self, producer: str, epoch: int = 0, wait_s: float = 30
+        self, producer: str, attempt: int = 1, wait_s: float = 30
     ) -> asyncio.Task[Receipt | None]:
-        return asyncio.create_task(self.mailbox.take(producer, epoch, wait_s=wait_s))
+        known: Any = {"producer": Producer(id=producer), "epoch": 0, "attempt": attempt_of(attempt)}
+        request = CommitRequest.model_construct(**known)
+        return asyncio.create_task(self.mailbox.take(request, wait_s=wait_s))
 
     async def send(self, *receipts: Receipt) -> None:
         await MemoryQueue(self.server, consumer="committer").reply(
@@ -47,8 +52,13 @@ class Post:
         await settle()
 
 
-def receipt(producer: str, epoch: int = 0, state: ReceiptState = ReceiptState.COMMITTED) -> Receipt:
-    return Receipt(producer, epoch, "attempt", state)
+def receipt(
+    producer: str,
+    epoch: int = 0,
+    state: ReceiptState = ReceiptState.COMMITTED,
+    attempt: int = 1,
+) -> Receipt:
+    return Receipt(producer, epoch, str(attempt_of(attempt)), state)
 
 
 async def settle() -> None:
@@ -97,6 +107,17 @@ async def test_who_reads_gives_up_in_time_and_who_waits_too() -> None:
     assert await asyncio.gather(*tasks) == [None, None]
 
 
+async def test_a_receipt_of_an_earlier_attempt_is_not_that_of_a_later_one() -> None:
+    post = Post()
+    assert await post.take("a", wait_s=0.01) is None
+    second = post.take("a", attempt=2)
+    await settle()
+    await post.send(receipt("a", state=ReceiptState.QUARANTINED))
+    assert not second.done()
+    await post.send(receipt("a", attempt=2))
+    assert await second == receipt("a", attempt=2)
+
+
 async def test_durable_is_no_final_receipt() -> None:
     post = Post()
     task = post.take("a")
@@ -108,9 +129,14 @@ async def test_durable_is_no_final_receipt() -> None:
 
 
 async def test_a_queue_that_is_away_is_an_error_for_everybody() -> None:
+    unheard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
     post = Post()
     tasks = [post.take("a"), post.take("b")]
     post.server.available = False
     for task in tasks:
         with pytest.raises(QueueUnavailableError):
             await task
+    tasks.clear()
+    gc.collect()
+    assert unheard == []

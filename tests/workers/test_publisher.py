@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -237,12 +238,14 @@ async def test_the_quarantine_of_another_producer_stops_nobody() -> None:
 # --- Waiting -------------------------------------------------------------------------------------
 
 
-async def reply(bench: Bench, receipt: Receipt) -> None:
-    """Answer the next announced request, as the committer does."""
+async def reply(bench: Bench, receipt: Receipt) -> str:
+    """Answer the next announced request, as the committer does, and say where to."""
     queue = MemoryQueue(bench.server, consumer="c")
     (delivery,) = await queue.read(count_max=9, wait_s=5)
     assert delivery.doorbell.reply_to is not None
     await queue.reply([(delivery.doorbell.reply_to, receipt)])
+    await queue.acknowledge([delivery.token])
+    return delivery.doorbell.reply_to
 
 
 async def test_a_receipt_of_the_queue_ends_waiting() -> None:
@@ -251,6 +254,27 @@ async def test_a_receipt_of_the_queue_ends_waiting() -> None:
     sent = Receipt("stream", 1, str(written.attempt), ReceiptState.COMMITTED, 4711, 42)
     answer = asyncio.create_task(reply(bench, sent))
     assert await bench.publisher.publish(written, COMMITTED) == sent
+    await answer
+
+
+async def test_a_receipt_of_one_table_is_not_taken_for_that_of_another() -> None:
+    """One micro-batch may be written to two tables: producer, epoch and attempt are equal then."""
+    bench = await build_bench()
+    other = build_table("db.trains", warehouse="memory:/warehouse")
+    await bench.catalog.create_table(other)
+    first = bench.written(epoch=1)
+    receipt = Receipt("stream", 1, str(first.attempt), ReceiptState.COMMITTED, 4711, 42)
+    answer = asyncio.create_task(reply(bench, receipt))
+    assert await bench.publisher.publish(first, COMMITTED) == receipt
+    # It comes again: the committer did not hear that it was taken.
+    queue = MemoryQueue(bench.server, consumer="c")
+    await queue.reply([(await answer, receipt)])
+    second = replace(
+        first, identifier=other.identifier, table_uuid=other.metadata.table_uuid, files=first.files
+    )
+    own = Receipt("stream", 1, str(first.attempt), ReceiptState.COMMITTED, 4712, 1)
+    answer = asyncio.create_task(reply(bench, own))
+    assert await bench.publisher.publish(second, COMMITTED) == own
     await answer
 
 
