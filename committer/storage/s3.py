@@ -260,7 +260,8 @@ async def _delete(client: S3Client, chunk: _Chunk) -> None:
 
 
 def _milliseconds(time: datetime) -> int:
-    return round(time.timestamp() * 1000)
+    """Whole seconds: listings of some servers tell more, HEAD cannot."""
+    return int(time.timestamp()) * 1000
 
 
 # --- Refusals ------------------------------------------------------------------------------------

@@ -111,6 +111,8 @@ async def test_keys_are_sent_letter_for_letter(s3: S3Harness) -> None:
         "ü?#&": "%C3%BC%3F%23%26",
     }
     for name in names:
+        # Some servers do not take all of these.
+        s3.proxy.plan(b"PUT ", Answer(200, headers=(("ETag", "x"),)))
         await put(s3, name)
     folder = s3.root.removeprefix("s3:/")
     paths = [request.path.removeprefix(f"{folder}/") for request in s3.proxy.received]
