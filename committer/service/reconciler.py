@@ -10,9 +10,10 @@ import asyncio
 from dataclasses import dataclass
 
 from committer.errors import FrazilError
+from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import ProducerEntry, parse_property_key
 from committer.plan.commit import LedgerChores
-from committer.plan.ledger import Ledger
+from committer.plan.state import TableState
 from committer.ports import World
 from committer.request import producer_prefix
 from committer.service.health import Health
@@ -25,6 +26,8 @@ from committer.storage.inbox import Inbox, Quarantine
 ALONE_INTERVAL_S = 1.0
 # Gaps of empty micro-batches cost some bytes each; closing them costs two listings.
 GAPS_MAX = 8
+# Longer than a publisher that does not hear from the inbox goes on sending one request.
+ONE_SHOT_KEPT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +95,10 @@ class Reconciler:
 
     async def _pass(self, age_s: float) -> None:
         try:
-            ledgers = [(one, one.state.ledger) for one in self._intake.tables if one.state]
+            states = [(one, one.state) for one in self._intake.tables if one.state]
             outstanding = await self.reconcile(age_s)
-            for table, ledger in ledgers:
-                await self._find_chores(table, ledger, outstanding)
+            for table, state in states:
+                await self._find_chores(table, state, outstanding)
             if self._health.well("inbox"):
                 log.info("inbox.returned")
         except FrazilError as error:
@@ -128,13 +131,14 @@ class Reconciler:
         return outstanding
 
     async def _find_chores(
-        self, table: TableCommitter, ledger: Ledger, outstanding: set[str]
+        self, table: TableCommitter, state: TableState, outstanding: set[str]
     ) -> None:
-        """Entries whose one-shot request is gone, and sequential producers with many gaps.
+        """Entries whose one-shot request is long gone, and sequential producers with many gaps.
 
         The ledger is older than the listing, so what landed in between is not judged by it.
         """
         drop, close_gaps = set(), {}
+        ledger, before_ms = state.ledger, self._world.now_ms() - int(ONE_SHOT_KEPT_S * 1000)
         for key, entry in ledger.entries.items():
             parsed = parse_property_key(key)
             # Nothing of a frozen producer is forgotten before an operator has decided.
@@ -143,7 +147,8 @@ class Reconciler:
             if producer_prefix(table.table_uuid, parsed[0]) in outstanding:
                 continue
             if entry.one_shot:
-                drop.add(key)
+                if _landed_before(entry, state.metadata, before_ms):
+                    drop.add(key)
             elif _has_many_gaps(entry) and not await self._has_quarantined(table, parsed[0]):
                 close_gaps[key] = entry.epochs.ranges[-1][0]
         table.add_chores(LedgerChores(close_gaps, frozenset(drop)))
@@ -152,6 +157,12 @@ class Reconciler:
         async for _ in self._quarantine.list(table.table_uuid, producer):
             return True
         return False
+
+
+def _landed_before(entry: ProducerEntry, metadata: TableMetadata, before_ms: int) -> bool:
+    """A snapshot that has expired counts as old."""
+    found = (metadata.snapshot_by_id(landed.snapshot_id) for landed in entry.latest)
+    return all(snapshot is None or snapshot.timestamp_ms < before_ms for snapshot in found)
 
 
 def _has_many_gaps(entry: ProducerEntry) -> bool:

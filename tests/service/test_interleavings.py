@@ -39,6 +39,7 @@ from committer.ports import (
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request import ReceiptState, SealedRequest, read_request
+from committer.service import reconciler
 from committer.service.steps import finish
 from committer.service.table_committer import TableCommitter
 from committer.storage.inbox import Inbox, Quarantine
@@ -530,8 +531,11 @@ async def test_a_doorbell_whose_object_could_not_be_read_is_acknowledged_in_the_
 # --- The ledger's chores -------------------------------------------------------------------------
 
 
-async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before() -> None:
+async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The chore was found while its object was gone; then the identity published again."""
+    monkeypatch.setattr(reconciler, "ONE_SHOT_KEPT_S", 0.0)
     house = House()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):
@@ -568,7 +572,10 @@ async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap
     assert property_key("shot") in (await house.load()).properties
 
 
-async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry() -> None:
+async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reconciler, "ONE_SHOT_KEPT_S", 0.0)
     house = House()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):
@@ -604,7 +611,10 @@ async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
         assert key not in (await house.load()).properties
 
 
-async def test_nothing_of_a_frozen_producer_is_forgotten() -> None:
+async def test_nothing_of_a_frozen_producer_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reconciler, "ONE_SHOT_KEPT_S", 0.0)
     house = House()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):

@@ -17,6 +17,7 @@ from committer.ledger_entry import parse_entry, property_key
 from committer.ports import Committed, LoadedTable, Swap
 from committer.reason import Reason
 from committer.request import ReceiptState
+from committer.service.reconciler import ONE_SHOT_KEPT_S
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import House
@@ -319,18 +320,45 @@ async def test_a_ledger_property_of_another_table_claims_nothing() -> None:
     assert len(await house.live_files()) == 1
 
 
-async def test_a_one_shot_producers_entry_is_dropped_once_its_object_is_gone() -> None:
+async def _forget_shot(house: House, table: LoadedTable) -> None:
+    """Let so much time go by, with commits in it, that nobody sends the request again."""
+    for epoch in range(3):
+        await house.settle(ONE_SHOT_KEPT_S / 2)
+        await house.publish(build_request(table, producer="query-1", epoch=epoch))
+        await house.settle(1.0)
+
+
+async def test_a_one_shot_producers_entry_is_dropped_once_its_object_is_long_gone() -> None:
     house = House()
     table = await house.create_table()
     await house.publish(build_request(table, producer="shot", one_shot=True))
     async with house.running(reconcile_interval_s=5.0):
         await house.settle(20.0)
-        await house.publish(build_request(table, producer="query-1"))
-        await house.settle(1.0)
+        assert await house.outstanding() == []
+        await _forget_shot(house, table)
     properties = (await house.load()).properties
     assert property_key("shot") not in properties
     assert property_key("query-1") in properties
+    assert len(await house.live_files()) == 4
+
+
+async def test_a_one_shot_request_that_is_sent_again_when_it_has_left_the_inbox_lands_once() -> (
+    None
+):
+    """Its publisher did not hear that it was durable, and knows nothing of its end."""
+    house = House()
+    table = await house.create_table()
+    shot = build_request(table, producer="shot", one_shot=True)
+    await house.publish(shot, announce=False)
+    async with house.running(reconcile_interval_s=5.0):
+        await house.settle(20.0)
+        assert await house.outstanding() == []
+        await house.publish(build_request(table, producer="query-1"))
+        await house.settle(ONE_SHOT_KEPT_S / 2)
+        await house.publish(shot)
+        await house.settle(20.0)
     assert len(await house.live_files()) == 2
+    assert await house.outstanding() == []
 
 
 async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again() -> None:
@@ -339,12 +367,11 @@ async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again()
     shot = build_request(table, producer="shot", one_shot=True)
     await house.publish(shot)
     async with house.running(reconcile_interval_s=5.0):
-        await house.settle(20.0)
-        await house.publish(build_request(table, producer="query-1"))
-        await house.settle(1.0)
+        await _forget_shot(house, table)
+        assert property_key("shot") not in (await house.load()).properties
         await house.publish(shot, durable=False)
         await house.settle()
-    assert len(await house.live_files()) == 2
+    assert len(await house.live_files()) == 4
 
 
 async def test_gaps_of_empty_micro_batches_are_closed_when_there_are_many() -> None:
