@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from committer.errors import AlreadyExistsError
+from committer.errors import AlreadyExistsError, NotFoundError, StorageUnavailableError
 from committer.iceberg.metadata_update import Update
 from committer.iceberg.requirement import Requirement
 from committer.iceberg.table_metadata import TableMetadata
@@ -98,12 +98,18 @@ class Storage(Protocol):
 async def create_or_equal(storage: Storage, created: NewObject) -> bool:
     """Create one object: True if it was written now, False if an equal one stood there already.
 
-    Errors: `AlreadyExistsError` where another content has the location.
+    Errors: `AlreadyExistsError` where another content has the location;
+    `StorageUnavailableError` where what stood there was deleted before it could be compared.
     """
     try:
         await storage.create((created,))
     except AlreadyExistsError:
-        if await storage.get(created.location) != created.content:
+        try:
+            standing = await storage.get(created.location)
+        except NotFoundError as error:
+            message = f"`{created.location}` existed, and was deleted meanwhile"
+            raise StorageUnavailableError(message) from error
+        if standing != created.content:
             raise
         return False
     return True

@@ -8,7 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from committer.errors import NoSuchTableError, PublishError, StorageUnavailableError
+from committer.errors import (
+    AlreadyExistsError,
+    NoSuchTableError,
+    PublishError,
+    StorageUnavailableError,
+)
 from committer.iceberg.manifest import decode_manifest
 from committer.ports import NewObject, ObjectInfo
 from committer.queue.memory import MemoryQueue
@@ -162,6 +167,32 @@ async def test_a_put_whose_answer_was_lost_is_tried_again_and_found_done() -> No
     receipt = await bench.publisher.publish(bench.written(), DURABLE)
     assert receipt.state == ReceiptState.DURABLE
     assert len(await bench.inbox_keys()) == 1
+
+
+class _QuickCommitter(MemoryStorage):
+    """The answer to the first write is lost; what it wrote is gone between a look and a look."""
+
+    calls = 0
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        if not any("/inbox/" in created.location for created in objects):
+            return await super().create(objects)
+        self.calls += 1
+        try:
+            await super().create(objects)
+        except AlreadyExistsError:
+            await self.delete([created.location for created in objects])
+            raise
+        if self.calls == 1:
+            raise StorageUnavailableError("no answer")
+
+
+async def test_a_request_that_lands_while_it_is_sent_again_is_published() -> None:
+    storage = _QuickCommitter()
+    bench = await build_bench(storage=storage)
+    receipt = await bench.publisher.publish(bench.written(), DURABLE)
+    assert receipt.state == ReceiptState.DURABLE
+    assert storage.calls == 3
 
 
 class _DeafStorage(MemoryStorage):
