@@ -31,6 +31,8 @@ from committer.service.steps import create_all, in_slices, off_loop_if_large
 # Of what is to be merged, so much is read at once.
 READS_AT_ONCE = 16
 READ_BYTES_AT_ONCE = 8 * 1024 * 1024
+# Nothing names what waits for a commit: an engine's orphan clean-up takes it, though not so soon.
+WAITING_S_MAX = 3_600.0
 
 
 class Merger:
@@ -45,22 +47,24 @@ class Merger:
         self._storage = storage
         self._world = world
         self._metrics = metrics
-        self._finished: list[MergedManifest] = []
+        # Since when each waits for a commit.
+        self._finished: list[tuple[float, MergedManifest]] = []
         self._unreadable: set[str] = set()
 
     def offer(self, upkeep: Upkeep) -> Upkeep:
         """Add what is merged and not listed yet."""
-        return replace(upkeep, merged=tuple(self._finished)) if self._finished else upkeep
+        fresh = tuple(merged for since_s, merged in self._finished if self._is_fresh(since_s))
+        return replace(upkeep, merged=fresh) if fresh else upkeep
 
     def landed(self, plan: CommitPlan) -> None:
         """Forget what this commit lists, and what its head has no use for any more."""
         listed = {merged.row.manifest_path for merged in plan.upkeep.merged}
         waiting = []
-        for merged in self._finished:
+        for since_s, merged in self._finished:
             if merged.row.manifest_path in listed:
                 self._metrics.upkeep_done(self._table, self.kind, len(merged.replaced))
-            elif _still_applies(merged, plan.state):
-                waiting.append(merged)
+            elif self._is_fresh(since_s) and _still_applies(merged, plan.state):
+                waiting.append((since_s, merged))
             else:
                 log.info(
                     "merge.superseded",
@@ -68,6 +72,9 @@ class Merger:
                     left_over=merged.row.manifest_path,
                 )
         self._finished = waiting
+
+    def _is_fresh(self, since_s: float) -> bool:
+        return self._world.monotonic_s() - since_s <= WAITING_S_MAX
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Whether enough small manifests have gathered, and no earlier merge waits for a commit."""
@@ -78,7 +85,7 @@ class Merger:
         for group in self._groups(state, branch):
             merged = await self._merge(group, state, branch)
             if merged is not None:
-                self._finished.append(merged)
+                self._finished.append((self._world.monotonic_s(), merged))
 
     def _groups(self, state: TableState, branch: str) -> tuple[tuple[ManifestFile, ...], ...]:
         rows = [listed.row for listed in _head_rows(state, branch) or ()]

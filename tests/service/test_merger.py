@@ -352,3 +352,28 @@ async def test_a_stop_does_not_wait_for_a_merge() -> None:
         await house.intake.stop()
         assert house.world.monotonic_s() == started_s
         assert merging.storage.reading == 0
+
+
+async def test_a_merge_that_waits_too_long_is_left_out_for_its_file_may_be_gone() -> None:
+    """Nothing names the merged manifest yet: an orphan clean-up takes it after some days."""
+    merging = Merging()
+    house = merging.house
+    table = await merging.create()
+    async with merging.running():
+        await merging.commit(4)
+        head = (await house.load()).current_snapshot_id or 0
+        listed = {row.manifest_path for row in await merging.rows()}
+        written = [one.location async for one in house.storage.inner.list("memory://warehouse")]
+        (merged,) = (one for one in written if one.endswith("-m0.avro") and one not in listed)
+        await merging.foreign(SetSnapshotRef("audit", SnapshotRef(head)))
+        for epoch in range(10):
+            audit = build_request(
+                table, producer="audit", epoch=epoch, branch="audit", partition=("AA",)
+            )
+            await house.publish(audit)
+            await house.settle(500.0)
+        await house.storage.inner.delete((merged,))
+        await merging.commit(3)
+        assert merged not in {row.manifest_path for row in await merging.rows()}
+    await merging.assert_each_file_once()
+    assert (await merging.rows())[-1].existing_files_count
