@@ -167,8 +167,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _inbox_outside_the_warehouse(self) -> Self:
-        inbox, warehouse = _as_folder(self.inbox), _as_folder(self.catalog.warehouse)
-        if inbox.startswith(warehouse):
+        if is_inside(self.inbox, self.catalog.warehouse):
             raise ValueError(
                 f"inbox `{self.inbox}` lies inside the warehouse `{self.catalog.warehouse}`: an"
                 " engine's orphan clean-up could remove requests; put it outside"
@@ -201,6 +200,11 @@ class Settings(BaseSettings):
             env_settings.env_vars = read_secret_files(env_settings.env_vars)
         file = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
         return init_settings, env_settings, file
+
+
+def is_inside(location: str, folder: str) -> bool:
+    """Whether a location is the folder, or below it, however both are spelled."""
+    return _as_folder(location).startswith(_as_folder(folder))
 
 
 _GROUPS = frozenset({"catalog", "queue", "commit", "upkeep", "service", "aws"})

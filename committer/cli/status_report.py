@@ -96,6 +96,8 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
         report.quarantined = await _ask("inbox", _count(parts.quarantine.list(only)), report)
     if parts.queue is not None:
         report.depth = await _ask("queue", parts.queue.depth(), report)
+        if parts.settings.queue.url == "private" and "queue" in report.troubles:
+            report.troubles["queue"] += " (a private queue runs while `frazil serve` runs)"
     return report
 
 
@@ -280,6 +282,11 @@ def views(report: Report) -> list[View]:
     return shown
 
 
+def _unknown(report: Report) -> str:
+    """A table that is not known by its uuid has no requests to ask for."""
+    return "no answer" if "inbox" in report.troubles else "not asked"
+
+
 def _facts(report: Report) -> Description:
     depth, total = report.depth, report.total
     return {
@@ -291,7 +298,8 @@ def _facts(report: Report) -> Description:
         "catalog": f"{report.catalog_uri}: "
         + ("no answer" if report.table_count is None else counted(report.table_count, "table")),
         "inbox": f"{report.inbox}: "
-        + ("not asked" if report.waiting is None else counted(total.requests, "request")),
-        "oldest request": age_text(_age_ms(total, report)) or "none waits",
-        "quarantined": report.quarantined,
+        + (_unknown(report) if report.waiting is None else counted(total.requests, "request")),
+        "oldest request": age_text(_age_ms(total, report))
+        or ("not known" if report.waiting is None else "none waits"),
+        "quarantined": "not known" if report.quarantined is None else report.quarantined,
     }

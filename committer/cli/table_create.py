@@ -133,9 +133,15 @@ def _first_table(
     from committer.iceberg.table_metadata import new_table_metadata
     from committer.plan.expiry import NEW_TABLE_PROPERTIES
     from committer.ports import LoadedTable
+    from committer.settings import is_inside
 
     warehouse = parts.settings.catalog.warehouse
     default = "/".join((warehouse, *identifier.namespace, identifier.name))
+    if is_inside(inbox := parts.settings.inbox, location or default):
+        raise typer.BadParameter(
+            f"inbox `{inbox}` lies inside the table's location `{location or default}`: an engine's"
+            " orphan clean-up could remove requests"
+        )
     try:
         metadata = new_table_metadata(
             table_uuid=parts.world.uuid(),

@@ -192,6 +192,17 @@ def test_status_tells_what_is_known_when_the_queue_does_not_answer(
     assert "secret" not in answer.out + answer.err
 
 
+def test_status_says_when_a_private_queue_runs(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_QUEUE__URL", "private")
+    answer = frazil("status")
+    assert answer.code == 1
+    assert answer.err.endswith(
+        "No such file or directory (a private queue runs while `frazil serve` runs)\n"
+    )
+
+
 def test_status_for_people_has_the_same_facts(frazil: Frazil) -> None:
     create(frazil)
     frazil.put(request(frazil))

@@ -107,6 +107,15 @@ def test_a_table_is_made_where_its_namespace_wants_it_unless_a_location_is_given
     assert frazil.load("db.ships").metadata.location == where
 
 
+@pytest.mark.parametrize("ending", ["", "/", "/requests"])
+def test_a_table_is_not_made_around_the_inbox(frazil: Frazil, tmp_path: Path, ending: str) -> None:
+    where = f"file:{tmp_path}{ending}"
+    answer = frazil("table", "create", "db.x", "--schema", "id long", "--location", where)
+    assert answer.code == 2
+    assert "lies inside the table's location" in answer.err
+    assert names(frazil) == []
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
