@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from committer.errors import InvalidMetadataError, NotFoundError
+from committer.errors import InvalidMetadataError, NotFoundError, SettingsError
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.commit import CommitPlan
 from committer.plan.expiry import (
@@ -46,6 +46,7 @@ from committer.storage.journal import Journal, JournalEntry
 # A look at all snapshots takes some milliseconds for thousands of them.
 LOOK_INTERVAL_S = 10.0
 DELETES_AT_ONCE = 1_000
+CLOCK_AHEAD_MS_MAX = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,18 @@ class Expirer:
             ),
         )
         await self._parts.journal.put(entry)
+        await self._check_clock(entry)
         self._offered = entry
+
+    async def _check_clock(self, entry: JournalEntry) -> None:
+        """A clock that runs ahead makes everything old. Errors: `SettingsError`."""
+        ahead_ms = entry.written_at_ms - await self._parts.journal.stored_ms(entry)
+        if ahead_ms > CLOCK_AHEAD_MS_MAX:
+            await self._parts.journal.delete(entry)
+            raise SettingsError(
+                f"this machine's clock is {ahead_ms // 1000} s ahead of the storage's: no snapshot"
+                " expires by it; set the clock"
+            )
 
     async def _resume(self, state: TableState) -> None:
         """Take over what another process has left. It is after a commit of ours: no attempt of a

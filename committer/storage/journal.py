@@ -63,6 +63,11 @@ class Journal:
         location = self.location(entry.table_uuid, entry.entry_id)
         await create_or_equal(self._storage, NewObject(location, _print_entry(entry)))
 
+    async def stored_ms(self, entry: JournalEntry) -> int:
+        """When an entry was written by the storage's clock."""
+        info = await self._storage.head(self.location(entry.table_uuid, entry.entry_id))
+        return info.modified_ms
+
     async def list(self, table_uuid: UUID) -> AsyncIterator[JournalEntry]:
         """The entries of a table. Errors: `InvalidMetadataError` for one that cannot be read."""
         async for found in self._storage.list(f"{self._folder}{table_uuid}/"):

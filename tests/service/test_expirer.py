@@ -24,7 +24,7 @@ from committer.iceberg.metadata_update import (
 from committer.iceberg.snapshot import MAIN, SnapshotRef
 from committer.plan import expiry
 from committer.plan.quiet_gap import GapPolicy
-from committer.ports import Committed, LoadedTable, NewObject, Storage
+from committer.ports import Committed, LoadedTable, NewObject, ObjectInfo, Storage
 from committer.request import Needs, TableIdentifier
 from tests.faulty_catalog import Fault
 from tests.flights import foreign_swap
@@ -225,6 +225,28 @@ async def test_metadata_files_stay_by_default() -> None:
 
 
 # --- What stays ----------------------------------------------------------------------------------
+
+
+async def test_a_clock_that_the_storage_contradicts_expires_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house, storage, table = await open_house()
+    head, behind_ms = storage.head, 31_536_000_000
+
+    async def head_of_the_year_before(location: str) -> ObjectInfo:
+        info = await head(location)
+        return replace(info, modified_ms=info.modified_ms - behind_ms)
+
+    monkeypatch.setattr(storage, "head", head_of_the_year_before)
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(30)
+        assert len((await house.load()).snapshots) == 30
+        assert await journal(house) == set()
+        behind_ms = 2_000
+        await traffic.commit(30)
+        assert len((await house.load()).snapshots) <= KEPT + 4
+    assert await needed(house) <= await left(house)
 
 
 async def test_a_tag_keeps_its_snapshot_and_all_that_it_needs() -> None:
