@@ -6,25 +6,33 @@ A schema that was read from a file also keeps what this version does not know of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import orjson
 
 _Value = TypeVar("_Value")
 
 
+class Printed(Protocol):
+    """A value that keeps its own JSON."""
+
+    @property
+    def json_bytes(self) -> bytes: ...
+
+
 class Fragments:
     """Printed values by identity. Each value is held, so that its identity is never given again.
 
     Shared by all metadata that follow from one file: it only ever grows by schemas, specs and sort
-    orders, of which a table has few.
+    orders, of which a table has few. Of each long list it holds the last form.
     """
 
-    __slots__ = ("_printed", "_sources")
+    __slots__ = ("_lists", "_printed", "_sources")
 
     def __init__(self) -> None:
         self._printed: dict[int, tuple[object, bytes]] = {}
         self._sources: dict[int, tuple[object, object]] = {}
+        self._lists: dict[str, tuple[tuple[object, ...], bytes]] = {}
 
     def remember_source(self, value: object, json_value: object) -> None:
         """Keep the JSON that a value was read from, for what the value itself does not hold."""
@@ -39,6 +47,16 @@ class Fragments:
                 printed = _with_unknown_keys(printed, self._sources[id(value)][1])
             known = self._printed[id(value)] = (value, orjson.dumps(printed))
         return known[1]
+
+    def print_list(self, name: str, values: tuple[Printed, ...]) -> orjson.Fragment:
+        """The JSON of a list that mostly grows at its end: what was joined before is not again."""
+        known, joined = self._lists.get(name, ((), b""))
+        if values[: len(known)] != known:
+            known, joined = (), b""
+        added = [value.json_bytes for value in values[len(known) :]]
+        joined = b",".join([joined, *added] if known else added)
+        self._lists[name] = (values, joined)
+        return orjson.Fragment(b"[%b]" % joined)
 
 
 def json_list(printed: Iterable[bytes]) -> orjson.Fragment:

@@ -291,9 +291,9 @@ def _history(metadata: TableMetadata) -> Mapping[str, object]:
         **({"next-row-id": metadata.next_row_id or 0} if lineage else {}),
         **({"encryption-keys": list(map(print_encrypted_key, keys))} if keys else {}),
         "refs": {name: print_snapshot_ref(ref) for name, ref in metadata.refs.items()},
-        "snapshots": json_list(snapshot.json_bytes for snapshot in metadata.snapshots),
+        "snapshots": metadata.fragments.print_list("snapshots", metadata.snapshots),
         "statistics": list(map(print_statistics_file, metadata.statistics)),
         "partition-statistics": list(map(print_statistics_file, metadata.partition_statistics)),
-        "snapshot-log": json_list(entry.json_bytes for entry in metadata.snapshot_log),
+        "snapshot-log": metadata.fragments.print_list("snapshot-log", metadata.snapshot_log),
         "metadata-log": json_list(entry.json_bytes for entry in metadata.metadata_log),
     }

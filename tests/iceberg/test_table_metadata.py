@@ -12,7 +12,9 @@ import orjson
 import pytest
 
 from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.fragments import Fragments
 from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.metadata_update import RemoveSnapshots, apply_updates
 from committer.iceberg.partition_spec import print_partition_spec
 from committer.iceberg.schema import print_schema
 from committer.iceberg.snapshot import SnapshotRef
@@ -526,3 +528,20 @@ def test_a_changed_copy_of_a_snapshot_is_printed_anew() -> None:
     assert b'"snapshot-id":1' in snapshot.json_bytes
     assert b'"snapshot-id":2' in replace(snapshot, snapshot_id=2).json_bytes
     assert snapshot.json_bytes is snapshot.json_bytes
+
+
+def test_lists_that_grow_shrink_or_change_are_printed_as_if_for_the_first_time() -> None:
+    """Of a list only what is new is joined; where it does not continue the last one, all of it."""
+
+    def afresh(metadata: TableMetadata) -> bytes:
+        return print_table_metadata(replace(metadata, fragments=Fragments()))
+
+    metadata = build_history(3)
+    other = append(metadata, snapshot_id=8)
+    last = append(append(metadata, snapshot_id=9), snapshot_id=10)
+    removal = (RemoveSnapshots((1, 2)),)
+    expired = apply_updates(last, removal, base_location=None, now_ms=last.last_updated_ms)
+    again = append(expired, snapshot_id=11)
+    for each in (metadata, metadata, other, last, expired, again, build_history(0), metadata):
+        same = replace(each, fragments=metadata.fragments)
+        assert print_table_metadata(same) == afresh(each)
