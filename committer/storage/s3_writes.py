@@ -6,6 +6,7 @@ whether an object is what this write has made, even where other writers write eq
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import zlib
 from collections.abc import Iterator
@@ -148,7 +149,7 @@ async def _complete(
     parts: list[CompletedPartTypeDef],
     tries: Tries,
 ) -> str:
-    checksum = _crc32(write.content)
+    checksum = await asyncio.to_thread(_crc32, write.content)  # of all of it: half a second perhaps
     answer = await calls.send(
         lambda client: client.complete_multipart_upload(
             Bucket=write.at.bucket,
