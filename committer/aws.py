@@ -11,6 +11,7 @@ to the region of a bucket, and aiohttp, which resends a PUT whose kept-alive con
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Mapping
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
     from types_aiobotocore_s3 import S3Client
 
+# What it would print of credentials, with a trace, is in the errors.
+logging.getLogger("aiobotocore").addHandler(logging.NullHandler())
 _SMALL_BYTES = 256 * 1024
 _BRIEF_CHARS_MAX = 300
 # What a connection carries at the least, even one of many on a slow line.
@@ -80,7 +83,7 @@ async def open_client(
         http_session_cls=_SendsOnce,
     )
     try:
-        session = AioSession(profile=options.profile or None)
+        session = _Session(profile=options.profile or None)
         context = session.create_client(
             service,
             # The one variable of all other AWS tools that this library does not read.
@@ -104,6 +107,32 @@ async def open_client(
     client.meta.events.register("after-call.s3", _refuse_empty_answer)
     client.meta.events.register("after-call.dynamodb", _refuse_foreign_answer)
     return client
+
+
+class _Session(AioSession):
+    """Where the usual settings are found; without what the library raises that is not its own, when
+    credentials cannot be renewed: whatever the provider raised, or that the new ones are expired.
+    """
+
+    async def get_credentials(self) -> Any:  # type: ignore[override]  # typed as botocore's
+        is_new = vars(self).get("_credentials") is None
+        found: Any = super().get_credentials()
+        credentials = await found
+        if is_new and hasattr(credentials, "_protected_refresh"):
+            renew, provider = credentials._protected_refresh, credentials.method
+
+            async def renew_or_explain(is_mandatory: bool) -> None:
+                try:
+                    await renew(is_mandatory)
+                except AWS_ERRORS:
+                    raise
+                except Exception as error:
+                    raise boto.CredentialRetrievalError(
+                        provider=provider, error_msg=str(error)
+                    ) from error
+
+            credentials._protected_refresh = renew_or_explain
+        return credentials
 
 
 class _SendsOnce(AIOHTTPSession):

@@ -142,6 +142,44 @@ async def test_credentials_that_cannot_be_had_now_are_no_wrong_setting(
         await open_client("s3", AwsOptions(region="x"))
 
 
+EXPIRED = (
+    '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c",'
+    ' "Expiration": "2020-01-01T00:00:00Z"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        ("credential_process = cat {folder}/expired", "still expired"),
+        (
+            "role_arn = arn:aws:iam::123456789012:role/x\nweb_identity_token_file = {folder}/none",
+            "No such file",
+        ),
+    ],
+)
+async def test_credentials_that_cannot_be_renewed_are_told_by_each_call_and_printed_by_nobody(
+    profile: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    (tmp_path / "expired").write_text(EXPIRED)
+    (tmp_path / "config").write_text(f"[default]\n{profile.format(folder=tmp_path)}\n")
+    async with calls_of(NOWHERE) as calls:
+        for call in calls.values():
+            with pytest.raises(boto.CredentialRetrievalError, match=message) as caught:
+                await call()
+            assert surely_not_applied(caught.value)
+            explained = explain(caught.value, "PUT `a`", StorageUnavailableError)
+            assert type(explained) is AccessError
+            assert "cannot be renewed" in str(explained)
+    assert capfd.readouterr() == ("", "")
+
+
 # --- Each call is sent once ----------------------------------------------------------------------
 
 
