@@ -42,10 +42,17 @@ async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:
     try:
         await storage.create(objects)
     except AlreadyExistsError:
-        try:
-            await asyncio.gather(*(create_or_equal(storage, created) for created in objects))
-        except AlreadyExistsError as error:
-            raise InvariantError(f"a name of ours is taken by something else: {error}") from error
+        pass
+    else:
+        return
+    again = (create_or_equal(storage, created) for created in objects)
+    # Each is let end, so that an error leaves no writes under way.
+    for answer in await asyncio.gather(*again, return_exceptions=True):
+        if isinstance(answer, AlreadyExistsError):
+            message = f"a name of ours is taken by something else: {answer}"
+            raise InvariantError(message) from answer
+        if isinstance(answer, BaseException):
+            raise answer
 
 
 async def off_loop_if_large(
