@@ -6,6 +6,7 @@ reading the metadata that a pointer names. No pointer is read or moved here.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import Awaitable, Callable
 
@@ -20,6 +21,8 @@ from committer.request import TableIdentifier
 
 # Readers take a metadata file for gzip by these endings (format.md section 5).
 _GZIP_ENDINGS = (".gz.metadata.json", ".metadata.json.gz")
+# A thousand snapshots take some ten milliseconds: nobody else shall wait for them.
+_READ_AT_ONCE_BYTES = 256 * 1024
 # Each round needs a foreign commit that also deleted the file in the moment between two reads.
 _ROUNDS_MAX = 10
 
@@ -51,7 +54,10 @@ async def read_table(
     """Read the metadata file at a location. Absent: `NotFoundError`."""
     content = await storage.get(metadata_location)
     try:
-        metadata = parse_table_metadata(content)
+        if len(content) < _READ_AT_ONCE_BYTES:
+            metadata = parse_table_metadata(content)
+        else:
+            metadata = await asyncio.to_thread(parse_table_metadata, content)
     except InvalidMetadataError as error:
         raise InvalidMetadataError(f"table {identifier}: {metadata_location}: {error}") from error
     return LoadedTable(identifier, metadata, metadata_location)

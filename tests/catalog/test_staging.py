@@ -1,0 +1,32 @@
+"""Reading the metadata that a pointer names."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from committer.catalog import staging
+from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
+from committer.storage.memory import MemoryStorage
+from tests.table_builders import build_table
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+async def test_a_large_metadata_file_is_read_beside_the_loop(
+    is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def parse(content: bytes) -> TableMetadata:
+        threads.append(threading.get_ident())
+        return parse_table_metadata(content)
+
+    monkeypatch.setattr(staging, "parse_table_metadata", parse)
+    storage = MemoryStorage()
+    properties = {f"key-{number}": "x" * 1_000 for number in range(300 if is_large else 1)}
+    table = build_table(warehouse="memory://warehouse", properties=properties)
+    await staging.write_first_metadata(storage, table)
+    read = await staging.read_table(storage, table.identifier, table.metadata_location)
+    assert read == table
+    assert (threads == [threading.get_ident()]) is not is_large
