@@ -53,7 +53,9 @@ class Paying:
                 for _ in range(count):
                     await self._publish_and_commit(table)
         calls = self.house.catalog.calls
-        assert set(calls) <= {"swap"}
+        assert set(calls) <= {"swap", "current_location"}
+        # Before each call of an expiry that deletes, and before its search.
+        assert calls["current_location"] <= calls["swap"]
         return Calls(swap=calls["swap"], **self.bill.paid)
 
     async def _publish_and_commit(self, table: LoadedTable) -> None:
