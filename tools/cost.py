@@ -108,8 +108,8 @@ _REST = """\
   {} a month. Without a queue (`queue.url = "none"`) it lists every second.
 * **A conflict** with another engine's commit reads the pointer and the metadata, and writes list
   and metadata again: less than a commit more.
-* **An expiry** asks DynamoDB where the table stands before each call that deletes: a fifth of a swap
-  each time, for hundreds of commits.
+* **An expiry** asks DynamoDB where the table stands before each call that deletes: a fifth of a
+  swap each time, for hundreds of commits.
 * **The look for quarantined epochs** is half of a request's cost. `on_quarantine=continue` saves
   it, and gives up that a producer stops at its own bad epoch; `wait=committed` saves it while all
   goes well.
