@@ -29,7 +29,8 @@ from uuid import uuid4
 
 import pytest
 
-from committer.aws import AWS_ERRORS, AwsOptions, close_client, open_client, status_of
+from committer.aws import AwsOptions, close_client, open_client
+from committer.aws_errors import AWS_ERRORS, status_of
 from committer.service.child_process import ends_with_parent
 from committer.storage.s3 import S3Storage
 from committer.world import RealWorld

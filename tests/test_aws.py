@@ -12,21 +12,18 @@ import pytest
 from botocore import exceptions as boto
 
 from committer import aws
-from committer.aws import (
+from committer.aws import AwsOptions, close_client, open_client, read_body
+from committer.aws_access import AddressingStyle
+from committer.aws_errors import (
     AWS_ERRORS,
-    AwsOptions,
-    close_client,
     code_of,
     explain,
     is_passing,
     is_throttled,
-    open_client,
-    read_body,
     refusal,
     status_of,
     surely_not_applied,
 )
-from committer.aws_access import AddressingStyle
 from committer.errors import (
     AccessError,
     SettingsError,
