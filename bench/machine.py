@@ -24,7 +24,8 @@ def describe(folder: Path) -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "CPU": _cpu_model(),
         "memory": f"{memory / _GIB:.0f} GiB",
-        "kernel": f"{platform.system()} {platform.release()}",
+        "kernel": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
+        "file system": _file_system(Path(tempfile.gettempdir())),
         "Python": platform.python_version(),
         "Java": _java(),
         "Iceberg Java": "1.12.0",
@@ -36,6 +37,16 @@ def describe(folder: Path) -> dict[str, str]:
 def _cpu_model() -> str:
     found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
     return found[1] if found else platform.machine()
+
+
+def _file_system(folder: Path) -> str:
+    """The kind of file system that all tables, catalogs and inboxes of the run are on."""
+    kinds: dict[Path, str] = {}
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, place, kind, *_ = line.split()
+        kinds[Path(place)] = kind
+    folder = folder.resolve()
+    return next(kinds[place] for place in (folder, *folder.parents) if place in kinds)
 
 
 def _java() -> str:
