@@ -51,7 +51,9 @@ async def measure(*, files: int, requests: int, folder: str) -> Message:
     batch = Batch(checked, 1, uuid4())
     join_s, prepared = _timed(lambda: prepare_manifests(batch, metadata))
     written = [each.written for each in prepared]
-    write_s, _ = _timed(lambda: file_writes.create(written))
+    write_s, (error,) = _timed(lambda: file_writes.create_groups([written]))
+    if error is not None:
+        raise error
     gc.unfreeze()
     _remove(Path(folder))
     return {

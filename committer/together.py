@@ -1,17 +1,25 @@
-"""Calls that come while one is under way go together in the next: group commit for back ends.
+"""Calls at one time: several to be finished together, and those that come while one is under way,
+which go together in the next, a group commit for back ends.
 
-Costs a lone call nothing but a task; of many at a time each back end sees few. No timer.
+The latter costs a lone call nothing but a task; of many at a time each back end sees few. No timer.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+
+async def finish_all(calls: Iterable[Coroutine[object, object, object]]) -> None:
+    """Let every call end, then raise the first error: an error must leave nothing under way."""
+    for answer in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
 
 
 class Together(Generic[Item, Answer]):

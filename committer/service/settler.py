@@ -7,7 +7,7 @@ object that was not deleted is found by the reconciler, and the ledger answers b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from committer.errors import FrazilError
 from committer.plan.backoff import backoff_s
@@ -16,6 +16,7 @@ from committer.service.health import Health
 from committer.service.log import log
 from committer.service.pending import Ended
 from committer.storage.inbox import Inbox
+from committer.together import finish_all
 
 # What waits is held in memory; beyond this the oldest is left to redelivery and reconciler.
 WAITING_MAX = 100_000
@@ -97,14 +98,12 @@ class Settler:
         tokens = [token for one in ended for token in one.tokens]
         try:
             # At once, so that they share a round trip.
-            answers = await asyncio.gather(
-                self._queue.reply(replies) if replies else _nothing(),
-                self._queue.acknowledge(tokens) if tokens else _nothing(),
-                return_exceptions=True,
-            )
-            for answer in answers:
-                if answer is not None:
-                    raise answer
+            calls: list[Coroutine[object, object, None]] = []
+            if replies:
+                calls.append(self._queue.reply(replies))
+            if tokens:
+                calls.append(self._queue.acknowledge(tokens))
+            await finish_all(calls)
         except FrazilError as error:
             self._to_answer = ended + self._to_answer
             if self._health.trouble("queue", str(error)):
@@ -125,7 +124,3 @@ class Settler:
             return False
         self._health.well("inbox")
         return True
-
-
-async def _nothing() -> None:
-    """In the place of a call that is not needed."""

@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from committer.errors import AlreadyExistsError, InvariantError
 from committer.ports import NewObject, Storage, create_or_equal
+from committer.together import finish_all
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,20 +40,13 @@ async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:
 
     Errors: `InvariantError` where one of our names holds other content.
     """
-    try:
+    with suppress(AlreadyExistsError):
         await storage.create(objects)
-    except AlreadyExistsError:
-        pass
-    else:
         return
-    again = (create_or_equal(storage, created) for created in objects)
-    # Each is let end, so that an error leaves no writes under way.
-    for answer in await asyncio.gather(*again, return_exceptions=True):
-        if isinstance(answer, AlreadyExistsError):
-            message = f"a name of ours is taken by something else: {answer}"
-            raise InvariantError(message) from answer
-        if isinstance(answer, BaseException):
-            raise answer
+    try:
+        await finish_all(create_or_equal(storage, created) for created in objects)
+    except AlreadyExistsError as error:
+        raise InvariantError(f"a name of ours is taken by something else: {error}") from error
 
 
 async def off_loop_if_large(

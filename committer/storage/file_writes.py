@@ -65,13 +65,6 @@ class _Staged:
     folders: list[str]
 
 
-def create(objects: Sequence[NewObject]) -> None:
-    """Create all."""
-    (error,) = create_groups((objects,))
-    if error is not None:
-        raise error
-
-
 def create_groups(groups: Sequence[Sequence[NewObject]]) -> list[Exception | None]:
     """Create all objects of all groups. The first error in each group, if any.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from committer.errors import SettingsError
 from committer.ports import NewObject, ObjectInfo, Storage
+from committer.together import finish_all
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
@@ -50,7 +50,7 @@ class SchemeStorage:
         groups: dict[Storage, list[NewObject]] = {}
         for created in objects:
             groups.setdefault(self.adapter(created.location), []).append(created)
-        await _all(adapter.create(group) for adapter, group in groups.items())
+        await finish_all(adapter.create(group) for adapter, group in groups.items())
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
         return await self.adapter(location).replace(location, content, etag=etag)
@@ -59,7 +59,7 @@ class SchemeStorage:
         groups: dict[Storage, list[str]] = {}
         for location in locations:
             groups.setdefault(self.adapter(location), []).append(location)
-        await _all(adapter.delete(group) for adapter, group in groups.items())
+        await finish_all(adapter.delete(group) for adapter, group in groups.items())
 
     async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
         async for info in self.adapter(prefix).list(prefix):
@@ -69,7 +69,7 @@ class SchemeStorage:
         await self.adapter(prefix).probe(prefix)
 
     async def close(self) -> None:
-        await _all(adapter.close() for adapter in set(self._adapters.values()))
+        await finish_all(adapter.close() for adapter in set(self._adapters.values()))
 
     def adapter(self, location: str) -> Storage:
         """The adapter that serves a location. Errors: `SettingsError` if none does."""
@@ -82,10 +82,3 @@ class SchemeStorage:
                 )
             self._adapters[scheme] = self._on_demand[scheme]()
         return self._adapters[scheme]
-
-
-async def _all(calls: Iterable[Coroutine[object, object, None]]) -> None:
-    """Let every call end, then raise the first error: an error must not leave writes under way."""
-    for answer in await asyncio.gather(*calls, return_exceptions=True):
-        if answer is not None:
-            raise answer

@@ -155,7 +155,8 @@ async def test_a_killed_writer_leaves_whole_objects_only(tmp_path: Path) -> None
     code = (
         "for number in range(10**9):\n"
         "    locations = [f'{arguments[0]}/{number}-{k}' for k in range(9)]\n"
-        "    file_writes.create([NewObject(each, b'x' * 100_000) for each in locations])\n"
+        "    objects = [NewObject(each, b'x' * 100_000) for each in locations]\n"
+        "    assert file_writes.create_groups([objects]) == [None]\n"
     )
     storage = LocalStorage()
     with process(code, tmp_path) as writer:
@@ -189,7 +190,7 @@ def test_creates_and_pruning_deletes_of_several_processes_do_not_disturb_one_ano
     code = (
         "for number in range(40):\n"
         "    location = f'{arguments[0]}/a/b/{arguments[1]}-{number}'\n"
-        "    file_writes.create([NewObject(location, b'')])\n"
+        "    assert file_writes.create_groups([[NewObject(location, b'')]]) == [None]\n"
         "    file_writes.delete([location], EmptyFolders([arguments[0]], quiet_s=0))\n"
     )
     run_processes(code, [[tmp_path, number] for number in range(3)])
