@@ -1,0 +1,215 @@
+"""Where a reading command finds a table: in the catalog, or as a bare metadata file.
+
+`open_table` gives both the same face: metadata, and the bytes of what the metadata names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from committer.iceberg.table_metadata import TableMetadata
+    from committer.ports import Storage
+    from committer.request import TableIdentifier
+
+TableOption = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", help="The table: db.flights.")
+]
+MetadataOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metadata", metavar="FILE", help="This metadata file instead of a catalog's table."
+    ),
+]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="OLD=NEW",
+        help="Read below NEW what the metadata names below OLD; may be repeated.",
+    ),
+]
+SnapshotOption = Annotated[
+    int | None, typer.Option("--snapshot", metavar="ID", help="Of this snapshot, not the current.")
+]
+RefOption = Annotated[
+    str | None, typer.Option("--ref", metavar="NAME", help="Of this branch or tag.")
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="As it was at this time: 2026-05-01T12:00:00 (UTC if no zone is given), or"
+        " milliseconds since 1970.",
+    ),
+]
+
+Read = Callable[[str], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table that can be read. `identifier` is None for a bare metadata file.
+
+    `read` takes a location as the metadata spells it. Errors of it: `NotFoundError`,
+    `AccessError`, `StorageUnavailableError`, `SettingsError`.
+    """
+
+    identifier: TableIdentifier | None
+    metadata_location: str
+    metadata: TableMetadata
+    read: Read
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """What lies below `old` in the metadata is found below `new`; neither ends with a slash."""
+
+    old: str
+    new: str
+
+    def forward(self, location: str) -> str | None:
+        return _moved(location, self.old, self.new)
+
+    def back(self, location: str) -> str | None:
+        return _moved(location, self.new, self.old)
+
+
+@contextmanager
+def open_table(
+    table: str | None, metadata: str | None, moves: Sequence[str] | None = None
+) -> Iterator[OpenTable]:
+    """Open what the options name, for as long as the block runs.
+
+    Errors: `typer.BadParameter` for neither or both of table and metadata file, and for a move that
+    is not `OLD=NEW`; those of the catalog and the storage.
+    """
+    if (table is None) == (metadata is None):
+        raise typer.BadParameter("expected the name of a table, or --metadata FILE")
+    parsed = [_parse_move(text) for text in moves or ()]
+    with ExitStack() as stack:
+        if table is not None:
+            yield _open_catalog_table(stack, table, parsed)
+        elif metadata is not None:
+            yield _open_file(stack, metadata, parsed)
+
+
+def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> OpenTable:
+    from committer.cli.session import parse_identifier, read_settings
+    from committer.service.parts import open_parts
+
+    identifier = parse_identifier(name)
+    runner = stack.enter_context(asyncio.Runner())
+    parts = runner.run(open_parts(read_settings(), create=False))
+    stack.callback(lambda: runner.run(parts.close()))
+    loaded = runner.run(parts.catalog.load(identifier))
+    read = _reader(lambda: (runner, parts.storage))
+    return OpenTable(identifier, loaded.metadata_location, loaded.metadata, _moving(read, moves))
+
+
+def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable:
+    """Settings are read only for what does not lie on this machine."""
+    from committer.errors import FrazilError
+    from committer.iceberg.table_metadata import parse_table_metadata
+
+    @cache
+    def storage() -> tuple[asyncio.Runner, Storage]:
+        from committer.cli.session import read_settings
+        from committer.service.parts import RequestParts, open_request_parts
+
+        async def opened() -> RequestParts:
+            return open_request_parts(read_settings())
+
+        runner = stack.enter_context(asyncio.Runner())
+        parts = runner.run(opened())
+        stack.callback(lambda: runner.run(parts.close()))
+        return runner, parts.storage
+
+    read = _reader(storage)
+    location = _location(file)
+    try:
+        parsed = parse_table_metadata(read(location))
+    except FrazilError as error:
+        raise type(error)(f"{file}: {error}") from error
+    backwards = (move.back(location) for move in moves)
+    written = next((found for found in backwards if found is not None), location)
+    return OpenTable(None, written, parsed, _moving(read, moves))
+
+
+def _reader(storage: Callable[[], tuple[asyncio.Runner, Storage]]) -> Read:
+    """Reads local files directly, anything else by the storage, which is opened for the first."""
+    from committer.storage import files
+    from committer.storage.scheme import scheme_of
+
+    def read(location: str) -> bytes:
+        if scheme_of(location) == "file":
+            return files.read(location, 0, None)
+        runner, opened = storage()
+        return runner.run(opened.get(location))
+
+    return read
+
+
+# --- Locations that have moved -------------------------------------------------------------------
+
+
+def _parse_move(text: str) -> _Move:
+    old, sign, new = text.partition("=")
+    if not sign or not old or not new:
+        raise typer.BadParameter(f"`{text}`: expected OLD=NEW", param_hint="--map")
+    return _Move(old.rstrip("/"), _location(new).rstrip("/"))
+
+
+def _moving(read: Read, moves: Sequence[_Move]) -> Read:
+    """Reads at the new place what lies below an old one; the longest old one counts."""
+    longest_first = sorted(moves, key=lambda move: -len(move.old))
+
+    def read_moved(location: str) -> bytes:
+        forward = (move.forward(location) for move in longest_first)
+        return read(next((found for found in forward if found is not None), location))
+
+    return read_moved
+
+
+def _moved(location: str, start: str, other: str) -> str | None:
+    """The location below `other`, if it lies below `start`: whole parts of the path count."""
+    rest = location.removeprefix(start)
+    is_below = location.startswith(start) and rest[:1] in ("", "/")
+    return other + rest if is_below else None
+
+
+def _location(text: str) -> str:
+    """A location as it is; a path of this machine made absolute, and without `file:`."""
+    if text.lower().startswith("file:"):
+        from committer.storage.files import local_name
+
+        return local_name(text)
+    return text if "://" in text else str(Path(text).absolute())
+
+
+# --- Times ---------------------------------------------------------------------------------------
+
+
+def parse_time_ms(text: str) -> int:
+    """Milliseconds since 1970 of a time on the command line. Errors: `typer.BadParameter`."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"`{text}`: expected a time such as 2026-05-01T12:00:00Z, or milliseconds since 1970",
+            param_hint="--as-of",
+        ) from None
+    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000

@@ -1,0 +1,62 @@
+"""Which snapshot a reader means, and the schema that it reads it with.
+
+Source: the specification, "Point in Time Reads (Time Travel)"; a branch is read with the table's
+current schema, everything older with the schema of its snapshot, as the reference does.
+"""
+
+from __future__ import annotations
+
+from committer.errors import NotFoundError
+from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.schema import Schema
+from committer.iceberg.snapshot import Snapshot
+
+
+def find_snapshot(
+    metadata: TableMetadata,
+    *,
+    snapshot_id: int | None = None,
+    ref: str | None = None,
+    as_of_ms: int | None = None,
+) -> Snapshot | None:
+    """The snapshot that was asked for by one of its id, a branch or tag, or a time (ms, UTC).
+
+    Without any it is the current one: None for a table that has none.
+    Errors: `NotFoundError` if there is no such snapshot; `ValueError` for more than one question.
+    """
+    if sum(asked is not None for asked in (snapshot_id, ref, as_of_ms)) > 1:
+        raise ValueError("expected one of a snapshot id, a ref and a time")
+    if snapshot_id is not None:
+        return _found(metadata.snapshot_by_id(snapshot_id), f"snapshot {snapshot_id}")
+    if ref is not None:
+        return _found(metadata.branch_head(ref), f"branch or tag `{ref}`")
+    if as_of_ms is not None:
+        return _found(snapshot_as_of(metadata, as_of_ms), f"snapshot as old as {as_of_ms} ms")
+    return metadata.current_snapshot
+
+
+def snapshot_as_of(metadata: TableMetadata, time_ms: int) -> Snapshot | None:
+    """The snapshot that was current at a time, by the snapshot log; None before the first."""
+    current = None
+    for entry in metadata.snapshot_log:
+        if entry.timestamp_ms <= time_ms:
+            current = entry.snapshot_id
+    return None if current is None else metadata.snapshot_by_id(current)
+
+
+def scan_schema(
+    metadata: TableMetadata, snapshot: Snapshot | None, *, ref: str | None = None
+) -> Schema:
+    """The schema that a snapshot is read with. `ref`: the branch or tag that it was found by."""
+    found_by = None if ref is None else metadata.refs.get(ref)
+    is_branch = found_by is not None and found_by.type == "branch"
+    is_current = snapshot is None or snapshot.snapshot_id == metadata.current_snapshot_id
+    if is_current or is_branch or snapshot is None or snapshot.schema_id is None:
+        return metadata.current_schema
+    return metadata.schema_by_id(snapshot.schema_id)
+
+
+def _found(snapshot: Snapshot | None, what: str) -> Snapshot:
+    if snapshot is None:
+        raise NotFoundError(f"the table has no {what}")
+    return snapshot
