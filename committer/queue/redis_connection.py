@@ -1,10 +1,10 @@
 """How this project talks to a Redis or Valkey server, whatever it says: connections and errors.
 
 * No resending: redis-py repeats whole commands by default, which runs writes twice.
-* RESP2 and raw answers for the stream commands: their parsed shapes differ between versions of
-  redis-py and with its settings, so `redis_stream` reads the wire shapes itself.
-* A call that blocks has a connection of its own while it blocks, so it never delays another call.
-  Every call is bounded in time: a half-open link must not hang for ever.
+* RESP2 and raw answers: their parsed shapes differ between versions of redis-py and with its
+  settings, so `redis_stream` reads the wire shapes itself.
+* A call has a connection of its own, so one that blocks never delays another. Every call is
+  bounded in time: a half-open link must not hang for ever.
 
 Messages name the server without its password.
 """
@@ -16,12 +16,14 @@ import os
 import socket
 import ssl
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 from urllib.parse import urlsplit
 
-from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
+from hiredis import pack_command
+from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
@@ -29,93 +31,94 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError,
 from committer.errors import AccessError, QueueUnavailableError, SettingsError
 from committer.together import Together
 
-_COMMAND_CONNECTIONS_MAX = 8
-_WAITING_CONNECTIONS_MAX = 1_024
-_RAW = ("XREADGROUP", "XREAD", "XPENDING", "XAUTOCLAIM", "XCLAIM")
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "username-password", "uthentica")
 _VERSION_MIN = (7, 0)
-_Command = tuple[Any, ...]
+Command = tuple[Any, ...]
 
 
 class RedisConnection:
-    """Two pools to one server: one for commands, one for calls that block there."""
+    """As many connections to one server as there are calls at a time."""
 
     def __init__(self, url: str, *, answer_s_max: float) -> None:
         self.server = _without_secrets(url)
         self._answer_s_max = answer_s_max
-        options: dict[str, Any] = {
-            "protocol": 2,
-            "decode_responses": False,
-            "retry": Retry(NoBackoff(), 0),
-            "socket_connect_timeout": answer_s_max,
-            # Each call is bounded here instead. With its own bound redis-py sends by
-            # `asyncio.wait_for`, which in Python 3.11 may swallow the caller's cancellation.
-            "socket_timeout": None,
-        }
         try:
-            self._commands = _client(
-                BlockingConnectionPool.from_url(
-                    url,
-                    max_connections=_COMMAND_CONNECTIONS_MAX,
-                    timeout=answer_s_max,
-                    **options,
-                )
-            )
-            self._waiting = _client(
-                ConnectionPool.from_url(url, max_connections=_WAITING_CONNECTIONS_MAX, **options)
+            # Only makes connections: lending them out costs it more than a command does.
+            self._maker: Any = ConnectionPool.from_url(
+                url,
+                protocol=2,
+                decode_responses=False,
+                retry=Retry(NoBackoff(), 0),
+                socket_connect_timeout=answer_s_max,
+                # Each call is bounded here instead. With its own bound redis-py sends by
+                # `asyncio.wait_for`, which in Python 3.11 may swallow the caller's cancellation.
+                socket_timeout=None,
             )
         except ValueError as error:
             raise SettingsError(f"the URL of the queue, {self.server}: {error}") from None
-        self._pipelines = Together[tuple[_Command, ...], list[Any]](self._send)
+        self._idle: list[Any] = []
+        self._pipelines = Together[tuple[Command, ...], list[Any]](self._send)
 
-    async def command(self, *words: Any) -> Any:
-        async with asyncio.timeout(self._answer_s_max):
-            return await self._commands.execute_command(*words)
-
-    async def commands(self, commands: Iterable[_Command]) -> list[Any]:
+    async def commands(self, commands: Iterable[Command]) -> list[Any]:
         """Send all at once, with those of other callers; an answer that is an error is returned,
         not raised.
         """
         return await self._pipelines.call(tuple(commands))
 
-    async def _send(self, groups: Sequence[tuple[_Command, ...]]) -> list[list[Any] | Exception]:
-        pipeline = self._commands.pipeline(transaction=False)
-        for words in chain.from_iterable(groups):
-            pipeline.execute_command(*words)
-        async with asyncio.timeout(self._answer_s_max):
-            answers = iter(await pipeline.execute(raise_on_error=False))
+    async def _send(self, groups: Sequence[tuple[Command, ...]]) -> list[list[Any] | Exception]:
+        packed = b"".join(map(pack_command, chain.from_iterable(groups)))
+        answers = iter(await self._exchange(self._answer_s_max, packed, sum(map(len, groups))))
         return [list(islice(answers, len(group))) for group in groups]
 
-    async def block(self, wait_s: float, *words: Any) -> Any:
-        """A command that may wait at the server for `wait_s`."""
-        async with asyncio.timeout(wait_s + self._answer_s_max):
-            return await self._waiting.execute_command(*words)
+    async def block(self, wait_s: float, *commands: Command) -> Any:
+        """Send all at once; the last may wait at the server for `wait_s`, and its answer is
+        returned. The first error is raised.
+        """
+        packed = b"".join(map(_pack_kept, commands))
+        answers = await self._exchange(wait_s + self._answer_s_max, packed, len(commands))
+        raise_first(answers)
+        return answers[-1]
+
+    async def _exchange(self, bound_s: float, packed: bytes, answers_count: int) -> list[Any]:
+        async with asyncio.timeout(bound_s):
+            connection = self._idle.pop() if self._idle else self._maker.make_connection()
+            try:
+                await _make_ready(connection)
+                await connection.send_packed_command(packed, check_health=False)
+                answers = [await _answer(connection) for _ in range(answers_count)]
+            except BaseException:
+                # What may still come would be taken for the answer to the next command.
+                await connection.disconnect(nowait=True)
+                raise
+        self._idle.append(connection)
+        return answers
 
     async def probe(self) -> None:
         """Refuse a server that may forget streams, or that lacks commands that we use."""
-        async with asyncio.timeout(self._answer_s_max):
-            info = await self._commands.info()
-        version = str(info.get("redis_version", "unknown"))
+        (info,) = await self.commands([("INFO",)])
+        raise_first([info])
+        told = dict(line.split(":", 1) for line in info.decode().split() if ":" in line)
+        version = told.get("redis_version", "unknown")
         if _parse_version(version) < _VERSION_MIN:
             raise SettingsError(
                 f"the queue server {self.server} is version {version},"
                 " expected Redis 7.0 or later, or Valkey 8 or later"
             )
-        if (policy := info.get("maxmemory_policy")) != "noeviction":
+        if (policy := told.get("maxmemory_policy")) != "noeviction":
             raise SettingsError(
                 f"the queue server {self.server} has maxmemory-policy `{policy}`: it may drop"
                 " whole streams without an error. Expected `noeviction`: run `CONFIG SET"
                 " maxmemory-policy noeviction` and write the same into its configuration"
             )
-        if info.get("cluster_enabled"):
+        if told.get("cluster_enabled") == "1":
             raise SettingsError(
                 f"the queue server {self.server} runs in cluster mode: expected a single primary"
                 " (with replicas, if you like)"
             )
 
     async def close(self) -> None:
-        await self._commands.aclose()
-        await self._waiting.aclose()
+        while self._idle:
+            await self._idle.pop().disconnect()
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -143,16 +146,25 @@ def is_group_gone(error: ResponseError) -> bool:
     return str(error).startswith(("NOGROUP", "UNBLOCKED"))
 
 
-def _client(pool: ConnectionPool) -> Any:
-    """Not typed, because the types of redis-py promise parsed answers, and these are raw."""
-    client: Any = Redis.from_pool(pool)
-    for name in _RAW:
-        client.set_response_callback(name, _raw)
-    return client
+async def _make_ready(connection: Any) -> None:
+    """Connected, and as the last call left it: the server may have closed it since."""
+    if connection.is_connected:
+        with suppress(OSError, RedisError):
+            if not await connection.can_read():
+                return
+        await connection.disconnect(nowait=True)
+    await connection.connect()
 
 
-def _raw(answer: Any, **_: Any) -> Any:
-    return answer
+async def _answer(connection: Any) -> Any:
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return error
+
+
+# Reading new doorbells names 64 streams, always the same.
+_pack_kept = lru_cache(maxsize=16)(pack_command)
 
 
 def _parse_version(text: str) -> tuple[int, ...]:

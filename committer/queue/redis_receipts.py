@@ -31,11 +31,12 @@ class RedisReceipts:
     async def wait(self, reply_to: str, *, wait_s: float) -> list[Receipt]:
         """Deletes what it returned at its next call: until then a cancelled call loses nothing."""
         key = _key(reply_to)
-        if taken := self._taken.get(reply_to):
-            await self._connection.command("XDEL", key, *taken)
-            del self._taken[reply_to]
+        taken = self._taken.get(reply_to)
+        forget = [("XDEL", key, *taken)] if taken else []
         block = ("BLOCK", max(1, round(wait_s * 1_000))) if wait_s > 0 else ()
-        answer = await self._connection.block(wait_s, "XREAD", *block, "STREAMS", key, "0")
+        read = ("XREAD", *block, "STREAMS", key, "0")
+        answer = await self._connection.block(wait_s, *forget, read)
+        self._taken.pop(reply_to, None)
         entries: list[Any] = answer[0][1] if answer else []
         if entries:
             self._taken[reply_to] = [entry[0] for entry in entries]

@@ -126,7 +126,7 @@ class RedisQueue:
             words = ("GROUP", GROUP, self._consumer, "COUNT", count_max, *block)
             ids = (">",) * SHARDS
             return await self._connection.block(
-                left_s, "XREADGROUP", *words, "STREAMS", *_KEYS, *ids
+                left_s, ("XREADGROUP", *words, "STREAMS", *_KEYS, *ids)
             )
 
         deliveries: list[Delivery] = []
