@@ -1,0 +1,1 @@
+"""Row-level deletes: position deletes, equality deletes and deletion vectors, and what they hit."""
