@@ -59,6 +59,10 @@ bench: install ## Frazil beside Iceberg Java and PyIceberg; SCENARIO=, SYSTEMS=,
 	@sh tools/install.sh $(VENV_BENCH) requirements-bench.lock $(VENV)
 	@$(VENV_BENCH)/bin/python -m bench $(BENCH_OPTIONS)
 
+.PHONY: conformance
+conformance: install ## what Iceberg Java says of its tables and values, against Frazil; DIR= another folder
+	@$(RUN)python -m tests.conformance $(if $(DIR),'$(DIR)')
+
 .PHONY: format
 format: install ## format the code
 	@$(RUN)ruff format .
