@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from committer.iceberg.snapshot import Snapshot
     from committer.iceberg.table_metadata import TableMetadata
     from committer.ports import Storage
     from committer.request import TableIdentifier
@@ -213,3 +214,21 @@ def parse_time_ms(text: str) -> int:
         ) from None
     since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+
+
+# --- Snapshots -----------------------------------------------------------------------------------
+
+
+def choose_snapshot(
+    metadata: TableMetadata, snapshot_id: int | None, ref: str | None, as_of: str | None
+) -> Snapshot | None:
+    """The snapshot that the options name; the current one without any, None if there is none.
+
+    Errors: `typer.BadParameter` for more than one of them; `NotFoundError`.
+    """
+    from committer.iceberg.scan.time_travel import find_snapshot
+
+    if sum(option is not None for option in (snapshot_id, ref, as_of)) > 1:
+        raise typer.BadParameter("expected one of --snapshot, --ref and --as-of")
+    as_of_ms = None if as_of is None else parse_time_ms(as_of)
+    return find_snapshot(metadata, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of_ms)

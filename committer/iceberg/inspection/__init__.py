@@ -1,0 +1,1 @@
+"""Metadata tables: what a table's metadata and manifests say, row by row. Pure: bytes come in."""

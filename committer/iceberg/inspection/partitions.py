@@ -1,0 +1,87 @@
+"""Rows of partitions: what the live files of a snapshot add up to in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from committer.iceberg.data_file import DataFileContent, ManifestEntry
+from committer.iceberg.inspection.files import FoundEntry
+from committer.iceberg.inspection.values import Row, describe_partition
+from committer.iceberg.partition_spec import partition_path
+from committer.iceberg.table_metadata import TableMetadata
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Files and rows of a partition. `updated`: time in ms and id of the last snapshot in it."""
+
+    data_files: int = 0
+    data_rows: int = 0
+    data_bytes: int = 0
+    position_files: int = 0
+    position_rows: int = 0
+    equality_files: int = 0
+    equality_rows: int = 0
+    updated: tuple[int, int] | None = None
+
+    def add(self, entry: ManifestEntry) -> None:
+        file = entry.data_file
+        match file.content:
+            case DataFileContent.DATA:
+                self.data_files += 1
+                self.data_rows += file.record_count
+                self.data_bytes += file.file_size_in_bytes
+            case DataFileContent.POSITION_DELETES:
+                self.position_files += 1
+                self.position_rows += file.record_count
+            case DataFileContent.EQUALITY_DELETES:
+                self.equality_files += 1
+                self.equality_rows += file.record_count
+
+
+def partition_rows(metadata: TableMetadata, live: Iterable[FoundEntry]) -> Iterator[Row]:
+    """One row per spec and partition tuple, by spec and path; memory grows with partitions.
+
+    `record_count`, `file_count` and bytes are of data files; a deletion vector counts as a position
+    delete file. `last_updated_…` is the newest retained snapshot that added a file, null if none is
+    retained.
+    """
+    tallies: dict[tuple[int, str], tuple[Row, _Tally]] = {}
+    for found in live:
+        file = found.entry.data_file
+        path = partition_path(found.spec, found.schema, file.partition)
+        known = tallies.get((file.spec_id, path))
+        if known is None:
+            partition = describe_partition(found.partition_type, file.partition)
+            known = tallies[file.spec_id, path] = (partition, _Tally())
+        known[1].add(found.entry)
+        _note_update(known[1], metadata, found.entry.snapshot_id)
+    for (spec_id, path), (partition, tally) in sorted(tallies.items(), key=lambda item: item[0]):
+        yield _row(spec_id, path, partition, tally)
+
+
+def _note_update(tally: _Tally, metadata: TableMetadata, snapshot_id: int | None) -> None:
+    snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
+    if snapshot is not None:
+        update = (snapshot.timestamp_ms, snapshot.snapshot_id)
+        if tally.updated is None or update[0] > tally.updated[0]:
+            tally.updated = update
+
+
+def _row(spec_id: int, path: str, partition: Row, tally: _Tally) -> Row:
+    timestamp_ms, snapshot_id = tally.updated or (None, None)
+    return {
+        "partition": partition,
+        "partition_path": path,
+        "spec_id": spec_id,
+        "record_count": tally.data_rows,
+        "file_count": tally.data_files,
+        "total_data_file_size_in_bytes": tally.data_bytes,
+        "position_delete_record_count": tally.position_rows,
+        "position_delete_file_count": tally.position_files,
+        "equality_delete_record_count": tally.equality_rows,
+        "equality_delete_file_count": tally.equality_files,
+        "last_updated_ms": timestamp_ms,
+        "last_updated_snapshot_id": snapshot_id,
+    }
