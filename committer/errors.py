@@ -15,6 +15,7 @@ A new class needs a new action; otherwise it is a message.
     │   └─ TableAlreadyExistsError
     ├─ InvalidRequestError       this commit request can never commit: quarantine it
     ├─ InvalidMetadataError      stored metadata breaks the spec: stop this table, page a human
+    ├─ InvalidFilterError        a filter does not fit the table: tell whoever wrote it
     ├─ UnsupportedError          valid Iceberg, not ours yet: quarantine, name the feature
     ├─ PublishError              a write cannot be published: fail the micro-batch, tell the user
     ├─ SettingsError             refuse to start, name the setting
@@ -27,6 +28,9 @@ or a column bound (bounds are data).
 from __future__ import annotations
 
 
+_MESSAGE_MAX = 1000
+
+
 class FrazilError(Exception):
     """The root of the tree above."""
 
@@ -34,6 +38,15 @@ class FrazilError(Exception):
 def reason_of(error: Exception) -> str:
     """One text for people: our messages stand for themselves, any other error needs its class."""
     return str(error) if isinstance(error, FrazilError) else f"{type(error).__name__}: {error}"
+
+
+def _readable(message: str) -> str:
+    """One line of bounded length: what it quotes was written by others, for a terminal perhaps."""
+    if len(message) > _MESSAGE_MAX:
+        message = f"{message[:_MESSAGE_MAX]}…"
+    if message.isprintable():
+        return message
+    return "".join(part if part.isprintable() else ascii(part)[1:-1] for part in message)
 
 
 class TransientError(FrazilError):
@@ -87,9 +100,22 @@ class InvalidRequestError(FrazilError):
 class InvalidMetadataError(FrazilError):
     """Stored bytes are not what the Iceberg specification says."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(_readable(message))
+
+
+class InvalidFilterError(FrazilError):
+    """A filter cannot be read, or asks what the table's schema cannot answer."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_readable(message))
+
 
 class UnsupportedError(FrazilError):
     """Valid by the specification, but not implemented here."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_readable(message))
 
 
 class PublishError(FrazilError):
