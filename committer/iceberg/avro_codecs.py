@@ -22,6 +22,7 @@ BLOCK_BYTES_MAX = 32 * 1024 * 1024
 DEFLATE_LEVEL = 4
 _ZLIB_CHECKSUM_BYTES = 4
 _ZSTANDARD_LEVEL = 1
+_ZSTANDARD_STEP_BYTES = 1024
 _ZSTANDARD_WINDOW_BYTES_MAX = 2 * BLOCK_BYTES_MAX
 
 # Preparing the full window costs 45 µs, three times what a lone entry needs in one of its size.
@@ -30,12 +31,15 @@ _SMALL = (12, 6)
 _LARGE = (15, 8)
 
 
-class _ZstdReader(Protocol):
-    def read(self, size: int) -> bytes: ...
+class _ZstdFrame(Protocol):
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes) -> bytes: ...
 
 
 class _ZstdDecompressor(Protocol):
-    def stream_reader(self, source: bytes, *, read_across_frames: bool) -> _ZstdReader: ...
+    def decompressobj(self) -> _ZstdFrame: ...
 
 
 class _ZstdCompressor(Protocol):
@@ -105,17 +109,23 @@ def _snappy(content: bytes | memoryview, limit: int) -> bytes:
 
 
 def _zstd(content: bytes | memoryview, limit: int) -> bytes:
+    """Frame by frame, in steps of a few bytes: one of them may inflate to 32 MiB."""
     library = _zstandard()
     decompressor = library.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES_MAX)
-    reader = decompressor.stream_reader(bytes(content), read_across_frames=True)
     parts: list[bytes] = []
-    size = 0
+    size, frame = 0, None
     try:
-        while size <= limit and (part := reader.read(limit + 1 - size)):
-            parts.append(part)
-            size += len(part)
+        for start in range(0, len(content), _ZSTANDARD_STEP_BYTES):
+            rest = bytes(content[start : start + _ZSTANDARD_STEP_BYTES])
+            while rest and size <= limit:
+                frame = frame or decompressor.decompressobj()
+                parts.append(frame.decompress(rest))
+                size += len(parts[-1])
+                rest, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
     except library.ZstdError as error:
         raise InvalidMetadataError(f"Avro: a zstandard block is damaged ({error})") from None
+    if frame is not None and size <= limit:
+        raise InvalidMetadataError("Avro: a zstandard block does not end where it should")
     return b"".join(parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+import zstandard
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro_codecs import compress, decompress
@@ -37,6 +38,20 @@ def test_damage_is_an_error_or_other_bytes_but_never_another_exception(codec: st
             decompress(codec, bytes(damaged[: chance.randrange(len(damaged) + 1)]))
         except InvalidMetadataError:
             continue
+
+
+@pytest.mark.parametrize("with_size", [True, False])
+def test_a_zstandard_block_that_ends_early_is_refused(with_size: bool) -> None:
+    compressor = zstandard.ZstdCompressor(write_content_size=with_size).compressobj()
+    content = compressor.compress(RAW) + compressor.flush()
+    if with_size:
+        content = compress("zstandard", RAW)
+    assert decompress("zstandard", content) == RAW
+    assert decompress("zstandard", content + content) == RAW + RAW
+    for size in (1, 5, len(content) // 2, len(content) - 1):
+        for damaged in (content[:size], content + content[:size]):
+            with pytest.raises(InvalidMetadataError, match="zstandard block"):
+                decompress("zstandard", damaged)
 
 
 @pytest.mark.parametrize(
