@@ -95,7 +95,7 @@ def _seal(metadata: TableMetadata, number: int, files: int, files_a_day: int) ->
     start = number * files
     written = WrittenEpoch(
         identifier=TableIdentifier(("db",), "t"),
-        table_uuid=metadata.table_uuid,
+        table_uuid=metadata.require_uuid(),
         schema_id=metadata.current_schema_id,
         producer=Producer(id=f"writer-{number}", sequential=True),
         epoch=0,

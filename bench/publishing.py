@@ -190,7 +190,7 @@ class Publishing:
         table: LoadedTable = self._table
         return WrittenEpoch(
             identifier=table.identifier,
-            table_uuid=table.metadata.table_uuid,
+            table_uuid=table.metadata.require_uuid(),
             schema_id=table.metadata.current_schema_id,
             producer=Producer(id=f"writer-{writer}", sequential=True),
             epoch=epoch,

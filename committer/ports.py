@@ -120,11 +120,18 @@ async def create_or_equal(storage: Storage, created: NewObject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTable:
-    """A table as a catalog pointer names it: metadata, and the location that it was read from."""
+    """A table as a catalog pointer names it: metadata, and the location that it was read from.
+
+    Errors: `UnsupportedError` for a table without a uuid, which nothing tells from the next one of
+    its name.
+    """
 
     identifier: TableIdentifier
     metadata: TableMetadata
     metadata_location: str
+
+    def __post_init__(self) -> None:
+        self.metadata.require_uuid()
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def build_swap(
     version = metadata_version(base.metadata_location) + 1
     return Swap(
         base=base,
-        requirements=(AssertTableUUID(base.metadata.table_uuid),),
+        requirements=(AssertTableUUID(base.metadata.require_uuid()),),
         updates=updates,
         metadata=metadata,
         metadata_location=metadata_file_location(folder, version, uuid4(), gzip=gzip),

@@ -40,7 +40,7 @@ class TargetTable:
         }
         return cls(
             name,
-            metadata.table_uuid,
+            metadata.require_uuid(),
             metadata.location,
             metadata.current_schema,
             metadata.default_spec,

@@ -89,7 +89,7 @@ async def _say_what_waits(parts: Parts, identifier: TableIdentifier) -> bool:
     except InvalidMetadataError as error:
         say(f"frazil: {error}")
         return False
-    waiting = [one.key async for one in parts.inbox.list(table.metadata.table_uuid)]
+    waiting = [one.key async for one in parts.inbox.list(table.metadata.require_uuid())]
     if waiting:
         requests = counted(len(waiting), "request")
         say(f"In the inbox: {requests} for {identifier}, which can only land under this name.")

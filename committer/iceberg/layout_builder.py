@@ -9,9 +9,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.metadata_check import check_schema, check_spec
+from committer.iceberg.changes.partition_field_ids import (
+    with_field_ids,
+    with_field_ids_by_position,
+)
+from committer.iceberg.metadata_check import check_schema, check_sort_order, check_spec
 from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.partition_spec import PARTITION_FIELD_ID_START, PartitionSpec
+from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.sort_order import UNSORTED, SortOrder
 
@@ -31,7 +35,7 @@ class LayoutBuilder:
         self._added_order_id: int | None = None
 
     def applied(self, metadata: TableMetadata) -> TableMetadata:
-        """The metadata with this layout. Errors: the default spec does not fit the schema."""
+        """The metadata with this layout. Errors: default spec or order do not fit the schema."""
         changed = replace(
             metadata,
             schemas=self.schemas,
@@ -44,7 +48,16 @@ class LayoutBuilder:
             default_sort_order_id=self.default_order_id,
         )
         check_spec(changed.default_spec, changed.current_schema)
+        check_sort_order(changed.default_sort_order, changed.current_schema)
         return changed
+
+    @property
+    def _current_schema(self) -> Schema:
+        found = (each for each in self.schemas if each.schema_id == self.current_schema_id)
+        schema = next(found, None)
+        if schema is None:
+            raise InvalidMetadataError("expected a current schema before specs and sort orders")
+        return schema
 
     @property
     def is_changed(self) -> bool:
@@ -90,13 +103,17 @@ class LayoutBuilder:
     def add_spec(self, spec: PartitionSpec) -> None:
         known = next((each for each in self.specs if _equivalent(each, spec)), None)
         if known is None:
-            schema = next(each for each in self.schemas if each.schema_id == self.current_schema_id)
-            check_spec(spec, schema)
-            _check_field_ids(spec, self.format_version)
-            known = replace(spec, spec_id=_next_id(each.spec_id for each in self.specs))
+            check_spec(spec, self._current_schema)
+            next_id = _next_id(each.spec_id for each in self.specs)
+            known = replace(self._numbered(spec), spec_id=next_id)
             self.specs = (*self.specs, known)
             self.last_partition_id = max(self.last_partition_id, known.highest_field_id)
         self._added_spec_id = known.spec_id
+
+    def _numbered(self, spec: PartitionSpec) -> PartitionSpec:
+        if self.format_version == 1:
+            return with_field_ids_by_position(spec)
+        return with_field_ids(spec, self.specs, self.last_partition_id)
 
     def set_default_spec(self, spec_id: int | None) -> None:
         chosen = _chosen(spec_id, self._added_spec_id, "partition spec")
@@ -114,7 +131,8 @@ class LayoutBuilder:
     def add_sort_order(self, order: SortOrder) -> None:
         known = next((each for each in self.orders if each.fields == order.fields), None)
         if known is None:
-            next_id = _next_id(each.order_id for each in self.orders)
+            check_sort_order(order, self._current_schema)
+            next_id = max(1, _next_id(each.order_id for each in self.orders))
             known = replace(order, order_id=next_id) if order.fields else UNSORTED
             self.orders = (*self.orders, known)
         self._added_order_id = known.order_id
@@ -136,16 +154,6 @@ def _equivalent(first: PartitionSpec, second: PartitionSpec) -> bool:
     return [(field.source_ids, str(field.transform), field.name) for field in first.fields] == [
         (field.source_ids, str(field.transform), field.name) for field in second.fields
     ]
-
-
-def _check_field_ids(spec: PartitionSpec, format_version: int) -> None:
-    """Readers of version 1 know fields by position."""
-    expected = list(range(PARTITION_FIELD_ID_START, PARTITION_FIELD_ID_START + len(spec.fields)))
-    found = [field.field_id for field in spec.fields]
-    if format_version == 1 and found != expected:
-        raise InvalidMetadataError(
-            f"partition spec: expected the field ids {expected} in format version 1, found {found}"
-        )
 
 
 def _next_id(ids: Iterable[int]) -> int:

@@ -23,6 +23,7 @@ from committer.iceberg.snapshot import (
     Snapshot,
     SnapshotLogEntry,
     SnapshotRef,
+    check_snapshot_ref,
 )
 from committer.iceberg.table_statistics import EncryptedKey, StatisticsFile
 
@@ -89,6 +90,7 @@ class MetadataBuilder:
     def set_ref(self, name: str, ref: SnapshotRef) -> None:
         if self._refs.get(name) == ref:
             return
+        check_snapshot_ref(ref, where=f"ref `{name}`")
         snapshot = self._index().get(ref.snapshot_id)
         if snapshot is None:
             raise InvalidMetadataError(
@@ -222,6 +224,10 @@ class MetadataBuilder:
         """The changed table; the base itself if nothing was changed."""
         if not self._changed and not self.layout.is_changed:
             return self._base
+        if self._uuid is None and self.layout.format_version > 1:
+            raise InvalidMetadataError(
+                f"format version {self.layout.format_version}: expected a table with a uuid"
+            )
         built = replace(
             self._base,
             format_version=self.layout.format_version,

@@ -13,7 +13,8 @@ from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.snapshot import MAIN, MetadataLogEntry, SnapshotLogEntry
-from committer.iceberg.transforms import VoidTransform
+from committer.iceberg.sort_order import SortOrder
+from committer.iceberg.transforms import Transform, VoidTransform
 from committer.iceberg.types import (
     GeographyType,
     GeometryType,
@@ -54,6 +55,7 @@ def check_metadata(metadata: TableMetadata) -> None:
     check_format_version(metadata.format_version)
     _check_ids(metadata)
     check_spec(metadata.default_spec, metadata.current_schema)
+    check_sort_order(metadata.default_sort_order, metadata.current_schema)
     _check_sequence_numbers(metadata)
     _check_refs(metadata)
     _check_log("snapshot-log", metadata.snapshot_log, metadata.last_updated_ms)
@@ -78,18 +80,31 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
         if isinstance(field.transform, VoidTransform):
             continue  # the source of a dropped field may be gone
         where = f"spec {spec.spec_id}: field `{field.name}`"
-        for source_id in field.source_ids:
-            source = schema.field(source_id)
-            if source is None:
-                raise InvalidMetadataError(
-                    f"{where}: expected a source column with id {source_id} in schema"
-                    f" {schema.schema_id}, found none"
-                )
-            if not field.transform.can_transform(source.field_type):
-                raise InvalidMetadataError(
-                    f"{where}: transform `{field.transform}` cannot take the"
-                    f" {source.field_type} of column `{schema.column_name(source_id)}`"
-                )
+        _check_sources(field.source_ids, field.transform, schema, where)
+
+
+def check_sort_order(order: SortOrder, schema: Schema) -> None:
+    """Refuse an order that cannot be sorted by under a schema."""
+    for position, field in enumerate(order.fields):
+        where = f"sort order {order.order_id}: field {position}"
+        _check_sources(field.source_ids, field.transform, schema, where)
+
+
+def _check_sources(
+    source_ids: Iterable[int], transform: Transform, schema: Schema, where: str
+) -> None:
+    for source_id in source_ids:
+        source = schema.field(source_id)
+        if source is None:
+            raise InvalidMetadataError(
+                f"{where}: expected a source column with id {source_id} in schema"
+                f" {schema.schema_id}, found none"
+            )
+        if not transform.can_transform(source.field_type):
+            raise InvalidMetadataError(
+                f"{where}: transform `{transform}` cannot take the {source.field_type} of column"
+                f" `{schema.column_name(source_id)}`"
+            )
 
 
 def check_schema(schema: Schema, format_version: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
-from committer.errors import InvalidMetadataError
+from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.fragments import Fragments
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
@@ -32,13 +32,13 @@ _Value = TypeVar("_Value")
 class TableMetadata:
     """One version of a table, checked where it is read or made (`metadata_check.py`).
 
-    `next_row_id` is None below format version 3. `extra` are top-level keys that this version does
-    not know. A changed copy is made by `apply_updates`; `dataclasses.replace` drops the index of
-    snapshots only.
+    `table_uuid` is None for an old table of format version 1 only, `next_row_id` below format
+    version 3. `extra` are top-level keys that this version does not know. A changed copy is made by
+    `apply_updates`; `dataclasses.replace` drops the index of snapshots only.
     """
 
     format_version: int
-    table_uuid: UUID
+    table_uuid: UUID | None
     location: str
     last_sequence_number: int
     last_updated_ms: int
@@ -65,6 +65,15 @@ class TableMetadata:
     _by_id: Mapping[int, Snapshot] | None = field(
         default=None, init=False, compare=False, repr=False
     )
+
+    def require_uuid(self) -> UUID:
+        """The table's identity. Errors: `UnsupportedError` for an old table that has none."""
+        if self.table_uuid is None:
+            raise UnsupportedError(
+                "table metadata: `table-uuid`: expected a uuid, found nothing (an old table of"
+                " format version 1); a commit by a current engine adds one"
+            )
+        return self.table_uuid
 
     @property
     def current_schema(self) -> Schema:

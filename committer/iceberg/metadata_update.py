@@ -55,7 +55,10 @@ class SetCurrentSchema:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionSpec:
-    """Add a spec; an equivalent one is found again. Its id is given by the table."""
+    """Add a spec; an equivalent one is found again. Its id is given by the table.
+
+    So are the ids of fields that have `NEW_FIELD_ID` (`changes/partition_field_ids.py`).
+    """
 
     spec: PartitionSpec
 

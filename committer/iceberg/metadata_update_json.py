@@ -10,6 +10,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.changes.partition_field_ids import NEW_FIELD_ID
 from committer.iceberg.json_reader import Reader
 from committer.iceberg.metadata_update import (
     AddEncryptionKey,
@@ -37,7 +38,11 @@ from committer.iceberg.metadata_update import (
     Update,
     UpgradeFormatVersion,
 )
-from committer.iceberg.partition_spec import parse_partition_spec, print_partition_spec
+from committer.iceberg.partition_spec import (
+    PartitionSpec,
+    parse_partition_spec,
+    print_partition_fields,
+)
 from committer.iceberg.schema import parse_schema, print_schema
 from committer.iceberg.snapshot import (
     parse_snapshot,
@@ -119,7 +124,7 @@ def _layout_details(
         case SetCurrentSchema(schema_id):
             return {"schema-id": schema_id}
         case AddPartitionSpec(spec):
-            return {"spec": print_partition_spec(spec)}
+            return {"spec": _print_spec(spec)}
         case SetDefaultPartitionSpec(spec_id):
             return {"spec-id": spec_id}
         case AddSortOrder(order):
@@ -132,17 +137,29 @@ def _layout_details(
             return {"schema-ids": list(schema_ids)}
 
 
+def _print_spec(spec: PartitionSpec) -> dict[str, object]:
+    """Without the ids of fields that the table is to number."""
+    printed = print_partition_fields(spec)
+    for field in printed:
+        if field["field-id"] == NEW_FIELD_ID:
+            del field["field-id"]
+    return {"spec-id": spec.spec_id, "fields": printed}
+
+
 # --- Reading -------------------------------------------------------------------------------------
 
 
 def parse_update(json_value: object, *, where: str = "update") -> Update:
-    """Read an update. Keys that the action does not have are ignored.
+    """Read an update of a table. Keys that the action does not have are ignored.
 
-    Errors: `UnsupportedError` for an unknown action, `InvalidMetadataError` for a malformed one.
+    Errors: `UnsupportedError` for an unknown action or one of views, `InvalidMetadataError` for a
+    malformed one.
     """
     reader = Reader(json_value, where)
     action = reader.text("action")
     parse = _PARSERS.get(action)
+    if action in _VIEW_ACTIONS:
+        raise UnsupportedError(f"{where}: `{action}` changes a view, expected a change of a table")
     if parse is None:
         raise UnsupportedError(f"{where}: unknown action `{action[:100]}`")
     return parse(reader)
@@ -151,8 +168,16 @@ def parse_update(json_value: object, *, where: str = "update") -> Update:
 def _add_spec(reader: Reader) -> AddPartitionSpec:
     spec = reader.take("spec")
     if isinstance(spec, dict):
-        spec = {"spec-id": 0, **spec}  # optional here: the table gives it
+        # Both ids are optional here: the table gives them.
+        spec = {"spec-id": 0, **spec, "fields": _with_new_ids(spec.get("fields"))}
     return AddPartitionSpec(parse_partition_spec(spec, where=_place(reader, "spec")))
+
+
+def _with_new_ids(fields: object) -> object:
+    if not isinstance(fields, list):
+        return fields
+    numbered = {"field-id": NEW_FIELD_ID}
+    return [{**numbered, **field} if isinstance(field, dict) else field for field in fields]
 
 
 def _set_ref(reader: Reader) -> SetSnapshotRef:
@@ -161,10 +186,15 @@ def _set_ref(reader: Reader) -> SetSnapshotRef:
 
 
 def _set_properties(reader: Reader) -> SetProperties:
-    updates = reader.optional_text_map("updates")
+    updates = reader.optional_text_map(_key(reader, "updates", "updated"))
     if updates is None:
         raise reader.expected("updates", "an object of strings", None)
     return SetProperties(updates)
+
+
+def _key(reader: Reader, key: str, key_of_old: str) -> str:
+    """Clients of old have another key; the new one counts if there are both."""
+    return key_of_old if key not in reader.rest and key_of_old in reader.rest else key
 
 
 def _assign_uuid(reader: Reader) -> AssignUUID:
@@ -185,6 +215,8 @@ def _nested(reader: Reader, key: str, parse: Callable[..., _Value]) -> _Value:
     return parse(reader.take(key), where=_place(reader, key))
 
 
+_VIEW_ACTIONS = ("add-view-version", "set-current-view-version")
+
 _PARSERS: Mapping[str, Callable[[Reader], Update]] = {
     "assign-uuid": _assign_uuid,
     "upgrade-format-version": lambda r: UpgradeFormatVersion(r.integer("format-version")),
@@ -202,7 +234,7 @@ _PARSERS: Mapping[str, Callable[[Reader], Update]] = {
     "remove-snapshot-ref": lambda r: RemoveSnapshotRef(r.text("ref-name")),
     "set-location": lambda r: SetLocation(r.text("location")),
     "set-properties": _set_properties,
-    "remove-properties": lambda r: RemoveProperties(r.texts("removals")),
+    "remove-properties": lambda r: RemoveProperties(r.texts(_key(r, "removals", "removed"))),
     "set-statistics": lambda r: SetStatistics(_nested(r, "statistics", parse_statistics_file)),
     "remove-statistics": lambda r: RemoveStatistics(r.integer("snapshot-id")),
     "set-partition-statistics": lambda r: SetPartitionStatistics(

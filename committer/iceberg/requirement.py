@@ -140,8 +140,10 @@ def print_requirement(requirement: Requirement) -> dict[str, object]:
 
 
 def parse_requirement(json_value: object, *, where: str = "requirement") -> Requirement:
-    """Read a requirement. Errors: `UnsupportedError` for an unknown type, `InvalidMetadataError`
-    for a malformed one.
+    """Read a requirement of a table.
+
+    Errors: `UnsupportedError` for an unknown type or that of views, `InvalidMetadataError` for a
+    malformed one.
     """
     reader = Reader(json_value, where)
     kind = reader.text("type")
@@ -162,6 +164,8 @@ def parse_requirement(json_value: object, *, where: str = "requirement") -> Requ
             return AssertDefaultSpecId(reader.integer("default-spec-id"))
         case "assert-default-sort-order-id":
             return AssertDefaultSortOrderId(reader.integer("default-sort-order-id"))
+        case "assert-view-uuid":
+            raise UnsupportedError(f"{where}: `{kind}` is of a view, expected one of a table")
     raise UnsupportedError(f"{where}: unknown requirement `{kind[:100]}`")
 
 

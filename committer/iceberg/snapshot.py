@@ -177,14 +177,27 @@ def parse_snapshot_ref(json_value: object, *, where: str = "ref") -> SnapshotRef
     ref = SnapshotRef(
         snapshot_id=reader.integer("snapshot-id"),
         type=_ref_type(reader),
-        min_snapshots_to_keep=_positive(reader, _KEEP),
-        max_snapshot_age_ms=_positive(reader, _AGE),
-        max_ref_age_ms=_positive(reader, _REF_AGE),
+        min_snapshots_to_keep=reader.optional_integer(_KEEP),
+        max_snapshot_age_ms=reader.optional_integer(_AGE),
+        max_ref_age_ms=reader.optional_integer(_REF_AGE),
         extra=reader.rest,
     )
+    check_snapshot_ref(ref, where=where)
+    return ref
+
+
+def check_snapshot_ref(ref: SnapshotRef, *, where: str) -> None:
+    """Refuse a retention that is not positive, or that a tag cannot have."""
+    retention = (
+        (_KEEP, ref.min_snapshots_to_keep),
+        (_AGE, ref.max_snapshot_age_ms),
+        (_REF_AGE, ref.max_ref_age_ms),
+    )
+    for key, found in retention:
+        if found is not None and found <= 0:
+            raise InvalidMetadataError(f"{where}: `{key}`: expected more than 0, found {found}")
     if ref.type == "tag" and (ref.min_snapshots_to_keep or ref.max_snapshot_age_ms):
         raise InvalidMetadataError(f"{where}: expected no `{_KEEP}` and no `{_AGE}` in a tag")
-    return ref
 
 
 def _ref_type(reader: Reader) -> Literal["branch", "tag"]:
@@ -197,13 +210,6 @@ def _ref_type(reader: Reader) -> Literal["branch", "tag"]:
             raise InvalidMetadataError(
                 f"{reader.where}: `type`: expected branch or tag, found `{other[:100]}`"
             )
-
-
-def _positive(reader: Reader, key: str) -> int | None:
-    found = reader.optional_integer(key)
-    if found is not None and found <= 0:
-        raise InvalidMetadataError(f"{reader.where}: `{key}`: expected more than 0, found {found}")
-    return found
 
 
 def print_snapshot_ref(ref: SnapshotRef) -> dict[str, object]:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import orjson
 
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import InvalidMetadataError
 from committer.iceberg.fragments import Fragments, json_list
 from committer.iceberg.json_reader import Reader
 from committer.iceberg.metadata_check import check_format_version, check_metadata
@@ -156,15 +156,10 @@ def _check_required(reader: Reader, format_version: int) -> None:
             )
 
 
-def _table_uuid(reader: Reader) -> UUID:
+def _table_uuid(reader: Reader) -> UUID | None:
     text = reader.optional_text("table-uuid")
-    if text is None:
-        raise UnsupportedError(
-            "table metadata: `table-uuid`: expected a uuid, found nothing (an old table of format"
-            " version 1); a commit by a current engine adds one"
-        )
     try:
-        return UUID(text)
+        return None if text is None else UUID(text)
     except ValueError as error:
         raise reader.expected("table-uuid", "a uuid", text) from error
 
@@ -239,7 +234,7 @@ def print_table_metadata(metadata: TableMetadata) -> bytes:
     first = metadata.format_version == 1
     document: dict[str, object] = {
         "format-version": metadata.format_version,
-        "table-uuid": str(metadata.table_uuid),
+        **({} if metadata.table_uuid is None else {"table-uuid": str(metadata.table_uuid)}),
         "location": metadata.location,
         **({} if first else {"last-sequence-number": metadata.last_sequence_number}),
         "last-updated-ms": metadata.last_updated_ms,

@@ -69,7 +69,7 @@ class CheckBasis:
         branches = {name for name, ref in metadata.refs.items() if ref.type == "branch"}
         return cls(
             catalog,
-            metadata.table_uuid,
+            metadata.require_uuid(),
             metadata.format_version,
             metadata.current_schema_id,
             metadata.schemas,

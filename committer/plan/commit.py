@@ -357,7 +357,7 @@ def _requirements(
     if expired is not None:
         asserted |= {name: ref.snapshot_id for name, ref in metadata.refs.items()}
     refs = (AssertRefSnapshotId(name, snapshot_id) for name, snapshot_id in asserted.items())
-    return (AssertTableUUID(metadata.table_uuid), *refs)
+    return (AssertTableUUID(metadata.require_uuid()), *refs)
 
 
 def _swap(

@@ -144,7 +144,7 @@ class Admission:
         and been forgotten: entries of one-shot producers are dropped once their object is gone.
         """
         present = await self._are_present(
-            [pending.key for pending, _ in unproven], state.metadata.table_uuid
+            [pending.key for pending, _ in unproven], state.metadata.require_uuid()
         )
         landing = []
         for (pending, answer), is_present in zip(unproven, present, strict=True):

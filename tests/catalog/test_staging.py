@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from committer.catalog import staging
+from committer.errors import UnsupportedError
 from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
 from committer.storage.memory import MemoryStorage
 from tests.table_builders import build_table
@@ -30,3 +32,12 @@ async def test_a_large_metadata_file_is_read_beside_the_loop(
     read = await staging.read_table(storage, table.identifier, table.metadata_location)
     assert read == table
     assert (threads == [threading.get_ident()]) is not is_large
+
+
+async def test_an_old_table_without_uuid_does_not_come_in_from_a_catalog() -> None:
+    table = build_table(warehouse="memory://warehouse")
+    old = replace(table.metadata, format_version=1, last_sequence_number=0, table_uuid=None)
+    storage = MemoryStorage()
+    await storage.create([staging.metadata_object(old, table.metadata_location)])
+    with pytest.raises(UnsupportedError, match="`table-uuid`: expected a uuid"):
+        await staging.read_table(storage, table.identifier, table.metadata_location)

@@ -61,7 +61,7 @@ def test_a_table_of_the_catalog_has_the_same_face(frazil: Frazil) -> None:
     with open_table("db.flights", None) as found:
         assert str(found.identifier) == "db.flights"
         content = found.read(found.metadata_location)
-        assert content.startswith(b"{") and found.metadata.table_uuid.hex
+        assert content.startswith(b"{") and found.metadata.require_uuid().hex
 
 
 def test_a_broken_metadata_file_is_named(tmp_path: Path) -> None:

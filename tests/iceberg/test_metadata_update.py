@@ -338,6 +338,21 @@ def test_a_ref_to_a_snapshot_that_is_not_there_is_refused() -> None:
         apply(build_history(1), SetSnapshotRef("x", SnapshotRef(9)))
 
 
+@pytest.mark.parametrize(
+    "ref",
+    [
+        SnapshotRef(1, "tag", min_snapshots_to_keep=1),
+        SnapshotRef(1, "tag", max_snapshot_age_ms=1),
+        SnapshotRef(1, min_snapshots_to_keep=0),
+        SnapshotRef(1, max_snapshot_age_ms=-1),
+        SnapshotRef(1, "tag", max_ref_age_ms=0),
+    ],
+)
+def test_a_retention_that_no_reader_accepts_is_refused(ref: SnapshotRef) -> None:
+    with pytest.raises(InvalidMetadataError, match="ref `t`: "):
+        apply(build_history(1), SetSnapshotRef("t", ref))
+
+
 def test_main_is_a_branch() -> None:
     with pytest.raises(InvalidMetadataError, match="ref `main`: expected a branch, found a tag"):
         apply(build_history(1), SetSnapshotRef(MAIN, SnapshotRef(1, "tag")))
@@ -457,6 +472,14 @@ def test_the_location_loses_its_last_slash() -> None:
     assert apply(build_table(), SetLocation("s3://other/t/")).location == "s3://other/t"
 
 
+def test_a_table_without_uuid_stays_in_version_1_until_it_gets_one() -> None:
+    base = replace(build_table(format_version=1), table_uuid=None)
+    with pytest.raises(InvalidMetadataError, match="version 2: expected a table with a uuid"):
+        apply(base, UpgradeFormatVersion(2))
+    after = apply(base, AssignUUID(TABLE_UUID), UpgradeFormatVersion(2))
+    assert (after.table_uuid, after.format_version) == (TABLE_UUID, 2)
+
+
 def test_the_table_gets_another_identity() -> None:
     uuid = UUID(int=7)
     assert apply(build_table(), AssignUUID(uuid)).table_uuid == uuid
@@ -567,6 +590,33 @@ def test_sort_orders_count_from_1_and_are_found_again() -> None:
     assert apply(after, AddSortOrder(order), SetDefaultSortOrder(LAST_ADDED)) is after
     back = apply(after, AddSortOrder(SortOrder()), SetDefaultSortOrder(LAST_ADDED))
     assert back.default_sort_order_id == 0
+
+
+def test_an_order_that_cannot_be_sorted_by_is_refused() -> None:
+    for source_id, transform, message in (
+        (9, "identity", "source column with id 9"),
+        (1, "day", "transform `day` cannot take the long"),
+    ):
+        field = SortField((source_id,), parse_transform(transform), "asc", "nulls-first")
+        with pytest.raises(InvalidMetadataError, match=message):
+            apply(build_table(), AddSortOrder(SortOrder(1, (field,))))
+
+
+def test_a_schema_that_lacks_a_column_of_the_default_order_cannot_become_current() -> None:
+    order = SortOrder(1, (SortField((2,), parse_transform("identity"), "asc", "nulls-first"),))
+    base = apply(build_table(), AddSortOrder(order), SetDefaultSortOrder(LAST_ADDED))
+    with pytest.raises(InvalidMetadataError, match="sort order 1: field 0"):
+        apply(base, AddSchema(Schema(SCHEMA.fields[:1])), SetCurrentSchema(LAST_ADDED))
+
+
+def test_an_id_of_a_partition_field_is_not_given_twice() -> None:
+    base = apply(build_table(), AddSchema(_WIDER), SetCurrentSchema(LAST_ADDED))
+    base = apply(base, AddPartitionSpec(by_day()))
+    bucket = PartitionField((1,), 1000, "b", parse_transform("bucket[4]"))
+    with pytest.raises(InvalidMetadataError, match="id 1000 is another field's"):
+        apply(base, AddPartitionSpec(PartitionSpec(0, (bucket,))))
+    after = apply(base, AddPartitionSpec(PartitionSpec(0, (replace(bucket, field_id=0),))))
+    assert (after.partition_specs[-1].fields[0].field_id, after.last_partition_id) == (1001, 1001)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.changes.partition_field_ids import NEW_FIELD_ID
 from committer.iceberg.metadata_update import (
     AddEncryptionKey,
     AddPartitionSpec,
@@ -164,9 +165,33 @@ def test_an_added_spec_needs_no_id() -> None:
     assert parse_update(form) == AddPartitionSpec(PartitionSpec(0, _SPEC.fields))
 
 
+def test_fields_of_an_added_spec_need_no_ids_and_are_printed_without() -> None:
+    bare = {"name": "b", "transform": "bucket[4]", "source-id": 1}
+    form = {"action": "add-spec", "spec": {"spec-id": 0, "fields": [bare, bare | {"name": "c"}]}}
+    update = parse_update(form)
+    assert isinstance(update, AddPartitionSpec)
+    assert [field.field_id for field in update.spec.fields] == [NEW_FIELD_ID, NEW_FIELD_ID]
+    assert print_update(update) == form
+
+
+def test_the_keys_of_old_clients_are_understood() -> None:
+    set_old = {"action": "set-properties", "updated": {"a": "1"}}
+    assert parse_update(set_old) == SetProperties({"a": "1"})
+    assert parse_update({**set_old, "updates": {"b": "2"}}) == SetProperties({"b": "2"})
+    remove_old = {"action": "remove-properties", "removed": ["a"]}
+    assert parse_update(remove_old) == RemoveProperties(("a",))
+    assert parse_update({**remove_old, "removals": ["b"]}) == RemoveProperties(("b",))
+
+
 def test_an_unknown_action_is_named() -> None:
-    with pytest.raises(UnsupportedError, match="unknown action `add-view-version`"):
-        parse_update({"action": "add-view-version"})
+    with pytest.raises(UnsupportedError, match="unknown action `add-magic`"):
+        parse_update({"action": "add-magic"})
+
+
+@pytest.mark.parametrize("action", ["add-view-version", "set-current-view-version"])
+def test_a_change_of_a_view_is_refused_as_such(action: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"`{action}` changes a view"):
+        parse_update({"action": action})
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_a_new_table_is_byte_for_byte_that_of_iceberg_java(name: str) -> None:
     content = path.read_bytes()
     java = parse_table_metadata(content)
     created = new_table_metadata(
-        table_uuid=java.table_uuid,
+        table_uuid=java.require_uuid(),
         location=java.location,
         schema=_renumbered(java.current_schema),
         partition_spec=java.default_spec,
@@ -55,7 +55,7 @@ def test_the_first_file_of_every_table_of_iceberg_java_is_made_alike(name: str) 
     for path in paths:
         java = parse_table_metadata(path.read_bytes())
         created = new_table_metadata(
-            table_uuid=java.table_uuid,
+            table_uuid=java.require_uuid(),
             location=java.location,
             schema=java.current_schema,
             partition_spec=java.default_spec,

@@ -130,8 +130,13 @@ def test_every_requirement_has_its_form_here() -> None:
 
 
 def test_an_unknown_requirement_is_named() -> None:
-    with pytest.raises(UnsupportedError, match="unknown requirement `assert-view-uuid`"):
-        parse_requirement({"type": "assert-view-uuid"})
+    with pytest.raises(UnsupportedError, match="unknown requirement `assert-magic`"):
+        parse_requirement({"type": "assert-magic"})
+
+
+def test_a_requirement_of_a_view_is_refused_as_such() -> None:
+    with pytest.raises(UnsupportedError, match="`assert-view-uuid` is of a view"):
+        parse_requirement({"type": "assert-view-uuid", "uuid": str(TABLE_UUID)})
 
 
 def test_a_malformed_requirement_is_refused_with_its_key() -> None:

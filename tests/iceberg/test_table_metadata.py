@@ -196,11 +196,14 @@ def test_a_summary_without_operation_is_an_overwrite_and_an_empty_one_is_none() 
     assert second.operation is None
 
 
-def test_an_old_table_without_uuid_is_refused_and_says_what_helps() -> None:
+def test_an_old_table_without_uuid_is_read_and_printed_and_has_no_identity() -> None:
     document = as_json(build_table(format_version=1))
     del document["table-uuid"]
+    metadata = read_back(document)
+    assert metadata.table_uuid is None
+    assert as_json(metadata) == document
     with pytest.raises(UnsupportedError, match=r"`table-uuid`.*commit by a current engine"):
-        read_back(document)
+        metadata.require_uuid()
 
 
 # --- What is refused -----------------------------------------------------------------------------
@@ -210,6 +213,14 @@ def test_a_format_version_to_come_is_refused_by_name() -> None:
     document = {**as_json(build_table()), "format-version": 4}
     with pytest.raises(UnsupportedError, match="table format version 4 is not supported"):
         read_back(document)
+
+
+def _sorted_by(source_id: int) -> dict[str, Any]:
+    field = {"transform": "identity", "source-id": source_id}
+    return {
+        "order-id": 1,
+        "fields": [{**field, "direction": "asc", "null-order": "nulls-first"}],
+    }
 
 
 Change = Callable[[dict[str, Any]], object]
@@ -319,6 +330,12 @@ _REFUSED: Mapping[str, tuple[Change, str]] = {
             {"name": "p", "transform": "day", "source-id": 1, "field-id": 1000}
         ),
         "spec 0: field `p`: transform `day` cannot take the long of column `id`",
+    ),
+    "default order of a column that is gone": (
+        lambda top: top.update(
+            {"default-sort-order-id": 1, "sort-orders": [*top["sort-orders"], _sorted_by(9)]}
+        ),
+        "sort order 1: field 0: expected a source column with id 9 in schema 0, found none",
     ),
     "snapshot log out of order": (
         lambda top: top["snapshot-log"][0].update({"timestamp-ms": START_MS + 2 * MINUTE_MS}),

@@ -66,7 +66,7 @@ class RealProducer:
         self.path_of_epoch[epoch] = local(files[0].file_path)
         return WrittenEpoch(
             identifier=self.table.identifier,
-            table_uuid=metadata.table_uuid,
+            table_uuid=metadata.require_uuid(),
             schema_id=metadata.current_schema_id,
             producer=Producer(id=self.name, sequential=True),
             epoch=epoch,

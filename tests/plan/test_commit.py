@@ -169,7 +169,7 @@ def test_the_metadata_that_is_written_is_what_the_updates_make_of_the_base() -> 
     assert plan.swap.base is base
     head = base.metadata.current_snapshot_id
     assert plan.swap.requirements == (
-        AssertTableUUID(base.metadata.table_uuid),
+        AssertTableUUID(base.metadata.require_uuid()),
         AssertRefSnapshotId("main", head),
     )
 

@@ -191,7 +191,7 @@ def test_a_branch_that_producers_have_landed_on_does_not_go_by_its_age(no_floor:
     history.branch("audit", landed_in.snapshot_id)
     history.branch("idle", landed_in.snapshot_id)
     landed = Landed(0, "test", "0" * 32, UUID(int=1), landed_in.snapshot_id, 1)
-    entry = ProducerEntry(history.metadata.table_uuid).with_landed(landed)
+    entry = ProducerEntry(history.metadata.require_uuid()).with_landed(landed)
     history.apply(SetProperties({property_key("query-1", "audit"): print_entry(entry)}))
     found = expirable(history.state, now_ms=history.now_ms)
     assert found is not None

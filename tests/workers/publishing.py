@@ -63,7 +63,7 @@ class Bench:
     ) -> WrittenEpoch:
         return WrittenEpoch(
             identifier=FLIGHTS,
-            table_uuid=table_uuid or self.metadata.table_uuid,
+            table_uuid=table_uuid or self.metadata.require_uuid(),
             schema_id=self.metadata.current_schema_id if schema_id is None else schema_id,
             producer=producer or Producer(id="stream", sequential=True),
             epoch=epoch,
@@ -93,7 +93,7 @@ class Bench:
             sequence_number=42,
         )
         entry = ProducerEntry(
-            self.metadata.table_uuid, EpochRanges(((written.epoch, written.epoch),)), (landed,)
+            self.metadata.require_uuid(), EpochRanges(((written.epoch, written.epoch),)), (landed,)
         )
         properties = {property_key(written.producer.id): print_entry(entry)}
         swap = build_swap(await self.catalog.load(FLIGHTS), properties=properties)
