@@ -10,22 +10,30 @@ from committer.errors import InvalidMetadataError
 
 LONG_MAX = 2**63 - 1
 _CACHED = 1 << 14
+_LOW = _CACHED - 1
 
 
 class TruncatedAvroError(InvalidMetadataError):
     """The bytes end in the middle of a value. A sender may send them again, whole."""
 
 
+# 14 bits each: as the last two bytes of an integer (or its only one), and as two with more behind.
+_MORE = [bytes((number | 128,)) for number in range(128)]
+_LAST = [bytes((number,)) for number in range(128)]
+_LAST += [low + high for high in _LAST[1:] for low in _MORE]
+_INNER = [low + high for high in _MORE for low in _MORE]
+
+
 def zigzag(value: int) -> bytes:
     """Encode an int or long. Shapes: 1 to 10 bytes for -2^63 ≤ value < 2^63."""
     number = value << 1 if value >= 0 else ((-value) << 1) - 1
-    # Sizes and counts of real files have three or four bytes: those are written out.
-    if 1 << 14 <= number < 1 << 21:
-        return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
-    if 1 << 21 <= number < 1 << 28:
-        return bytes(
-            (number & 127 | 128, number >> 7 & 127 | 128, number >> 14 & 127 | 128, number >> 21)
-        )
+    # Sizes and counts of real files have three to six bytes: those are two or three look-ups.
+    if number < _CACHED:
+        return _LAST[number]
+    if number < 1 << 28:
+        return _INNER[number & _LOW] + _LAST[number >> 14]
+    if number < 1 << 42:
+        return _INNER[number & _LOW] + _INNER[number >> 14 & _LOW] + _LAST[number >> 28]
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -38,6 +46,10 @@ class _Longs(dict[int, bytes]):
     """Encoded longs by value: small ones are looked up, others computed and not kept."""
 
     def __missing__(self, value: int) -> bytes:
+        # The most frequent case first, and without another call.
+        if _CACHED <= value < 1 << 27:
+            number = value << 1
+            return _INNER[number & _LOW] + _LAST[number >> 14]
         if not -LONG_MAX - 1 <= value <= LONG_MAX:
             raise ValueError(f"{value} does not fit a long")
         return zigzag(value)

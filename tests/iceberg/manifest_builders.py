@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from io import BytesIO
+from typing import Any
 
 import fastavro
 
@@ -159,3 +160,27 @@ def long(value: int) -> bytes:
 
 def entries(*files: DataFile) -> list[ManifestEntry]:
     return [added_entry(file) for file in files]
+
+
+MAPS = (
+    "column_sizes",
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+    "lower_bounds",
+    "upper_bounds",
+)
+
+
+def as_text(entries: Iterable[ManifestEntry]) -> str:
+    """Equal for equal entries, whatever the order of the pairs in their maps. As text, because NaN
+    is not equal to itself, and 0.0 is equal to -0.0."""
+    return repr([replace(entry, data_file=_in_order(entry.data_file)) for entry in entries])
+
+
+def _in_order(file: DataFile) -> DataFile:
+    maps = {name: getattr(file, name) for name in MAPS}
+    ordered: dict[str, Any] = {
+        name: dict(sorted(pairs.items())) for name, pairs in maps.items() if pairs
+    }
+    return replace(file, **ordered)

@@ -39,6 +39,7 @@ from tests.fixtures import read_bytes, table_dir
 from tests.iceberg.manifest_builders import (
     SCORE,
     SYNC,
+    as_text,
     context,
     data_file,
     delete_file,
@@ -193,8 +194,7 @@ def test_manifests_of_the_reference_implementation_are_written_again_as_they_wer
             decoded.format_version, decoded.schema, decoded.spec, decoded.content
         )
         encoded = encode_manifest(decoded.entries, again, codec="null", sync=SYNC)
-        # As text: NaN is not equal to itself, and 0.0 is equal to -0.0.
-        assert repr(decode_manifest(encoded.content).entries) == repr(decoded.entries)
+        assert as_text(decode_manifest(encoded.content).entries) == as_text(decoded.entries)
         ours, theirs = read_header(encoded.content), read_header(read_bytes(path))
         assert ours.schema_json == theirs.schema_json
         for key in ("schema", "partition-spec", "iceberg.schema"):

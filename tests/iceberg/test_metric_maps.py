@@ -1,0 +1,97 @@
+"""The maps of metrics are read back by a decoder that knows nothing of templates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from itertools import chain
+from typing import Any, cast
+
+import fastavro
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from committer.iceberg.metric_maps import (
+    bytes_map_encoder,
+    long_map_encoder,
+    repeated_map_encoder,
+)
+
+LONG_MAP_ENCODERS = pytest.mark.parametrize("make", [long_map_encoder, repeated_map_encoder])
+FIELD_IDS = st.one_of(st.integers(1, 40), st.integers(-(2**31), 2**31 - 1))
+LONG_VALUES = st.one_of(st.integers(0, 300), st.integers(-(2**63), 2**63 - 1))
+
+
+def decoded(encoded: bytes, kind: str) -> dict[int, Any] | None:
+    pair = {
+        "type": "record",
+        "name": "k1_v2",
+        "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": kind}],
+    }
+    schema = cast("Any", ["null", {"type": "array", "items": pair}])
+    stream = BytesIO(encoded)
+    pairs = cast("list[dict[str, Any]] | None", fastavro.schemaless_reader(stream, schema, None))
+    assert stream.read() == b""
+    return None if pairs is None else {each["key"]: each["value"] for each in pairs}
+
+
+def maps_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[dict[int, Any] | None]]:
+    """Maps as they come: of the columns of the one before, of some of them, and of others."""
+    columns = st.lists(FIELD_IDS, max_size=30, unique=True)
+    same = columns.flatmap(
+        lambda ids: st.lists(st.fixed_dictionaries(dict.fromkeys(ids, values)), max_size=4)
+    )
+    mixed = st.lists(st.none() | st.dictionaries(FIELD_IDS, values, max_size=30), max_size=4)
+    groups = st.lists(st.one_of(same, mixed), max_size=3)
+    return groups.map(lambda found: list(chain.from_iterable(found)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(maps_of(LONG_VALUES))
+@LONG_MAP_ENCODERS
+def test_maps_of_longs_read_back(make: Any, maps: Sequence[dict[int, int] | None]) -> None:
+    encode = make()
+    for pairs in maps:
+        assert decoded(encode(pairs), "long") == pairs
+
+
+@settings(max_examples=100, deadline=None)
+@given(maps_of(st.binary(max_size=80)))
+def test_maps_of_bytes_read_back(maps: Sequence[dict[int, bytes] | None]) -> None:
+    encode = bytes_map_encoder()
+    for pairs in maps:
+        assert decoded(encode(pairs), "bytes") == pairs
+
+
+def test_bytes_that_look_like_a_placeholder_of_a_template_stay_what_they_are() -> None:
+    # 19 columns are counted by the byte 37, a percent sign; so is a bound of -19 or a long of it.
+    columns = (*range(1, 18), -19, 37 * 64)
+    sizes = dict.fromkeys(columns, -19)
+    assert decoded(long_map_encoder()(sizes), "long") == sizes
+    bounds = dict.fromkeys(columns, b"%b%%")
+    assert decoded(bytes_map_encoder()(bounds), "bytes") == bounds
+
+
+@LONG_MAP_ENCODERS
+def test_equal_maps_give_equal_bytes_whatever_came_before(make: Any) -> None:
+    encode, other = make(), make()
+    other({2: 1, 1: 1})
+    assert encode({1: 5, 2: 6}) == other({2: 6, 1: 5})
+
+
+@LONG_MAP_ENCODERS
+def test_a_map_that_answers_for_any_column_is_asked_for_its_own_only(make: Any) -> None:
+    encode = make()
+    encode({1: 1, 2: 1})
+    others: Mapping[int, int] = Counter({3: 7, 4: 8})
+    assert decoded(encode(others), "long") == {3: 7, 4: 8}
+
+
+def test_maps_are_written_as_one_block_with_its_size() -> None:
+    # Branch 1, -2 pairs, 4 bytes, the pairs, and the end of the map.
+    assert long_map_encoder()({1: 5, 2: 6}) == b"\x02\x03\x08\x02\x0a\x04\x0c\x00"
+    assert bytes_map_encoder()({1: b"a"}) == b"\x02\x01\x06\x02\x02a\x00"
+    assert long_map_encoder()({}) == bytes_map_encoder()({}) == b"\x02\x00"
+    assert long_map_encoder()(None) == bytes_map_encoder()(None) == b"\x00"
