@@ -28,6 +28,7 @@ from committer.request import (
     SealedRequest,
     TableIdentifier,
     TableName,
+    inline_references,
     read_request,
     seal_request,
 )
@@ -103,7 +104,8 @@ def _seal(metadata: TableMetadata, number: int, files: int, files_a_day: int) ->
         fingerprint=Fingerprint(kind="bench", value=str(number)),
         files=list(workload.data_files(metadata.location, start, files, files_a_day)),
     )
-    request = CommitRequest.model_construct(
+    manifests = encode_manifests(metadata, written)
+    request = CommitRequest(
         catalog="bench",
         table=TableName(namespace=("db",), name="t"),
         table_uuid=written.table_uuid,
@@ -112,8 +114,9 @@ def _seal(metadata: TableMetadata, number: int, files: int, files_a_day: int) ->
         attempt=written.attempt,
         fingerprint=written.fingerprint,
         published_at_ms=0,
+        manifests=inline_references(manifests),
     )
-    return seal_request(request, encode_manifests(metadata, written))
+    return seal_request(request, manifests)
 
 
 def _remove(folder: Path) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from hashlib import blake2b
+from itertools import accumulate
 from math import isfinite
 from typing import Annotated, Literal, Self
 from urllib.parse import quote, unquote
@@ -277,21 +278,10 @@ def line_digest(content: bytes) -> str:
     return digest(memoryview(content)[: content.find(b"\n", 0, LINE_BYTES_MAX + 1) + 1])
 
 
-def seal_request(request: CommitRequest, manifests: Sequence[InlineManifest] = ()) -> SealedRequest:
-    """Append the manifests to the request's line; their references are added to those it has."""
-    references, offset = list(request.manifests), 0
-    for manifest in manifests:
-        references.append(_reference(manifest, offset))
-        offset += len(manifest.content)
-    complete = CommitRequest.model_validate(
-        {
-            **{name: getattr(request, name) for name in CommitRequest.model_fields},
-            "manifests": tuple(references),
-        }
-    )
-    line = complete.model_dump_json(by_alias=True, exclude_defaults=False, exclude_none=True)
-    content = b"".join((line.encode(), b"\n", *(manifest.content for manifest in manifests)))
-    return SealedRequest(complete, content, len(content) - offset)
+def inline_references(manifests: Sequence[InlineManifest]) -> tuple[ManifestReference, ...]:
+    """What a request's line says of manifests that follow it in this order."""
+    offsets = accumulate((len(manifest.content) for manifest in manifests), initial=0)
+    return tuple(map(_reference, manifests, offsets))
 
 
 def _reference(manifest: InlineManifest, offset: int) -> ManifestReference:
@@ -304,6 +294,14 @@ def _reference(manifest: InlineManifest, offset: int) -> ManifestReference:
         hash=digest(manifest.content),
         offset=offset,
     )
+
+
+def seal_request(request: CommitRequest, manifests: Sequence[InlineManifest] = ()) -> SealedRequest:
+    """The request's line, which names the manifests (`inline_references`), and behind it these."""
+    line = request.model_dump_json(by_alias=True, exclude_defaults=False, exclude_none=True)
+    head = line.encode() + b"\n"
+    content = b"".join((head, *(manifest.content for manifest in manifests)))
+    return SealedRequest(request, content, len(head))
 
 
 def read_request(content: bytes, *, key: str | None = None) -> SealedRequest:

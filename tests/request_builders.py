@@ -18,6 +18,7 @@ from committer.request import (
     Producer,
     SealedRequest,
     TableName,
+    inline_references,
     seal_request,
 )
 
@@ -121,5 +122,5 @@ def build_request(
 
 def seal(request: CommitRequest, manifests: Sequence[InlineManifest]) -> SealedRequest:
     """Seal without the placeholder that made the bare line valid."""
-    fields = {name: getattr(request, name) for name in CommitRequest.model_fields}
-    return seal_request(CommitRequest.model_construct(**{**fields, "files": ()}), manifests)
+    named = (*request.manifests, *inline_references(manifests))
+    return seal_request(request.model_copy(update={"files": (), "manifests": named}), manifests)

@@ -24,6 +24,7 @@ from committer.request import (
     TableIdentifier,
     digest,
     inbox_key,
+    inline_references,
     parse_inbox_key,
     read_request,
     seal_request,
@@ -125,7 +126,7 @@ def test_every_field_is_read_as_it_is_written() -> None:
     assert (request.signature, request.key_id) == ("c2ln", "k1")
     assert request.files == ({"spec-id": 0, "partition": [None, 1.5], "nested": {"deep": [None]}},)
     # Sealing writes the same line again: nothing is lost on the way, nulls inside files neither.
-    sealed = seal_request(request.model_copy(update={"manifests": ()}), inline(*MANIFESTS))
+    sealed = seal_request(request, inline(*MANIFESTS))
     assert read_request(sealed.content).request == sealed.request
     assert sealed.request.files == request.files
 
@@ -135,8 +136,10 @@ def inline(*contents: bytes) -> list[InlineManifest]:
 
 
 def sealed_request() -> SealedRequest:
+    manifests = inline(*MANIFESTS)
     base = read_request(by_hand(line(), *MANIFESTS)).request
-    return seal_request(base.model_copy(update={"manifests": ()}), inline(*MANIFESTS))
+    named = base.model_copy(update={"manifests": inline_references(manifests)})
+    return seal_request(named, manifests)
 
 
 def test_a_sealed_request_is_read_back_equal_and_under_its_key() -> None:

@@ -38,6 +38,7 @@ from committer.request import (
     TableIdentifier,
     TableName,
     inbox_key,
+    inline_references,
     line_digest,
     parse_inbox_key,
     read_request,
@@ -218,7 +219,8 @@ class Publisher:
 
     def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:
         identifier = written.identifier
-        request = CommitRequest.model_construct(
+        manifests = encode_manifests(metadata, written)
+        request = CommitRequest(
             catalog=self._catalog_name,
             table=TableName(namespace=identifier.namespace, name=identifier.name),
             table_uuid=written.table_uuid,
@@ -227,8 +229,9 @@ class Publisher:
             attempt=written.attempt,
             fingerprint=written.fingerprint,
             published_at_ms=self._world.now_ms(),
+            manifests=inline_references(manifests),
         )
-        return seal_request(request, encode_manifests(metadata, written))
+        return seal_request(request, manifests)
 
     async def _put(self, sealed: SealedRequest) -> SealedRequest:
         """Make it durable. What is sent again is the same bytes, so an answer may get lost."""
