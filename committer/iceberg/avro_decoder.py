@@ -20,6 +20,7 @@ from uuid import UUID
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import TruncatedAvroError, read_bytes, read_long
+from committer.iceberg.avro_schema_check import check_schema
 
 Decoder = Callable[[bytes, int], tuple[object, int]]
 Record = dict[int, object]
@@ -32,17 +33,21 @@ EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 def record_decoder(schema_text: bytes) -> Decoder:
     """Compile a decoder of records of this writer schema. Errors: `InvalidMetadataError`."""
     try:
-        return _Compiler().compile(json.loads(schema_text), 0)
+        schema = json.loads(schema_text)
+        check_schema(schema)
+        return _Compiler().compile(schema, 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidMetadataError(f"Avro: the schema is not understood ({error!r})") from None
 
 
 def decode_record(decoder: Decoder, raw: bytes, position: int) -> tuple[Record, int]:
     """Decode one record. Errors: `InvalidMetadataError`, `TruncatedAvroError` included."""
-    value, position = decoder(raw, position)
+    value, stop = decoder(raw, position)
     if not isinstance(value, dict):
         raise InvalidMetadataError("Avro: expected a schema of records")
-    return value, position
+    if stop == position and raw:
+        raise InvalidMetadataError("Avro: a record that takes no bytes")
+    return value, stop
 
 
 class _Compiler:

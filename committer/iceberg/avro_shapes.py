@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.avro_schema_check import check_schema
 
 _DEPTH_MAX = 32
 
@@ -51,7 +52,9 @@ def schema_shape(schema_text: bytes) -> RecordShape:
     Errors: `InvalidMetadataError`, also for a schema that is not a record.
     """
     try:
-        shape = _shape(json.loads(schema_text), {}, 0)
+        schema = json.loads(schema_text)
+        check_schema(schema)
+        shape = _shape(schema, {}, 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidMetadataError("Avro: the schema is not understood") from None
     if not isinstance(shape, RecordShape):
