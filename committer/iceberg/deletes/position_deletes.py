@@ -1,4 +1,4 @@
-"""Position delete files: their columns, what their bounds say, and which data file is theirs.
+"""Position delete files: their rows, what their bounds say, and which data file is theirs.
 
 Deletion vectors are in `deletion_vector.py`. Source: the specification, "Position Delete Files" and
 "Reserved Field IDs"; format.md 2.4 and 8.7.
@@ -6,9 +6,13 @@ Deletion vectors are in `deletion_vector.py`. Source: the specification, "Positi
 
 from __future__ import annotations
 
-from committer.errors import InvalidMetadataError
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from committer.errors import InvalidMetadataError, InvariantError
 from committer.iceberg.data_file import DataFile, DataFileContent
 from committer.iceberg.schema import Schema
+from committer.iceberg.single_value import encode_value
 from committer.iceberg.types import LongType, NestedField, StringType
 
 # spec: Reserved Field IDs
@@ -40,3 +44,51 @@ def referenced_data_file(file: DataFile) -> str | None:
         raise InvalidMetadataError(
             f"{file.file_path}: the bounds of `file_path` are not text"
         ) from None
+
+
+# --- Writing -------------------------------------------------------------------------------------
+
+
+def position_delete_rows(
+    positions: Mapping[str, Collection[int]],
+) -> Iterator[tuple[str, int]]:
+    """The rows of a file, path and position, in the order that it must have: by both.
+
+    `positions`: the deleted ones of each data file.
+    """
+    for file_path in sorted(positions):
+        for position in sorted(positions[file_path]):
+            yield file_path, position
+
+
+def describe_position_deletes(file: DataFile, positions: Mapping[str, Collection[int]]) -> DataFile:
+    """The delete file's entry, complete: `file` has its place, size and partition.
+
+    A file of one data file names it, and has both bounds whole, so that older readers know it too.
+    Of several data files bounds would say little: there are none. Counts say nothing ever.
+    Errors: `InvariantError` for a file without rows.
+    """
+    deleted = {path: found for path, found in positions.items() if found}
+    if not deleted:
+        raise InvariantError(f"{file.file_path}: a position delete file without rows")
+    only = next(iter(deleted)) if len(deleted) == 1 else None
+    return replace(
+        file,
+        content=DataFileContent.POSITION_DELETES,
+        record_count=sum(map(len, deleted.values())),
+        value_counts=None,
+        null_value_counts=None,
+        nan_value_counts=None,
+        lower_bounds=None if only is None else _bounds(only, min(deleted[only])),
+        upper_bounds=None if only is None else _bounds(only, max(deleted[only])),
+        # Their order is in the specification, and no sort order of the table.
+        sort_order_id=None,
+        referenced_data_file=only,
+    )
+
+
+def _bounds(file_path: str, position: int) -> dict[int, bytes]:
+    return {
+        POS.field_id: encode_value(POS.field_type, position),
+        FILE_PATH.field_id: encode_value(FILE_PATH.field_type, file_path),
+    }
