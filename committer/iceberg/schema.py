@@ -19,6 +19,7 @@ from committer.iceberg.types import (
     MapType,
     NestedField,
     StructType,
+    UnknownType,
     parse_fields,
     print_field,
 )
@@ -31,6 +32,7 @@ class Schema:
     """The columns of a table under one schema id.
 
     Nested fields have dotted names; a list's element is `.element`, a map's parts `.key`, `.value`.
+    Fields of structs in a list or map are also found without `.element` and `.value`.
     """
 
     fields: tuple[NestedField, ...]
@@ -67,7 +69,7 @@ class Schema:
         Errors: `InvalidMetadataError` for a name that fits several fields but for its case.
         """
         index = self._indexed
-        field_id = index.by_name.get(name)
+        field_id = index.by_name.get(name, index.short_names.get(name))
         if field_id is None and not case_sensitive:
             fitting = index.by_lower_name.get(name.lower(), ())
             if len(fitting) > 1:
@@ -78,6 +80,18 @@ class Schema:
     def column_name(self, field_id: int) -> str | None:
         """The full dotted name of an id."""
         return self._indexed.names.get(field_id)
+
+    def parent_id(self, field_id: int) -> int | None:
+        """The id of the field that a field lies in, None for a top-level one."""
+        return self._indexed.parents.get(field_id)
+
+    def ancestors(self, field_id: int) -> Iterator[NestedField]:
+        """The fields that a field lies in, the innermost first."""
+        index = self._indexed
+        parent_id = index.parents.get(field_id)
+        while parent_id is not None:
+            yield index.by_id[parent_id]
+            parent_id = index.parents.get(parent_id)
 
     def walk(self) -> Iterator[tuple[str, NestedField]]:
         """Every field at every level with its dotted name, parents first."""
@@ -97,16 +111,20 @@ class Schema:
 class _Index:
     by_id: Mapping[int, NestedField]
     names: Mapping[int, str]
+    parents: Mapping[int, int]
     by_name: Mapping[str, int]
     by_lower_name: Mapping[str, tuple[int, ...]]
+    short_names: Mapping[str, int]
 
     @classmethod
     def of(cls, fields: tuple[NestedField, ...]) -> _Index:
         by_id: dict[int, NestedField] = {}
         names: dict[int, str] = {}
+        parents: dict[int, int] = {}
         by_name: dict[str, int] = {}
         lower: dict[str, tuple[int, ...]] = {}
-        for name, found in _walk(fields, ""):
+        short_names: dict[str, int] = {}
+        for name, short_name, found, parent_id in _walk(StructType(fields), "", "", None):
             if name in by_name:
                 raise InvalidMetadataError(
                     f"schema: fields {by_name[name]} and {found.field_id} are both called `{name}`"
@@ -119,15 +137,28 @@ class _Index:
             by_id[found.field_id] = found
             names[found.field_id] = name
             by_name[name] = found.field_id
-            lower[name.lower()] = (*lower.get(name.lower(), ()), found.field_id)
-        return cls(by_id, names, by_name, lower)
+            if parent_id is not None:
+                parents[found.field_id] = parent_id
+            if short_name != name:
+                short_names.setdefault(short_name, found.field_id)
+            for each in {name.lower(), short_name.lower()}:
+                lower[each] = (*lower.get(each, ()), found.field_id)
+        return cls(by_id, names, parents, by_name, lower, short_names)
 
 
-def _walk(fields: tuple[NestedField, ...], prefix: str) -> Iterator[tuple[str, NestedField]]:
-    for found in fields:
-        name = prefix + found.name
-        yield name, found
-        yield from _walk(nested_fields(found.field_type), name + ".")
+def _walk(
+    kind: IcebergType, prefix: str, short_prefix: str, parent_id: int | None
+) -> Iterator[tuple[str, str, NestedField, int | None]]:
+    """Every field with its name, its short name and the id of the field that it lies in."""
+    in_struct = isinstance(kind, StructType)
+    for found in nested_fields(kind):
+        name, short_name = prefix + found.name, short_prefix + found.name
+        yield name, short_name, found, parent_id
+        is_left_out = (
+            not in_struct and found.name != "key" and isinstance(found.field_type, StructType)
+        )
+        inner = short_prefix if is_left_out else short_name + "."
+        yield from _walk(found.field_type, name + ".", inner, found.field_id)
 
 
 def nested_fields(kind: IcebergType) -> tuple[NestedField, ...]:
@@ -182,12 +213,15 @@ def print_schema(schema: Schema) -> dict[str, object]:
 
 
 def validate_schema(schema: Schema, *, where: str = "schema") -> None:
-    """Check ids, names and identifier fields. Errors: `InvalidMetadataError`."""
+    """Check ids, names, unknown columns and identifier fields. Errors: `InvalidMetadataError`."""
     if schema.highest_field_id > FIELD_ID_MAX:
         raise InvalidMetadataError(
             f"{where}: field id {schema.highest_field_id} is reserved, expected at most"
             f" {FIELD_ID_MAX}"
         )
+    for name, found in schema.walk():
+        if found.required and isinstance(found.field_type, UnknownType):
+            raise InvalidMetadataError(f"{where}: column `{name}`: an unknown column is optional")
     if not schema.identifier_field_ids:
         return
     allowed = set(_identifier_ids(schema.fields))
@@ -214,6 +248,11 @@ def _identifier_ids(fields: tuple[NestedField, ...]) -> Iterator[int]:
 
 
 # --- New tables ----------------------------------------------------------------------------------
+
+
+def fresh_type(kind: IcebergType, numbers: Iterator[int]) -> IcebergType:
+    """A type with the next numbers as the ids of all that is nested in it."""
+    return _fresh_type(kind, numbers, {})
 
 
 def assign_fresh_ids(schema: Schema) -> Schema:

@@ -183,8 +183,8 @@ def _promoted_timestamp(day: int) -> Decoder:
     return decode
 
 
-_DAY_MICROS = 86_400 * SECOND_MICROS
-_DAY_NANOS = 86_400 * SECOND_NANOS
+DAY_MICROS = 86_400 * SECOND_MICROS
+DAY_NANOS = 86_400 * SECOND_NANOS
 
 _ENCODERS: Mapping[type[IcebergType], Encoder] = {
     BooleanType: _encode_boolean,
@@ -208,9 +208,9 @@ _DECODERS: Mapping[type[IcebergType], Decoder] = {
     DateType: lambda encoded: _INT.unpack(encoded)[0],
     LongType: _decode_long,
     TimeType: lambda encoded: _LONG.unpack(encoded)[0],
-    TimestampType: _promoted_timestamp(_DAY_MICROS),
+    TimestampType: _promoted_timestamp(DAY_MICROS),
     TimestamptzType: lambda encoded: _LONG.unpack(encoded)[0],
-    TimestampNanoType: _promoted_timestamp(_DAY_NANOS),
+    TimestampNanoType: _promoted_timestamp(DAY_NANOS),
     TimestamptzNanoType: lambda encoded: _LONG.unpack(encoded)[0],
     FloatType: lambda encoded: _FLOAT.unpack(encoded)[0],
     DoubleType: _decode_double,

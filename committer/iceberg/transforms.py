@@ -86,6 +86,19 @@ class Transform:
         """Transform one value; `function` is faster for many."""
         return self.function(kind)(value)
 
+    @property
+    def preserves_order(self) -> bool:
+        """Whether a greater source value never has a smaller partition value.
+
+        As the reference says it, truncated numbers too: only those less than a width above the
+        lowest of their type break it, as their results wrap around.
+        """
+        return False
+
+    def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
+        """Whether rows sorted by this transform of a column are sorted by `other` of it as well."""
+        return self == other
+
     def human(self, kind: IcebergType, value: object) -> str:
         """A partition value as it stands in paths, before escaping. `kind`: the source type."""
         return human_value(self.result_type(kind), value)
@@ -117,6 +130,13 @@ class IdentityTransform(Transform):
 
     def result_type(self, kind: IcebergType) -> IcebergType:
         return kind
+
+    @property
+    def preserves_order(self) -> bool:
+        return True
+
+    def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
+        return other.preserves_order
 
     def _bound(self, kind: IcebergType) -> Function:
         return lambda value: value
@@ -174,6 +194,22 @@ class TruncateTransform(Transform):
     def result_type(self, kind: IcebergType) -> IcebergType:
         return kind
 
+    @property
+    def preserves_order(self) -> bool:
+        return True
+
+    def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
+        """A longer prefix orders by a shorter one, a number's steps by any multiple of them.
+
+        The reference compares widths of numbers as it does lengths of text, which is wrong: 13 and
+        19 are one step of 10, and may stand in either order, but two steps of 5.
+        """
+        if not isinstance(other, TruncateTransform):
+            return False
+        if isinstance(kind, StringType | BinaryType):
+            return other.width <= self.width
+        return other.width % self.width == 0
+
     def _bound(self, kind: IcebergType) -> Function:
         width = self.width
         match kind:
@@ -194,6 +230,9 @@ def _wrap(value: int, bits: int) -> int:
     return value if value >= -(1 << (bits - 1)) else value + (1 << bits)
 
 
+_UNITS = ("year", "month", "day", "hour")
+
+
 @dataclass(frozen=True, slots=True)
 class TimeTransform(Transform):
     """Years, months, days or hours since 1970; those before it are negative."""
@@ -208,6 +247,15 @@ class TimeTransform(Transform):
 
     def result_type(self, kind: IcebergType) -> IcebergType:
         return DateType() if self.unit == "day" else IntegerType()
+
+    @property
+    def preserves_order(self) -> bool:
+        return True
+
+    def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
+        return isinstance(other, TimeTransform) and _UNITS.index(self.unit) >= _UNITS.index(
+            other.unit
+        )
 
     def human(self, kind: IcebergType, value: object) -> str:
         if value is None:
@@ -255,7 +303,11 @@ _FROM_DAY: dict[str, Callable[[int], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform(Transform):
-    """A transform of a later specification: its values are kept, never computed."""
+    """A transform of a later specification: its values are read and compared, never computed.
+
+    What it takes is not known, so that a spec that has it can be read over any column. Nothing may
+    be written with such a spec: `function` refuses.
+    """
 
     text: str
 
@@ -263,15 +315,18 @@ class UnknownTransform(Transform):
         return self.text
 
     def can_transform(self, kind: IcebergType) -> bool:
-        return False
+        return True
 
     def result_type(self, kind: IcebergType) -> IcebergType:
         return StringType()
 
+    def _bound(self, kind: IcebergType) -> Function:
+        raise UnsupportedError(f"transform {self} is not known")
+
 
 IDENTITY = IdentityTransform()
 VOID = VoidTransform()
-YEAR, MONTH, DAY, HOUR = (TimeTransform(unit) for unit in ("year", "month", "day", "hour"))
+YEAR, MONTH, DAY, HOUR = (TimeTransform(unit) for unit in _UNITS)
 
 _BY_NAME: dict[str, Transform] = {
     str(transform): transform for transform in (IDENTITY, VOID, YEAR, MONTH, DAY, HOUR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from decimal import Decimal
@@ -166,7 +167,8 @@ def test_transform_that_is_not_known_is_kept_as_text_and_never_applied() -> None
         transform = parse_transform(text)
         assert transform == UnknownTransform(text)
         assert str(transform) == text
-        assert not transform.can_transform(LongType())
+        assert transform.can_transform(LongType())
+        assert not transform.preserves_order
         assert transform.result_type(LongType()) == StringType()
         with pytest.raises(UnsupportedError, match="transform"):
             transform.apply(LongType(), 1)
@@ -176,6 +178,80 @@ def test_transform_that_is_not_known_is_kept_as_text_and_never_applied() -> None
 def test_width_that_is_no_positive_int_is_refused(text: str) -> None:
     with pytest.raises(InvalidMetadataError, match="from 1 to 2147483647"):
         parse_transform(text)
+
+
+ORDERED = (
+    (DateType(), ("identity", "year", "month", "day")),
+    (TimestampNanoType(), ("identity", "year", "month", "day", "hour")),
+    (LongType(), ("identity", "truncate[3]", "truncate[6]", "truncate[10]")),
+    (DecimalType(9, 2), ("identity", "truncate[5]", "truncate[50]")),
+    (StringType(), ("identity", "truncate[1]", "truncate[3]")),
+    (BinaryType(), ("identity", "truncate[1]", "truncate[3]")),
+)
+
+
+def test_transforms_that_preserve_order_do_so_for_the_values_of_the_vectors() -> None:
+    for kind, texts in ORDERED:
+        values = ordered_values(kind)
+        assert len(values) > 15
+        for text in texts:
+            transform = parse_transform(text)
+            assert transform.preserves_order
+            # The lowest numbers wrap around, as they do in the reference implementation.
+            usable = values[2:] if "truncate" in text and kind in (LongType(),) else values
+            parts: list[Any] = [transform.apply(kind, value) for value in usable]
+            assert parts == sorted(parts), (text, str(kind))
+    for text in ("bucket[4]", "void", "zorder"):
+        assert not parse_transform(text).preserves_order
+
+
+def ordered_values(kind: IcebergType) -> list[Any]:
+    found: list[Any] = [
+        source_value(case, kind)
+        for case in CASES
+        if case["type"] == str(kind) and case["value"] is not None
+    ]
+    return sorted(set(found))
+
+
+def test_order_that_a_transform_satisfies_is_kept_by_rows_sorted_by_it() -> None:
+    satisfied = 0
+    for kind, texts in ORDERED:
+        values = ordered_values(kind)[2:]
+        for first, second in itertools.product(map(parse_transform, texts), repeat=2):
+            # Rows of one partition of `first` may come in any order: here the worst one.
+            rows = sorted(values[::-1], key=first.function(kind))  # type: ignore[arg-type]
+            parts: list[Any] = [second.apply(kind, value) for value in rows]
+            if first.satisfies_order_of(second, kind):
+                satisfied += 1
+                assert parts == sorted(parts), (str(first), str(second), str(kind))
+    assert satisfied > 30
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind", "satisfies"),
+    [
+        ("hour", "day", TimestampType(), True),
+        ("day", "hour", TimestampType(), False),
+        ("month", "year", DateType(), True),
+        ("identity", "year", DateType(), True),
+        ("identity", "bucket[4]", LongType(), False),
+        ("bucket[4]", "bucket[4]", LongType(), True),
+        ("bucket[8]", "bucket[4]", LongType(), False),
+        ("truncate[10]", "truncate[5]", StringType(), True),
+        ("truncate[5]", "truncate[10]", StringType(), False),
+        ("truncate[5]", "truncate[10]", LongType(), True),
+        ("truncate[10]", "truncate[5]", LongType(), False),
+        ("truncate[4]", "truncate[10]", LongType(), False),
+        ("truncate[5]", "identity", LongType(), False),
+        ("void", "void", LongType(), True),
+        ("zorder", "identity", LongType(), False),
+    ],
+)
+def test_order_of_a_finer_transform_satisfies_that_of_a_coarser_one(
+    first: str, second: str, kind: IcebergType, satisfies: bool
+) -> None:
+    assert parse_transform(first).satisfies_order_of(parse_transform(second), kind) is satisfies
 
 
 def test_transform_of_a_type_that_it_does_not_accept_is_refused() -> None:

@@ -1,0 +1,1 @@
+"""Evolution: how schemas, partition specs and sort orders become other ones."""

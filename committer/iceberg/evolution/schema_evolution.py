@@ -1,0 +1,332 @@
+"""Schema evolution: add, delete, rename, move and promote columns, with ids as the reference gives.
+
+Like `MetadataBuilder` this records first and checks what it can at once; `apply` gives the result.
+Source: the specification, "Schema Evolution" and "Default values"; format.md sections 2.2 and 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.default_values import checked_default
+from committer.iceberg.evolution.schema_changes import ROOT, Move, SchemaChanges
+from committer.iceberg.evolution.union_by_name import union_by_name
+from committer.iceberg.metadata_check import check_schema
+from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.promotion import (
+    is_promotion_allowed,
+    keeps_partition_values,
+    promoted_value,
+)
+from committer.iceberg.schema import Schema, fresh_type, nested_fields, validate_schema
+from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+
+@dataclass(frozen=True, slots=True)
+class EvolvedSchema:
+    """A new schema and the highest column id that was ever given.
+
+    The schema has the id of the one that it comes from: the table gives it another.
+    """
+
+    schema: Schema
+    last_column_id: int
+
+
+class SchemaUpdate:
+    """Changes of one schema. Mutable; lives as long as one change set.
+
+    Names are those before the changes, dotted for nested fields; an added column has the name that
+    it was added under. `specs`: all of the table, as no promotion may change their values.
+    `allow_incompatible_changes` lets required columns come without a default, and optional ones
+    become required, though rows that are there may then read as null.
+    Errors of every method: `InvalidMetadataError` for a change that the rules forbid.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        last_column_id: int,
+        format_version: int,
+        specs: Iterable[PartitionSpec] = (),
+        case_sensitive: bool = True,
+        allow_incompatible_changes: bool = False,
+    ) -> None:
+        self.schema = schema
+        self.format_version = format_version
+        self.case_sensitive = case_sensitive
+        self._specs = tuple(specs)
+        self._allow_incompatible_changes = allow_incompatible_changes
+        self._last_column_id = last_column_id
+        self._numbers = self._column_ids()
+        self._changes = SchemaChanges()
+        self._added: dict[str, int] = {}
+        self._added_parents: dict[int, int] = {}
+        self._identifier_ids = schema.identifier_field_ids
+
+    def apply(self) -> EvolvedSchema:
+        """The schema with all changes. May be called again after further ones.
+
+        Errors: `InvalidMetadataError` also for names that collide, for what the format version does
+        not know, and for an identifier field that is deleted or may be null now.
+        """
+        changed = Schema(
+            self._changes.apply(self.schema.fields), self.schema.schema_id, self._identifier_ids
+        )
+        validate_schema(changed)
+        check_schema(changed, self.format_version)
+        return EvolvedSchema(changed, self._last_column_id)
+
+    # --- Add, delete, rename ---------------------------------------------------------------------
+
+    def add_column(
+        self,
+        name: str,
+        kind: IcebergType,
+        *,
+        parent: str | None = None,
+        required: bool = False,
+        doc: str | None = None,
+        default: object = None,
+    ) -> Self:
+        """Add a column at the end, or a field to a struct (also one in a list or a map's values).
+
+        The ids inside `kind` are given anew. `default` is an in-memory value, the initial and the
+        write default. A required column needs one.
+        """
+        parent_id, full_name = self._place(name, parent)
+        if required and default is None and not self._allow_incompatible_changes:
+            raise InvalidMetadataError(
+                f"column `{full_name}`: a required column needs a default value"
+            )
+        field_id = next(self._numbers)
+        fresh = fresh_type(kind, self._numbers)
+        value = checked_default(fresh, default, full_name)
+        self._keep(NestedField(field_id, name, fresh, required, doc, value, value))
+        self._changes.adds.setdefault(parent_id, []).append(field_id)
+        self._added[self._cased(full_name)] = field_id
+        self._added_parents[field_id] = parent_id
+        return self
+
+    def _place(self, name: str, parent: str | None) -> tuple[int, str]:
+        """The id of the struct that a new field goes to, and the field's full name."""
+        parent_id, full_name = ROOT, name
+        if parent is not None:
+            struct_field = self._struct_at(parent)
+            self._check_changeable(struct_field, parent)
+            parent_id = struct_field.field_id
+            full_name = f"{self.schema.column_name(parent_id)}.{name}"
+        known = self._find(full_name)
+        is_taken = known is not None and known.field_id not in self._changes.deletes
+        if not name or is_taken or self._cased(full_name) in self._added:
+            raise InvalidMetadataError(f"column `{full_name}`: expected a name that is free")
+        return parent_id, full_name
+
+    def _struct_at(self, name: str) -> NestedField:
+        field = self._existing(name)
+        if isinstance(field.field_type, ListType | MapType):
+            field = nested_fields(field.field_type)[-1]
+        if not isinstance(field.field_type, StructType):
+            raise InvalidMetadataError(
+                f"column `{name}`: expected a struct to add to, found {field.field_type}"
+            )
+        return field
+
+    def delete_column(self, name: str) -> Self:
+        """Delete a column with all that is in it; it must have no other change."""
+        field = self._existing(name)
+        self._check_in_struct(field, name)
+        self._check_changeable(field, name)
+        if any(field.field_id in self._lies_in(each) for each in self._changes.updates):
+            raise InvalidMetadataError(f"column `{name}` is changed, and cannot be deleted too")
+        self._changes.deletes.add(field.field_id)
+        return self
+
+    def rename_column(self, name: str, new_name: str) -> Self:
+        """Rename a field of a struct. `new_name` is its own name, without those it lies in."""
+        field = self._latest(name)
+        self._check_in_struct(field, name)
+        if not new_name:
+            raise InvalidMetadataError(f"column `{name}`: expected a new name")
+        return self._keep(replace(field, name=new_name))
+
+    # --- Change a column -------------------------------------------------------------------------
+
+    def update_column(self, name: str, kind: IcebergType) -> Self:
+        """Promote the type. Defaults go with it.
+
+        Errors also where a partition field of the table would have other values then.
+        """
+        field = self._latest(name)
+        old = field.field_type
+        if old == kind:
+            return self
+        if not is_promotion_allowed(old, kind, format_version=self.format_version):
+            raise InvalidMetadataError(
+                f"column `{name}`: {old} cannot become {kind} in format version"
+                f" {self.format_version}"
+            )
+        self._check_partitions(field, kind, name)
+        return self._keep(
+            replace(
+                field,
+                field_type=fresh_type(kind, self._numbers),
+                initial_default=promoted_value(old, kind, field.initial_default),
+                write_default=promoted_value(old, kind, field.write_default),
+            )
+        )
+
+    def _check_partitions(self, field: NestedField, kind: IcebergType, name: str) -> None:
+        for spec in self._specs:
+            for part in spec.fields:
+                if field.field_id in part.source_ids and not keeps_partition_values(
+                    part.transform, field.field_type, kind
+                ):
+                    raise InvalidMetadataError(
+                        f"column `{name}`: as {kind} it would change the values of partition field"
+                        f" `{part.name}` ({part.transform}) of spec {spec.spec_id}"
+                    )
+
+    def update_column_doc(self, name: str, doc: str | None) -> Self:
+        """Set what is written about a field of a struct."""
+        field = self._latest(name)
+        self._check_in_struct(field, name)
+        return self._keep(replace(field, doc=doc))
+
+    def update_column_default(self, name: str, default: object) -> Self:
+        """Set the default of rows to come (an in-memory value, None for none)."""
+        field = self._latest(name)
+        self._check_in_struct(field, name)
+        value = checked_default(field.field_type, default, name)
+        return self._keep(replace(field, write_default=value))
+
+    def make_column_optional(self, name: str) -> Self:
+        field = self._latest(name)
+        return self._keep(replace(field, required=False)) if field.required else self
+
+    def require_column(self, name: str) -> Self:
+        """Make a column required: a new one with a default, others as an incompatible change."""
+        field = self._latest(name)
+        if field.required:
+            return self
+        is_filled = field.field_id in self._added_parents and field.initial_default is not None
+        if not (is_filled or self._allow_incompatible_changes):
+            raise InvalidMetadataError(
+                f"column `{name}`: an optional column cannot become required, its rows may be null"
+            )
+        return self._keep(replace(field, required=True))
+
+    # --- Order, union, identifiers ---------------------------------------------------------------
+
+    def move_first(self, name: str) -> Self:
+        return self._move(name, "first", None)
+
+    def move_before(self, name: str, before: str) -> Self:
+        return self._move(name, "before", before)
+
+    def move_after(self, name: str, after: str) -> Self:
+        return self._move(name, "after", after)
+
+    def _move(self, name: str, where: str, beside: str | None) -> Self:
+        """Fields move within their struct only."""
+        field = self._latest(name)
+        self._check_in_struct(field, name)
+        field_id, parent_id = field.field_id, self._parent_id(field.field_id)
+        beside_id = None
+        if beside is not None:
+            beside_id = self._latest(beside).field_id
+            if beside_id == field_id or self._parent_id(beside_id) != parent_id:
+                raise InvalidMetadataError(
+                    f"column `{name}`: expected another field of the same struct to move it"
+                    f" {where}, found `{beside}`"
+                )
+        self._changes.moves.setdefault(parent_id, []).append(Move(field_id, where, beside_id))
+        return self
+
+    def union_by_name(self, schema: Schema) -> Self:
+        """Take over what another schema has more: columns, wider types, docs and defaults.
+
+        What it lacks stays, and what it requires does not become required.
+        """
+        union_by_name(self, schema)
+        return self
+
+    def set_identifier_fields(self, *names: str) -> Self:
+        """Name the columns that tell rows apart, by their names after the changes so far."""
+        so_far = Schema(self._changes.apply(self.schema.fields))
+        found = []
+        for name in names:
+            field = so_far.find(name, case_sensitive=self.case_sensitive)
+            if field is None:
+                raise InvalidMetadataError(f"expected a column `{name}`, found none")
+            found.append(field.field_id)
+        self._identifier_ids = tuple(sorted(set(found)))
+        return self
+
+    # --- Look-up ---------------------------------------------------------------------------------
+
+    def _column_ids(self) -> Iterator[int]:
+        while True:
+            self._last_column_id += 1
+            yield self._last_column_id
+
+    def _cased(self, name: str) -> str:
+        return name if self.case_sensitive else name.lower()
+
+    def _find(self, name: str) -> NestedField | None:
+        return self.schema.find(name, case_sensitive=self.case_sensitive)
+
+    def _existing(self, name: str) -> NestedField:
+        """The column as it was before the changes."""
+        field = self._find(name)
+        if field is None:
+            raise InvalidMetadataError(f"expected a column `{name}`, found none")
+        return field
+
+    def _latest(self, name: str) -> NestedField:
+        """The column as the changes so far make it, which may have added it."""
+        added_id = self._added.get(self._cased(name))
+        if added_id is not None:
+            return self._changes.updates[added_id]
+        field = self._existing(name)
+        self._check_changeable(field, name)
+        return self._changes.updates.get(field.field_id, field)
+
+    def _keep(self, field: NestedField) -> Self:
+        self._changes.updates[field.field_id] = field
+        return self
+
+    def _parent_id(self, field_id: int) -> int:
+        added = self._added_parents.get(field_id)
+        if added is not None:
+            return added
+        parent_id = self.schema.parent_id(field_id)
+        return ROOT if parent_id is None else parent_id
+
+    def _lies_in(self, field_id: int) -> Iterator[int]:
+        """The ids of a field and of those that it lies in."""
+        while field_id != ROOT:
+            yield field_id
+            field_id = self._parent_id(field_id)
+
+    def _check_changeable(self, field: NestedField, name: str) -> None:
+        """Errors for what is deleted, or lies in a map's keys: equal keys could then differ."""
+        for field_id in self._lies_in(field.field_id):
+            if field_id in self._changes.deletes:
+                raise InvalidMetadataError(f"column `{name}` is deleted, and cannot be changed too")
+            parent = self.schema.field(self._parent_id(field_id))
+            kind = None if parent is None else parent.field_type
+            if isinstance(kind, MapType) and kind.key_id == field_id:
+                raise InvalidMetadataError(f"column `{name}`: the keys of a map cannot change")
+
+    def _check_in_struct(self, field: NestedField, name: str) -> None:
+        parent = self.schema.field(self._parent_id(field.field_id))
+        if parent is not None and not isinstance(parent.field_type, StructType):
+            raise InvalidMetadataError(
+                f"column `{name}`: expected a field of a struct, found a part of a"
+                f" {parent.field_type}"
+            )

@@ -1,0 +1,94 @@
+"""The changes that make a schema take over what another one has more.
+
+Fields meet by name, level by level. What is nested comes first, so that new fields get their ids
+from the inside to the outside, as the reference gives them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.promotion import is_promotion_allowed
+from committer.iceberg.schema import Schema, nested_fields
+from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+if TYPE_CHECKING:
+    from committer.iceberg.evolution.schema_evolution import SchemaUpdate
+
+
+def union_by_name(update: SchemaUpdate, new: Schema) -> None:
+    """Record the changes of a union. New columns are optional, whatever the other schema says.
+
+    Errors: `InvalidMetadataError` where two types do not go together.
+    """
+    _Union(update).structs(new.as_struct, update.schema.as_struct, None)
+
+
+class _Union:
+    def __init__(self, update: SchemaUpdate) -> None:
+        self._update = update
+
+    def structs(self, new: StructType, known: StructType, parent: str | None) -> None:
+        pairs = [(field, self._partner(field, known)) for field in new.fields]
+        for field, partner in pairs:
+            if partner is not None:
+                self._nested(field.field_type, partner)
+        for field, partner in pairs:
+            if partner is None:
+                self._add(field, parent)
+            else:
+                self._change(field, partner)
+
+    def _partner(self, field: NestedField, known: StructType) -> NestedField | None:
+        exact = next((each for each in known.fields if each.name == field.name), None)
+        if exact is not None or self._update.case_sensitive:
+            return exact
+        lowered = field.name.lower()
+        return next((each for each in known.fields if each.name.lower() == lowered), None)
+
+    def _nested(self, new: IcebergType, known: NestedField) -> None:
+        if isinstance(new, StructType) and isinstance(known.field_type, StructType):
+            self.structs(new, known.field_type, self._name(known))
+        elif type(new) is type(known.field_type) and isinstance(new, ListType | MapType):
+            parts = list(zip(nested_fields(new), nested_fields(known.field_type), strict=True))
+            for part, known_part in parts:
+                self._nested(part.field_type, known_part)
+            for part, known_part in parts:
+                self._change(part, known_part)
+
+    def _add(self, field: NestedField, parent: str | None) -> None:
+        self._update.add_column(
+            field.name,
+            field.field_type,
+            parent=parent,
+            doc=field.doc,
+            default=field.initial_default,
+        )
+        if field.write_default != field.initial_default:
+            full_name = field.name if parent is None else f"{parent}.{field.name}"
+            self._update.update_column_default(full_name, field.write_default)
+
+    def _change(self, field: NestedField, known: NestedField) -> None:
+        name, update = self._name(known), self._update
+        if known.required and not field.required:
+            update.make_column_optional(name)
+        self._widen(name, known.field_type, field.field_type)
+        if field.doc is not None and field.doc != known.doc:
+            update.update_column_doc(name, field.doc)
+        if field.write_default is not None and field.write_default != known.write_default:
+            update.update_column_default(name, field.write_default)
+
+    def _widen(self, name: str, known: IcebergType, new: IcebergType) -> None:
+        """A narrower type of the other schema changes nothing."""
+        if not new.is_primitive and type(new) is type(known):
+            return
+        if is_promotion_allowed(new, known, format_version=self._update.format_version):
+            return
+        self._update.update_column(name, new)
+
+    def _name(self, known: NestedField) -> str:
+        name = self._update.schema.column_name(known.field_id)
+        if name is None:
+            raise InvalidMetadataError(f"expected a column with id {known.field_id}, found none")
+        return name
