@@ -6,11 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyiceberg.table.puffin import PuffinFile
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.puffin import Blob, decode_blob, decode_puffin_footer, encode_puffin
-from tests.fixtures import read_bytes, table_dir
+from tests.fixtures import fixtures_dir, read_bytes, table_dir
 
 
 def test_deletion_vectors_lie_where_the_manifest_entries_say() -> None:
@@ -175,3 +177,21 @@ def test_a_blob_that_inflates_without_end_is_refused() -> None:
     assert len(encoded.content) < 10_000
     with pytest.raises(InvalidMetadataError, match="inflates to more than"):
         decode_blob(encoded.content, encoded.blobs[0])
+
+
+FILES = [*(fixtures_dir() / "java").rglob("*.puffin"), *(fixtures_dir() / "java").rglob("*.stats")]
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_read_but_never_another_exception(data: st.DataObject) -> None:
+    damaged = bytearray(data.draw(st.sampled_from(sorted(FILES))).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    content = bytes(damaged)[: data.draw(st.just(len(damaged)) | st.integers(0, len(damaged)))]
+    try:
+        footer = decode_puffin_footer(content)
+        found = [decode_blob(content, each) for each in footer.blobs]
+    except (InvalidMetadataError, UnsupportedError):
+        return
+    assert len(found) == len(footer.blobs)
