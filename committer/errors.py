@@ -27,7 +27,6 @@ or a column bound (bounds are data).
 
 from __future__ import annotations
 
-
 _MESSAGE_MAX = 1000
 
 

@@ -1,0 +1,184 @@
+"""What reads bytes that somebody else wrote: each reader with the honest input to start from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.content_file_json import parse_content_file, print_content_file
+from committer.iceberg.expressions.expression_json import parse_expression, print_expression
+from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest_list import decode_manifest_list
+from committer.iceberg.metadata_update_json import parse_update, print_update
+from committer.iceberg.partition_spec import parse_partition_spec
+from committer.iceberg.puffin import decode_puffin_footer
+from committer.iceberg.requirement import parse_requirement, print_requirement
+from committer.iceberg.schema import Schema, parse_schema, print_schema
+from committer.iceberg.table_metadata import parse_table_metadata, print_table_metadata
+from tests.fixtures import fixtures_dir, table_dir, vectors
+from tests.fuzz.mutation import avro_damaged, flipped, gzip_or_plain, json_damaged, printed
+
+Damage = Callable[[bytes, Random], bytes]
+
+REFUSALS = (InvalidMetadataError, UnsupportedError)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A reader of bytes. `read` returns, or raises one of the `REFUSALS` and nothing else."""
+
+    name: str
+    read: Callable[[bytes], object]
+    seeds: Callable[[], Sequence[bytes]]
+    damage: Damage
+
+
+def _read_metadata(content: bytes) -> None:
+    """What can be read can be printed, and is then read as the same."""
+    metadata = parse_table_metadata(content)
+    again = parse_table_metadata(print_table_metadata(metadata))
+    if repr(again) != repr(metadata):
+        raise AssertionError("table metadata: what was printed is read as something else")
+
+
+def _read_schema(content: bytes) -> None:
+    schema = parse_schema(_parsed(content))
+    if parse_schema(print_schema(schema)) != schema:
+        raise AssertionError("schema: what was printed is read as something else")
+
+
+def _read_expression(content: bytes) -> None:
+    print_expression(parse_expression(_parsed(content)))
+
+
+def _read_update(content: bytes) -> None:
+    print_update(parse_update(_parsed(content)))
+
+
+def _read_requirement(content: bytes) -> None:
+    print_requirement(parse_requirement(_parsed(content)))
+
+
+def _read_content_file(content: bytes) -> None:
+    document = _parsed(content)
+    case = _content_file_context()
+    schema, spec = parse_schema(case["schema"]), parse_partition_spec(case["spec"])
+    print_content_file(parse_content_file(document, {spec.spec_id: spec}, schema), spec, schema)
+
+
+def _parsed(content: bytes) -> object:
+    """JSON as callers of these readers get it; its syntax is theirs to check."""
+    try:
+        document: object = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InvalidMetadataError(f"expected JSON: {error}") from None
+    return document
+
+
+@cache
+def _content_file_context() -> dict[str, object]:
+    found: dict[str, object] = vectors("content_files")["cases"][-1]
+    return found
+
+
+# --- Honest input --------------------------------------------------------------------------------
+
+
+def _files(*patterns: str) -> list[bytes]:
+    java = fixtures_dir() / "java"
+    return [path.read_bytes() for pattern in patterns for path in sorted(java.glob(pattern))]
+
+
+def _metadata_seeds() -> list[bytes]:
+    return [max(folder.rglob("*.metadata.json")).read_bytes() for folder in _tables()]
+
+
+def _tables() -> list[Path]:
+    return [path.parent for path in sorted(table_dir("v2_empty").parent.glob("*/expected.json"))]
+
+
+def _schema_seeds() -> list[bytes]:
+    facts = [json.loads((folder / "expected.json").read_bytes()) for folder in _tables()]
+    return [printed(schema) for one in facts for schema in one["schemas"]]
+
+
+def _expression_seeds() -> list[bytes]:
+    return [printed(case["json"]) for case in vectors("expressions")["cases"][::3]]
+
+
+def _content_file_seeds() -> list[bytes]:
+    spec = _content_file_context()["spec"]
+    cases = [case for case in vectors("content_files")["cases"] if case["spec"] == spec]
+    return [case["json_text"].encode() for case in cases]
+
+
+def _update_seeds() -> list[bytes]:
+    schema = print_schema(Schema(()))
+    snapshot = {"snapshot-id": 1, "timestamp-ms": 1, "manifest-list": "m", "summary": {}}
+    updates: list[dict[str, object]] = [
+        {"action": "assign-uuid", "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7"},
+        {"action": "upgrade-format-version", "format-version": 3},
+        {"action": "add-schema", "schema": schema, "last-column-id": 0},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {
+            "action": "set-snapshot-ref",
+            "ref-name": "main",
+            "type": "branch",
+            "snapshot-id": 1,
+        },
+        {"action": "remove-snapshots", "snapshot-ids": [1, 2]},
+        {"action": "set-properties", "updates": {"a": "b"}},
+        {"action": "remove-properties", "removals": ["a"]},
+    ]
+    return [printed(update) for update in updates]
+
+
+def _requirement_seeds() -> list[bytes]:
+    requirements: list[dict[str, object]] = [
+        {"type": "assert-create"},
+        {"type": "assert-table-uuid", "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7"},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 1},
+        {"type": "assert-default-spec-id", "default-spec-id": 0},
+    ]
+    return [printed(requirement) for requirement in requirements]
+
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target("table-metadata", _read_metadata, _metadata_seeds, gzip_or_plain(json_damaged)),
+        Target(
+            "manifest",
+            decode_manifest,
+            # No file of `v2_identity_fixed_java_quirk` is valid Avro.
+            lambda: _files("v[13]*/metadata/*-m?.avro", "v2_[efmnp]*/metadata/*-m?.avro"),
+            avro_damaged,
+        ),
+        Target(
+            "manifest-list",
+            decode_manifest_list,
+            lambda: _files("*/metadata/snap-*.avro")[::3],
+            avro_damaged,
+        ),
+        Target(
+            "puffin",
+            decode_puffin_footer,
+            lambda: _files("*/metadata/*.stats", "*/data/*.puffin"),
+            flipped,
+        ),
+        Target("schema", _read_schema, _schema_seeds, json_damaged),
+        Target("expression", _read_expression, _expression_seeds, json_damaged),
+        Target("content-file", _read_content_file, _content_file_seeds, json_damaged),
+        Target("update", _read_update, _update_seeds, json_damaged),
+        Target("requirement", _read_requirement, _requirement_seeds, json_damaged),
+    )
+}
