@@ -56,8 +56,10 @@ __all__ = [
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
-# Far above any real file; a few bytes of gzip can stand for gigabytes.
-_UNZIPPED_BYTES_MAX = 1 << 30
+# Far above any real file: snapshots with their ids and summaries shrink to a tenth, not further. A
+# few bytes of gzip can stand for a thousand times as many.
+_UNZIPPED_BYTES_FREE = 16 * 1024 * 1024
+_INFLATION_MAX = 100
 _NO_SNAPSHOT = -1
 _Value = TypeVar("_Value")
 
@@ -81,13 +83,14 @@ def parse_table_metadata(content: bytes) -> TableMetadata:
 
 def _unzip(content: bytes) -> bytes:
     unzip = zlib.decompressobj(_GZIP_WINDOW)
+    limit = _UNZIPPED_BYTES_FREE + _INFLATION_MAX * len(content)
     try:
-        unzipped = unzip.decompress(content, _UNZIPPED_BYTES_MAX)
+        unzipped = unzip.decompress(content, limit)
     except zlib.error as error:
         raise InvalidMetadataError(f"expected a whole gzip file: {error}") from error
     if not unzip.eof:
         raise InvalidMetadataError(
-            f"expected a whole gzip file of at most {_UNZIPPED_BYTES_MAX} bytes unzipped, found"
+            f"expected a whole gzip file of at most {limit} bytes unzipped, found"
             f" {len(unzipped)} bytes and no end"
         )
     return unzipped
