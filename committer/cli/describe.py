@@ -15,27 +15,9 @@ from committer.iceberg.partition_spec import PartitionSpec, partition_path, part
 from committer.iceberg.puffin import BlobMetadata
 from committer.iceberg.schema import Schema
 from committer.iceberg.single_value import decode_value, print_json_value
-from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 
 Description = dict[str, object]
-
-
-def describe_snapshot(snapshot: Snapshot, metadata: TableMetadata) -> Description:
-    refs = metadata.refs.items()
-    return {
-        "snapshot_id": snapshot.snapshot_id,
-        "parent_snapshot_id": snapshot.parent_snapshot_id,
-        "sequence_number": snapshot.sequence_number,
-        "timestamp_ms": snapshot.timestamp_ms,
-        "operation": snapshot.operation,
-        "schema_id": snapshot.schema_id,
-        "first_row_id": snapshot.first_row_id,
-        "added_rows": snapshot.added_rows,
-        "manifest_list": snapshot.manifest_list,
-        "refs": [name for name, ref in refs if ref.snapshot_id == snapshot.snapshot_id],
-        "summary": dict(snapshot.summary or {}),
-    }
 
 
 def describe_manifest_file(row: ManifestFile) -> Description:
@@ -75,16 +57,6 @@ def describe_entry(entry: ManifestEntry, schema: Schema, spec: PartitionSpec) ->
         "sequence_number": entry.sequence_number,
         "file_sequence_number": entry.file_sequence_number,
         "data_file": describe_data_file(entry.data_file, schema, spec),
-    }
-
-
-def describe_live_file(entry: ManifestEntry, schema: Schema, spec: PartitionSpec) -> Description:
-    """A file of a snapshot, with the ids that it inherited."""
-    return {
-        "snapshot_id": entry.snapshot_id,
-        "sequence_number": entry.sequence_number,
-        "file_sequence_number": entry.file_sequence_number,
-        **describe_data_file(entry.data_file, schema, spec),
     }
 
 

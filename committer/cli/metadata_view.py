@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from committer.cli.describe import Description, describe_snapshot, order_text, spec_text
+from committer.cli.describe import Description, order_text, spec_text
 from committer.cli.printing import time_text
+from committer.cli.table_source import OpenTable
 from committer.cli.view import Rows
+from committer.iceberg.inspection.snapshots import snapshot_row
 from committer.iceberg.partition_spec import print_partition_spec
 from committer.iceberg.schema import Schema, print_schema
-from committer.iceberg.snapshot import Snapshot, SnapshotLogEntry, print_snapshot_ref
+from committer.iceberg.snapshot import Snapshot, print_snapshot_ref
 from committer.iceberg.sort_order import print_sort_order
 from committer.iceberg.table_metadata import TableMetadata
-from committer.ports import LoadedTable
 
 
 def metadata_facts(metadata: TableMetadata) -> Description:
@@ -32,11 +33,14 @@ def metadata_facts(metadata: TableMetadata) -> Description:
     }
 
 
-def describe_table(table: LoadedTable) -> Description:
-    """A table as one object; schema, spec, order and refs in the specification's JSON form."""
+def describe_table(table: OpenTable) -> Description:
+    """A table as one object; schema, spec, order and refs in the specification's JSON form.
+
+    `table` is null for a bare metadata file.
+    """
     metadata, head = table.metadata, table.metadata.current_snapshot
     return {
-        "table": str(table.identifier),
+        "table": None if table.identifier is None else str(table.identifier),
         "table_uuid": metadata.table_uuid,
         "format_version": metadata.format_version,
         "location": metadata.location,
@@ -44,7 +48,7 @@ def describe_table(table: LoadedTable) -> Description:
         "last_updated_ms": metadata.last_updated_ms,
         "last_sequence_number": metadata.last_sequence_number,
         "snapshots": len(metadata.snapshots),
-        "current_snapshot": describe_snapshot(head, metadata) if head else None,
+        "current_snapshot": snapshot_row(head) if head else None,
         "refs": {name: print_snapshot_ref(ref) for name, ref in metadata.refs.items()},
         "schema": print_schema(metadata.current_schema),
         "partition_spec": print_partition_spec(metadata.default_spec),
@@ -74,7 +78,7 @@ def snapshot_rows(metadata: TableMetadata) -> Rows:
 
 def _snapshot_row(snapshot: Snapshot, metadata: TableMetadata) -> tuple[object, ...]:
     summary = snapshot.summary or {}
-    refs = describe_snapshot(snapshot, metadata)["refs"]
+    refs = metadata.refs.items()
     return (
         time_text(snapshot.timestamp_ms),
         snapshot.snapshot_id,
@@ -83,7 +87,7 @@ def _snapshot_row(snapshot: Snapshot, metadata: TableMetadata) -> tuple[object, 
         snapshot.operation,
         _change(summary, "data-files"),
         _change(summary, "records"),
-        ", ".join(refs) if isinstance(refs, list) else "",
+        ", ".join(name for name, ref in refs if ref.snapshot_id == snapshot.snapshot_id),
     )
 
 
@@ -95,19 +99,3 @@ def _change(summary: object, what: str) -> str:
     total = summary.get(f"total-{what}")
     parts = (added and f"+{added}", deleted and f"-{deleted}", total and f"= {total}")
     return " ".join(filter(None, parts))
-
-
-def describe_history(metadata: TableMetadata) -> list[Description]:
-    """The snapshot log; whether each is still in the lineage of the current snapshot."""
-    return [_describe_change(entry, metadata) for entry in metadata.snapshot_log]
-
-
-def _describe_change(entry: SnapshotLogEntry, metadata: TableMetadata) -> Description:
-    snapshot, head = metadata.snapshot_by_id(entry.snapshot_id), metadata.current_snapshot_id
-    return {
-        "timestamp_ms": entry.timestamp_ms,
-        "snapshot_id": entry.snapshot_id,
-        "parent_snapshot_id": snapshot.parent_snapshot_id if snapshot else None,
-        "is_current_ancestor": head is not None
-        and metadata.is_ancestor(entry.snapshot_id, of=head),
-    }

@@ -28,6 +28,12 @@ def print_json_lines(values: Iterable[Mapping[str, object]]) -> None:
         print_json(value)
 
 
+def print_lines(lines: Iterable[bytes]) -> None:
+    """Lines that are JSON already."""
+    for line in lines:
+        sys.stdout.write(line.decode() + "\n")
+
+
 def _plain(value: object) -> object:
     """What JSON has no form for: bytes as hexadecimal, everything else as text."""
     return value.hex().upper() if isinstance(value, bytes | memoryview) else str(value)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    import asyncio
+
     from committer.iceberg.snapshot import Snapshot
     from committer.iceberg.table_metadata import TableMetadata
     from committer.ports import Storage
     from committer.request import TableIdentifier
 
-TableOption = Annotated[
-    str | None, typer.Argument(metavar="[TABLE]", help="The table: db.flights.")
-]
+TableOption = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table: db.flights.")]
 MetadataOption = Annotated[
     str | None,
     typer.Option(
@@ -106,6 +105,8 @@ def open_table(
 
 
 def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> OpenTable:
+    import asyncio
+
     from committer.cli.session import parse_identifier, read_settings
     from committer.service.parts import open_parts
 
@@ -125,6 +126,8 @@ def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable
 
     @cache
     def storage() -> tuple[asyncio.Runner, Storage]:
+        import asyncio
+
         from committer.cli.session import read_settings
         from committer.service.parts import RequestParts, open_request_parts
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.data_file import DataFile, DataFileContent, ManifestContent, ManifestEntry
 from committer.iceberg.inspection.manifest_files import Read
 from committer.iceberg.inspection.values import Row, describe_bounds, describe_partition
-from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.partition_spec import PartitionSpec, partition_path, partition_type
 from committer.iceberg.schema import Schema
@@ -28,10 +29,17 @@ class FoundEntry:
 def entries(manifests: Iterable[ManifestFile], read: Read) -> Iterator[FoundEntry]:
     """The entries of manifests, deleted ones too, one manifest in memory at a time."""
     for row in manifests:
-        decoded = decode_manifest(read(row.manifest_path), manifest_file=row)
+        decoded = _decoded(row, read(row.manifest_path))
         kind = partition_type(decoded.spec, decoded.schema)
         for entry in decoded.entries:
             yield FoundEntry(entry, decoded.spec, decoded.schema, kind)
+
+
+def _decoded(row: ManifestFile, content: bytes) -> DecodedManifest:
+    try:
+        return decode_manifest(content, manifest_file=row)
+    except (InvalidMetadataError, UnsupportedError) as error:
+        raise type(error)(f"{row.manifest_path}: {error}") from error
 
 
 def live_entries(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro_container import read_header
 from committer.iceberg.inspection.values import Row, describe_bound
 from committer.iceberg.manifest import manifest_spec
@@ -30,7 +31,12 @@ def snapshot_manifests(snapshot: Snapshot | None, read: Read) -> Iterator[Manife
     if snapshot is None:
         return
     if snapshot.manifest_list is not None:
-        yield from decode_manifest_list(read(snapshot.manifest_list)).rows
+        content = read(snapshot.manifest_list)
+        try:
+            rows = decode_manifest_list(content).rows
+        except (InvalidMetadataError, UnsupportedError) as error:
+            raise type(error)(f"{snapshot.manifest_list}: {error}") from error
+        yield from rows
         return
     for path in snapshot.manifests or ():
         content = read(path)

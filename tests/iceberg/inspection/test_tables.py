@@ -121,8 +121,14 @@ def test_files_are_those_of_the_reference(name: str) -> None:
 
 
 def test_what_the_reference_wrote_against_the_avro_schema_is_refused() -> None:
-    with pytest.raises(InvalidMetadataError):
+    with pytest.raises(InvalidMetadataError, match=r"-m0\.avro: "):
         current_rows("files", source_of(UNREADABLE))
+
+
+def test_a_broken_manifest_list_is_named() -> None:
+    source = replace(source_of("v2_unpartitioned"), read=lambda location: b"Obj\x01")
+    with pytest.raises(InvalidMetadataError, match=r"/snap-.*\.avro: "):
+        current_rows("manifests", source)
 
 
 # --- What the reference was not asked ------------------------------------------------------------

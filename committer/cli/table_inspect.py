@@ -1,0 +1,151 @@
+"""`frazil table inspect`: the metadata tables of a table, for people, programs and Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.options import AsJson
+from committer.cli.table_source import (
+    AsOfOption,
+    MapOption,
+    MetadataOption,
+    RefOption,
+    SnapshotOption,
+    TableOption,
+    choose_snapshot,
+    open_table,
+)
+
+if TYPE_CHECKING:
+    from committer.cli.table_source import OpenTable
+    from committer.iceberg.inspection.values import Row
+    from committer.iceberg.snapshot import Snapshot
+
+KindOption = Annotated[
+    str,
+    typer.Option(
+        metavar="KIND",
+        help="Of one snapshot: manifests, files, data_files, delete_files, entries, partitions. Of"
+        " the table: snapshots, history, refs, metadata_log_entries, all_manifests, all_files,"
+        " all_data_files, all_delete_files, all_entries, metadata.",
+    ),
+]
+ArrowOption = Annotated[
+    str | None,
+    typer.Option("--arrow", metavar="FILE", help="Write an Arrow IPC file instead of printing."),
+]
+# What has an order of its own: the rows of a snapshot's files are put into that of their paths.
+_FILES = ("files", "data_files", "delete_files")
+
+
+def inspect(
+    name: TableOption = None,
+    *,
+    kind: KindOption,
+    metadata: MetadataOption = None,
+    moves: MapOption = None,
+    snapshot: SnapshotOption = None,
+    ref: RefOption = None,
+    as_of: AsOfOption = None,
+    as_json: AsJson = False,
+    arrow: ArrowOption = None,
+) -> None:
+    """Show what a table's metadata and manifests say: one of Iceberg's metadata tables.
+
+    Keys of JSON lines are the specification's names; `metadata` is the metadata file itself, as
+    JSON. Exit code 1 if the table, the snapshot or a file is not there or broken.
+    """
+    is_choice = any(option is not None for option in (snapshot, ref, as_of))
+    _check_kind(kind, is_choice=is_choice)
+    if arrow is not None and (as_json or kind == "metadata"):
+        raise typer.BadParameter(
+            "expected neither --json nor --kind metadata", param_hint="--arrow"
+        )
+    with open_table(name, metadata, moves) as table:
+        if kind == "metadata":
+            _print_metadata(table)
+            return
+        chosen = choose_snapshot(table.metadata, snapshot, ref, as_of)
+        if arrow is None:
+            print_kind(table, kind, chosen, as_json=as_json)
+        else:
+            _write_arrow(arrow, kind, _rows(table, kind, chosen))
+
+
+def _check_kind(kind: str, *, is_choice: bool) -> None:
+    from committer.iceberg.inspection.tables import SNAPSHOT_KINDS, TABLE_KINDS
+
+    kinds = (*SNAPSHOT_KINDS, *TABLE_KINDS, "metadata")
+    if kind not in kinds:
+        text = f"`{kind}`: expected one of {', '.join(kinds)}"
+        raise typer.BadParameter(text, param_hint="--kind")
+    if is_choice and kind not in SNAPSHOT_KINDS:
+        text = f"`{kind}` is about the whole table: expected no --snapshot, --ref or --as-of"
+        raise typer.BadParameter(text, param_hint="--kind")
+
+
+def print_kind(
+    table: OpenTable, kind: str, snapshot: Snapshot | None = None, *, as_json: bool
+) -> None:
+    """A metadata table as JSON lines, or for people. `snapshot`: for the kinds of one snapshot."""
+    from committer.cli.file_lines import file_lines
+    from committer.cli.printing import print_json_lines, print_lines
+
+    rows = _rows(table, kind, snapshot)
+    if not as_json:
+        _show(table, kind, rows)
+    elif kind in _FILES:
+        print_lines(file_lines(rows))
+    else:
+        print_json_lines(rows)
+
+
+def _show(table: OpenTable, kind: str, rows: Iterator[Row]) -> None:
+    from committer.cli.kind_views import kind_view
+    from committer.cli.metadata_view import snapshot_rows
+    from committer.cli.printing import print_table
+    from committer.iceberg.inspection.files import file_order
+
+    if kind == "snapshots":
+        view = snapshot_rows(table.metadata)
+    else:
+        view = kind_view(kind, sorted(rows, key=file_order) if kind in _FILES else rows)
+    print_table(view.headers, view.rows)
+
+
+def _write_arrow(file: str, kind: str, rows: Iterator[Row]) -> None:
+    """Errors: `UnsupportedError` without pyarrow, `AccessError` for a file that cannot be made."""
+    from committer.errors import AccessError, UnsupportedError
+
+    try:
+        from committer.cli.arrow_file import write_arrow
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(f"--arrow needs the package {error.name}: install it") from error
+    try:
+        write_arrow(file, kind, rows)
+    except OSError as error:
+        raise AccessError(f"{file}: {error.strerror or error}") from error
+
+
+def _rows(table: OpenTable, kind: str, snapshot: Snapshot | None) -> Iterator[Row]:
+    from committer.iceberg.inspection.tables import (
+        SNAPSHOT_KINDS,
+        TableSource,
+        inspect_snapshot,
+        inspect_table,
+    )
+
+    source = TableSource(table.metadata, table.metadata_location, table.read)
+    if kind in SNAPSHOT_KINDS:
+        return inspect_snapshot(kind, source, snapshot)
+    return inspect_table(kind, source)
+
+
+def _print_metadata(table: OpenTable) -> None:
+    from committer.cli.printing import print_lines
+    from committer.iceberg.table_metadata import print_table_metadata
+
+    print_lines([print_table_metadata(table.metadata)])
