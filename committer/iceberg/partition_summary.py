@@ -18,7 +18,8 @@ from committer.iceberg.types import DoubleType, FloatType, IcebergType, StructTy
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-_SIGNED_HALVES = struct.Struct(">qq")
+# How the reference orders uuids: as two signed halves.
+UUID_HALVES = struct.Struct(">qq")
 
 
 def summarize_partitions(
@@ -73,5 +74,5 @@ def _uuid_order(value: object) -> tuple[int, int]:
     """As two signed halves: the readers that prune by these bounds compare so (Java's order)."""
     if not isinstance(value, UUID):
         raise TypeError("a uuid partition value that is not a uuid")
-    high, low = _SIGNED_HALVES.unpack(value.bytes)
+    high, low = UUID_HALVES.unpack(value.bytes)
     return high, low

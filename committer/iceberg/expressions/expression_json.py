@@ -41,7 +41,7 @@ from committer.iceberg.types import BinaryType, DoubleType
 # Each level costs a few frames of Python's stack wherever an expression is walked.
 DEPTH_MAX = 200
 
-_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 
 # --- Reading -------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def _literal(json_value: object, where: str) -> object:
         json_value = reader.take("value")
     if not isinstance(json_value, bool | int | float | str):
         raise expected(where, "a boolean, a number or a string", json_value)
-    if type(json_value) is int and not _LONG_MIN <= json_value <= _LONG_MAX:
+    if type(json_value) is int and not LONG_MIN <= json_value <= LONG_MAX:
         raise InvalidMetadataError(f"{where}: expected an integer of 64 bits")
     return json_value
 

@@ -1,0 +1,103 @@
+"""Counts and bounds of one field, read out of a data file. Missing metrics prove nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.expressions.compiling import Test, comparable_decoder
+from committer.iceberg.expressions.expression import (
+    BoundReference,
+    BoundTerm,
+    BoundTransformed,
+    Predicate,
+)
+from committer.iceberg.types import DoubleType, FloatType
+
+FileTest = Test[DataFile]
+FileBound = Callable[[DataFile], object]
+
+
+def term_of(predicate: Predicate) -> BoundTerm:
+    """The term of a bound predicate."""
+    if not isinstance(predicate.term, BoundReference | BoundTransformed):
+        raise TypeError(f"an unbound predicate: {predicate!r}")
+    return predicate.term
+
+
+def is_float(term: BoundTerm) -> bool:
+    return isinstance(term.value_type, FloatType | DoubleType)
+
+
+# --- Counts --------------------------------------------------------------------------------------
+
+
+def only_nulls(file: DataFile, field_id: int) -> bool:
+    """Whether every value is surely null."""
+    values, nulls = file.value_counts, file.null_value_counts
+    if values is None or nulls is None:
+        return False
+    count = nulls.get(field_id)
+    return count is not None and count == values.get(field_id)
+
+
+def only_nans(file: DataFile, field_id: int) -> bool:
+    """Whether every value is surely NaN."""
+    values, nans = file.value_counts, file.nan_value_counts
+    if values is None or nans is None:
+        return False
+    count = nans.get(field_id)
+    return count is not None and count == values.get(field_id)
+
+
+def may_have_nulls(file: DataFile, field_id: int) -> bool:
+    return file.null_value_counts is None or file.null_value_counts.get(field_id) != 0
+
+
+def may_have_nans(file: DataFile, field_id: int) -> bool:
+    return file.nan_value_counts is None or file.nan_value_counts.get(field_id) != 0
+
+
+def nothing_to_compare(term: BoundTerm) -> FileTest:
+    """Whether there are surely only nulls, or only NaNs: no comparison matches those."""
+    field_id = term.reference.field_id
+    if is_float(term):
+        return lambda file: only_nulls(file, field_id) or only_nans(file, field_id)
+    return lambda file: only_nulls(file, field_id)
+
+
+# --- Bounds --------------------------------------------------------------------------------------
+
+
+def lower_bound(term: BoundTerm) -> FileBound:
+    """What no value is below; None if unknown, NaN (of old writers) if it cannot be relied on."""
+    decode, field_id = comparable_decoder(term.reference.value_type), term.reference.field_id
+
+    def lower(file: DataFile) -> object:
+        bounds = file.lower_bounds
+        encoded = None if bounds is None else bounds.get(field_id)
+        return None if encoded is None else decode(encoded)
+
+    return _through(term, lower)
+
+
+def upper_bound(term: BoundTerm) -> FileBound:
+    """What no value is above, as `lower_bound`."""
+    decode, field_id = comparable_decoder(term.reference.value_type), term.reference.field_id
+
+    def upper(file: DataFile) -> object:
+        bounds = file.upper_bounds
+        encoded = None if bounds is None else bounds.get(field_id)
+        return None if encoded is None else decode(encoded)
+
+    return _through(term, upper)
+
+
+def _through(term: BoundTerm, bound: FileBound) -> FileBound:
+    """The bound of a transformed term: what keeps the order keeps bounds."""
+    if isinstance(term, BoundReference):
+        return bound
+    if not term.transform.preserves_order:
+        return lambda file: None
+    function = term.transform.function(term.reference.value_type)
+    return lambda file: function(bound(file))

@@ -1,0 +1,182 @@
+"""Whether a data file may hold rows that match a predicate.
+
+Every test says no only where that is proven: an unknown bound (None) or an unreliable one (NaN,
+which compares with nothing) lets the file pass.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.expressions.compiling import Ordered, always, comparable_predicate
+from committer.iceberg.expressions.expression import (
+    BoundReference,
+    BoundTerm,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Predicate,
+    StartsWith,
+)
+from committer.iceberg.expressions.file_metrics import (
+    FileTest,
+    is_float,
+    lower_bound,
+    may_have_nans,
+    may_have_nulls,
+    nothing_to_compare,
+    only_nans,
+    only_nulls,
+    term_of,
+    upper_bound,
+)
+
+# Looking up more literals than this costs more than it saves.
+SET_SIZE_MAX = 200
+
+
+def inclusive_test(predicate: Predicate) -> FileTest:
+    """The test of one bound predicate."""
+    term = term_of(predicate)
+    field_id = term.reference.field_id
+    match comparable_predicate(predicate):
+        case IsNull():
+            if not _keeps_values(term):
+                return always
+            return lambda file: may_have_nulls(file, field_id)
+        case NotNull():
+            return lambda file: not only_nulls(file, field_id)
+        case IsNaN():
+            return lambda file: may_have_nans(file, field_id) and not only_nulls(file, field_id)
+        case NotNaN():
+            return lambda file: not only_nans(file, field_id)
+        case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() as comparison:
+            return _comparison_test(comparison, term)
+        case EqualTo(value=value):
+            return _any_within(term, (value,))
+        case In(values=values):
+            return _any_within(term, values)
+        case NotEqualTo(value=value):
+            return _not_only(term, frozenset((value,)))
+        case NotIn(values=values):
+            return _not_only(term, frozenset(values))
+        case StartsWith(value=value):
+            return _prefix_test(term, cast(str, value))
+        case NotStartsWith(value=value):
+            return _other_prefix_test(term, cast(str, value))
+    raise TypeError(f"not a predicate: {predicate!r}")
+
+
+def _keeps_values(term: BoundTerm) -> bool:
+    """Whether what is not null stays not null."""
+    return isinstance(term, BoundReference) or term.transform.preserves_order
+
+
+def _comparison_test(predicate: LiteralPredicate, term: BoundTerm) -> FileTest:
+    literal = cast(Ordered, predicate.value)
+    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+
+    def less_than(file: DataFile) -> bool:
+        bound = lower(file)
+        return (bound is None or not bound >= literal) and not is_empty(file)
+
+    def less_than_or_equal(file: DataFile) -> bool:
+        bound = lower(file)
+        return (bound is None or not bound > literal) and not is_empty(file)
+
+    def greater_than(file: DataFile) -> bool:
+        bound = upper(file)
+        return (bound is None or not bound <= literal) and not is_empty(file)
+
+    def greater_than_or_equal(file: DataFile) -> bool:
+        bound = upper(file)
+        return (bound is None or not bound < literal) and not is_empty(file)
+
+    match predicate:
+        case LessThan():
+            return less_than
+        case LessThanOrEqual():
+            return less_than_or_equal
+        case GreaterThan():
+            return greater_than
+    return greater_than_or_equal
+
+
+def _any_within(term: BoundTerm, values: tuple[object, ...]) -> FileTest:
+    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+    if len(values) > SET_SIZE_MAX:
+        return lambda file: not is_empty(file)
+    literals = cast(tuple[Ordered, ...], values)
+
+    def any_within(file: DataFile) -> bool:
+        low, high = lower(file), upper(file)
+        return any(
+            (low is None or not low > literal) and (high is None or not high < literal)
+            for literal in literals
+        ) and not is_empty(file)
+
+    return any_within
+
+
+def _not_only(term: BoundTerm, values: frozenset[object]) -> FileTest:
+    """No only where the file surely has one value throughout, and it is among these."""
+    field_id, lower, upper = term.reference.field_id, lower_bound(term), upper_bound(term)
+    has_nans = is_float(term)
+
+    def not_only(file: DataFile) -> bool:
+        if may_have_nulls(file, field_id) or (has_nans and may_have_nans(file, field_id)):
+            return True
+        low = lower(file)
+        return low is None or low not in values or low != upper(file)
+
+    return not_only
+
+
+def _prefix_test(term: BoundTerm, prefix: str) -> FileTest:
+    """Whether some value between the bounds may start so. A shortened value may not: it passes."""
+    if not isinstance(term, BoundReference):
+        return always
+    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+
+    def may_start(file: DataFile) -> bool:
+        return starts_between(lower(file), upper(file), prefix) and not is_empty(file)
+
+    return may_start
+
+
+def starts_between(low: object, high: object, prefix: str) -> bool:
+    """Whether text between two bounds (None: unknown) may start with a prefix."""
+    if isinstance(low, str) and low[: len(prefix)] > prefix:
+        return False
+    return not (isinstance(high, str) and high < prefix)
+
+
+def _other_prefix_test(term: BoundTerm, prefix: str) -> FileTest:
+    field_id, lower, upper = term.reference.field_id, lower_bound(term), upper_bound(term)
+
+    def may_start_otherwise(file: DataFile) -> bool:
+        return may_have_nulls(file, field_id) or not both_start(lower(file), upper(file), prefix)
+
+    return may_start_otherwise
+
+
+def both_start(low: object, high: object, prefix: str) -> bool:
+    """Whether two bounds start with a prefix, and so all text between them."""
+    return (
+        isinstance(low, str)
+        and isinstance(high, str)
+        and low.startswith(prefix)
+        and high.startswith(prefix)
+    )

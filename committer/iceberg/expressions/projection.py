@@ -1,0 +1,96 @@
+"""Projections: what a filter on rows says of partitions.
+
+An inclusive projection holds for the partition of every row that matches. A strict one holds only
+for partitions all of whose rows match. Both are bound to the partition type.
+Source: the specification, "Scan Planning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from committer.iceberg.expressions.binding import bind
+from committer.iceberg.expressions.expression import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    And,
+    BoundReference,
+    BoundTransformed,
+    Expression,
+    Or,
+    Predicate,
+    map_predicates,
+    rewrite_not,
+)
+from committer.iceberg.expressions.transform_projection import (
+    Projection,
+    project_inclusive,
+    project_strict,
+)
+from committer.iceberg.partition_spec import PartitionSpec, partition_type
+from committer.iceberg.schema import Schema
+from committer.iceberg.transforms import Transform
+
+
+def inclusive_projection(
+    spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
+) -> Expression:
+    """The inclusive projection of an unbound filter. Errors: as `bind`."""
+    targets = partition_targets(spec, schema)
+
+    def project(predicate: Predicate) -> Expression:
+        result: Expression = ALWAYS_TRUE
+        for projected in _projected(project_inclusive, targets, predicate):
+            result = And.of(result, projected)
+        return result
+
+    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
+    return map_predicates(bound, project)
+
+
+def strict_projection(
+    spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
+) -> Expression:
+    """The strict projection of an unbound filter. Errors: as `bind`."""
+    targets = partition_targets(spec, schema)
+
+    def project(predicate: Predicate) -> Expression:
+        result: Expression = ALWAYS_FALSE
+        for projected in _projected(project_strict, targets, predicate):
+            result = Or.of(result, projected)
+        return result
+
+    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
+    return map_predicates(bound, project)
+
+
+Targets = dict[int, list[tuple[Transform, BoundReference]]]
+
+
+def partition_targets(spec: PartitionSpec, schema: Schema) -> Targets:
+    """For each source column the partition fields that are made of it alone, as terms."""
+    targets: Targets = {}
+    struct = partition_type(spec, schema)
+    for position, (field, part) in enumerate(zip(spec.fields, struct.fields, strict=True)):
+        if len(field.source_ids) == 1:
+            term = BoundReference(field.field_id, field.name, part.field_type, (position,), True)
+            targets.setdefault(field.source_id, []).append((field.transform, term))
+    return targets
+
+
+def targets_of(predicate: Predicate, targets: Targets) -> list[tuple[Transform, BoundReference]]:
+    """The partition fields that may say something of a bound predicate."""
+    if not isinstance(predicate.term, BoundReference | BoundTransformed):
+        raise TypeError(f"an unbound predicate: {predicate!r}")
+    return targets.get(predicate.term.reference.field_id, [])
+
+
+def _projected(
+    project: Callable[[Transform, BoundReference, Predicate], Projection],
+    targets: Targets,
+    predicate: Predicate,
+) -> list[Predicate]:
+    found = (
+        project(transform, term, predicate) for transform, term in targets_of(predicate, targets)
+    )
+    return [projected for projected in found if projected is not None]

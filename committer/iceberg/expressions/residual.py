@@ -1,0 +1,95 @@
+"""Residuals: what is left of a filter for the rows of one partition.
+
+Source: the specification, "Scan Planning"; the reference's residual evaluator. As there, a null
+partition value counts as less than every literal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from committer.iceberg.expressions.binding import bind_predicate
+from committer.iceberg.expressions.compiling import Test
+from committer.iceberg.expressions.expression import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    And,
+    BoundReference,
+    Expression,
+    Not,
+    Or,
+    Predicate,
+)
+from committer.iceberg.expressions.projection import partition_targets, targets_of
+from committer.iceberg.expressions.row_evaluator import Row, predicate_evaluator
+from committer.iceberg.expressions.transform_projection import project_inclusive, project_strict
+from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.schema import Schema
+from committer.iceberg.transforms import Transform
+
+ResidualEvaluator = Callable[[tuple[object, ...]], Expression]
+
+
+def residual_evaluator(
+    spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
+) -> ResidualEvaluator:
+    """The function from a partition tuple to the residual of an unbound filter.
+
+    Predicates that the partition does not decide stay as they were written, so residuals are
+    unbound. Without partition fields the filter itself is the residual. Errors: as `bind`.
+    """
+    if not spec.fields:
+        return lambda _: filter
+    targets = partition_targets(spec, schema)
+
+    def leaf(predicate: Predicate) -> ResidualEvaluator:
+        bound = bind_predicate(predicate, schema, case_sensitive)
+        if not isinstance(bound, Predicate):
+            return lambda _: bound
+        parts = [_part(*target, bound) for target in targets_of(bound, targets)]
+        return _decision(predicate, parts)
+
+    return _compiled(filter, leaf)
+
+
+def _compiled(
+    expression: Expression, leaf: Callable[[Predicate], ResidualEvaluator]
+) -> ResidualEvaluator:
+    match expression:
+        case And(left, right):
+            first, second = _compiled(left, leaf), _compiled(right, leaf)
+            return lambda partition: And.of(first(partition), second(partition))
+        case Or(left, right):
+            first, second = _compiled(left, leaf), _compiled(right, leaf)
+            return lambda partition: Or.of(first(partition), second(partition))
+        case Not(child):
+            inner = _compiled(child, leaf)
+            return lambda partition: Not.of(inner(partition))
+        case Predicate():
+            return leaf(expression)
+    return lambda _: expression
+
+
+# What one partition field proves: that all rows match, and that some may.
+_Part = tuple[Test[Row] | None, Test[Row] | None]
+
+
+def _part(transform: Transform, target: BoundReference, predicate: Predicate) -> _Part:
+    strict = project_strict(transform, target, predicate)
+    inclusive = project_inclusive(transform, target, predicate)
+    return (
+        None if strict is None else predicate_evaluator(strict, nulls_first=True),
+        None if inclusive is None else predicate_evaluator(inclusive, nulls_first=True),
+    )
+
+
+def _decision(predicate: Predicate, parts: list[_Part]) -> ResidualEvaluator:
+    def residual(partition: tuple[object, ...]) -> Expression:
+        for all_match, some_match in parts:
+            if all_match is not None and all_match(partition):
+                return ALWAYS_TRUE
+            if some_match is not None and not some_match(partition):
+                return ALWAYS_FALSE
+        return predicate
+
+    return residual

@@ -1,0 +1,128 @@
+"""Filters asked of rows: the meaning that every other answer is measured against.
+
+Null and NaN compare with nothing: they match `!=`, `not in` and `not starts with`, no other
+comparison. Where a predicate is asked of a partition value, null may sort first instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+from uuid import UUID
+
+from committer.iceberg.expressions.binding import bind
+from committer.iceberg.expressions.compiling import Ordered, Test, comparable, compiled
+from committer.iceberg.expressions.expression import (
+    BoundReference,
+    BoundTransformed,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    Predicate,
+    SetPredicate,
+    StartsWith,
+    rewrite_not,
+)
+from committer.iceberg.schema import Schema
+
+Row = Sequence[object]
+
+
+def row_evaluator(
+    schema: Schema, filter: Expression, case_sensitive: bool = True
+) -> Callable[[Row], bool]:
+    """Whether a row matches an unbound filter.
+
+    Rows have a value for each top-level field, in the schema's order; structs are rows themselves.
+    Errors: as `bind`.
+    """
+    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
+    return compiled(bound, predicate_evaluator)
+
+
+def predicate_evaluator(predicate: Predicate, *, nulls_first: bool = False) -> Test[Row]:
+    """Whether a row (or a partition tuple) matches a bound predicate."""
+    value_of, test = term_reader(predicate), value_test(predicate, nulls_first=nulls_first)
+    return lambda row: test(value_of(row))
+
+
+def term_reader(predicate: Predicate) -> Callable[[Row], object]:
+    """The function that takes a bound predicate's term out of a row."""
+    term = predicate.term
+    if isinstance(term, BoundTransformed):
+        inner = _path_reader(term.reference.path)
+        function = term.transform.function(term.reference.value_type)
+        return lambda row: function(inner(row))
+    if isinstance(term, BoundReference):
+        return _path_reader(term.path)
+    raise TypeError(f"an unbound predicate: {predicate!r}")
+
+
+def _path_reader(path: tuple[int, ...]) -> Callable[[Row], object]:
+    first, rest = path[0], path[1:]
+    if not rest:
+        return lambda row: row[first]
+    inner = _path_reader(rest)
+
+    def read(row: Row) -> object:
+        found = row[first]
+        return None if found is None else inner(cast(Row, found))
+
+    return read
+
+
+def value_test(predicate: Predicate, *, nulls_first: bool = False) -> Test[object]:
+    """Whether a value matches. With `nulls_first` null is less than every literal."""
+    match predicate:
+        case IsNull():
+            return lambda value: value is None
+        case NotNull():
+            return lambda value: value is not None
+        case IsNaN():
+            return lambda value: value != value  # only NaN differs from itself
+        case NotNaN():
+            return lambda value: value == value
+        case LiteralPredicate():
+            return _literal_test(predicate, nulls_first)
+        case SetPredicate(values=values):
+            members = frozenset(values)
+            if isinstance(predicate, In):
+                return lambda value: value in members
+            return lambda value: value not in members
+    raise TypeError(f"not a predicate: {predicate!r}")
+
+
+def _literal_test(predicate: LiteralPredicate, nulls_first: bool) -> Test[object]:
+    if isinstance(predicate.value, UUID):
+        in_order = _literal_test(
+            type(predicate)(predicate.term, comparable(predicate.value)), nulls_first
+        )
+        return lambda value: in_order(comparable(value))
+    literal = cast(Ordered, predicate.value)
+    match predicate:
+        case LessThan():
+            return lambda value: nulls_first if value is None else value < literal
+        case LessThanOrEqual():
+            return lambda value: nulls_first if value is None else value <= literal
+        case GreaterThan():
+            return lambda value: value is not None and value > literal
+        case GreaterThanOrEqual():
+            return lambda value: value is not None and value >= literal
+        case EqualTo():
+            return lambda value: value == literal
+        case NotEqualTo():
+            return lambda value: value != literal
+    prefix = cast(str, predicate.value)
+    if isinstance(predicate, StartsWith):
+        return lambda value: isinstance(value, str) and value.startswith(prefix)
+    return lambda value: not (isinstance(value, str) and value.startswith(prefix))

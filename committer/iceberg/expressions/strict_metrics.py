@@ -1,0 +1,162 @@
+"""Whether all rows of a data file surely match a predicate.
+
+Every test says yes only where that is proven. Columns inside structs prove nothing here, because
+the metrics do not count the structs that are null; transformed terms neither.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.expressions.compiling import Ordered, comparable_predicate, never
+from committer.iceberg.expressions.expression import (
+    BoundReference,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Predicate,
+    StartsWith,
+)
+from committer.iceberg.expressions.file_metrics import (
+    FileTest,
+    is_float,
+    lower_bound,
+    may_have_nans,
+    may_have_nulls,
+    nothing_to_compare,
+    only_nans,
+    only_nulls,
+    term_of,
+    upper_bound,
+)
+from committer.iceberg.expressions.inclusive_metrics import both_start, starts_between
+
+
+def strict_test(predicate: Predicate) -> FileTest:
+    """The test of one bound predicate."""
+    term = term_of(predicate)
+    if not isinstance(term, BoundReference) or len(term.path) > 1:
+        return never
+    field_id = term.field_id
+    match comparable_predicate(predicate):
+        case IsNull():
+            return lambda file: only_nulls(file, field_id)
+        case NotNull():
+            return lambda file: not may_have_nulls(file, field_id)
+        case IsNaN():
+            return lambda file: only_nans(file, field_id)
+        case NotNaN():
+            return lambda file: not may_have_nans(file, field_id) or only_nulls(file, field_id)
+        case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() as comparison:
+            return _comparison_test(comparison, term)
+        case EqualTo(value=value):
+            return _only_one_of(term, frozenset((value,)))
+        case In(values=values):
+            return _only_one_of(term, frozenset(values))
+        case NotEqualTo(value=value):
+            return _none_within(term, (value,))
+        case NotIn(values=values):
+            return _none_within(term, values)
+        case StartsWith(value=value):
+            return _prefix_test(term, cast(str, value))
+        case NotStartsWith(value=value):
+            return _other_prefix_test(term, cast(str, value))
+    raise TypeError(f"not a predicate: {predicate!r}")
+
+
+def _may_have_others(term: BoundReference) -> FileTest:
+    """Whether there may be nulls or NaNs, which match no comparison."""
+    field_id = term.field_id
+    if is_float(term):
+        return lambda file: may_have_nulls(file, field_id) or may_have_nans(file, field_id)
+    return lambda file: may_have_nulls(file, field_id)
+
+
+def _comparison_test(predicate: LiteralPredicate, term: BoundReference) -> FileTest:
+    literal = cast(Ordered, predicate.value)
+    has_others, lower, upper = _may_have_others(term), lower_bound(term), upper_bound(term)
+
+    def less_than(file: DataFile) -> bool:
+        bound = upper(file)
+        return bound is not None and bound < literal and not has_others(file)
+
+    def less_than_or_equal(file: DataFile) -> bool:
+        bound = upper(file)
+        return bound is not None and bound <= literal and not has_others(file)
+
+    def greater_than(file: DataFile) -> bool:
+        bound = lower(file)
+        return bound is not None and bound > literal and not has_others(file)
+
+    def greater_than_or_equal(file: DataFile) -> bool:
+        bound = lower(file)
+        return bound is not None and bound >= literal and not has_others(file)
+
+    match predicate:
+        case LessThan():
+            return less_than
+        case LessThanOrEqual():
+            return less_than_or_equal
+        case GreaterThan():
+            return greater_than
+    return greater_than_or_equal
+
+
+def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:
+    """The file has one value throughout, and it is among these."""
+    has_others, lower, upper = _may_have_others(term), lower_bound(term), upper_bound(term)
+
+    def only_one_of(file: DataFile) -> bool:
+        low = lower(file)
+        return low is not None and low in values and low == upper(file) and not has_others(file)
+
+    return only_one_of
+
+
+def _none_within(term: BoundReference, values: tuple[object, ...]) -> FileTest:
+    """No literal lies between the bounds. Null and NaN differ from every literal."""
+    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+    literals = cast(tuple[Ordered, ...], values)
+
+    def none_within(file: DataFile) -> bool:
+        if is_empty(file):
+            return True
+        low, high = lower(file), upper(file)
+        if low != low:  # NaN: the bounds of old writers, not reliable
+            return False
+        return all(
+            (low is not None and low > literal) or (high is not None and high < literal)
+            for literal in literals
+        )
+
+    return none_within
+
+
+def _prefix_test(term: BoundReference, prefix: str) -> FileTest:
+    field_id, lower, upper = term.field_id, lower_bound(term), upper_bound(term)
+
+    def all_start(file: DataFile) -> bool:
+        return both_start(lower(file), upper(file), prefix) and not may_have_nulls(file, field_id)
+
+    return all_start
+
+
+def _other_prefix_test(term: BoundReference, prefix: str) -> FileTest:
+    field_id, lower, upper = term.field_id, lower_bound(term), upper_bound(term)
+
+    def none_start(file: DataFile) -> bool:
+        return only_nulls(file, field_id) or not starts_between(lower(file), upper(file), prefix)
+
+    return none_start

@@ -1,0 +1,283 @@
+"""What a predicate on a column says of one partition field, through the field's transform.
+
+Source: the specification, "Scan Planning"; the reference's transforms, whose answers these are but
+where they would lose rows: said where it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import cast
+
+from committer.iceberg.expressions.expression import (
+    BoundReference,
+    BoundTransformed,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotIn,
+    NotStartsWith,
+    Predicate,
+    SetPredicate,
+    StartsWith,
+    UnaryPredicate,
+    same_question,
+)
+from committer.iceberg.single_value import scaled, unscaled
+from committer.iceberg.transforms import (
+    BucketTransform,
+    IdentityTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+)
+from committer.iceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IcebergType,
+    IntegerType,
+    StringType,
+)
+
+Projection = Predicate | None
+Step = Callable[[object], object]
+
+
+def project_inclusive(
+    transform: Transform, target: BoundReference, predicate: Predicate
+) -> Projection:
+    """What holds for the partition of every row that matches; None if nothing is known.
+
+    `target` is the partition field, `predicate` is bound to its source column.
+    """
+    return _project(_Inclusive, transform, target, predicate)
+
+
+def project_strict(
+    transform: Transform, target: BoundReference, predicate: Predicate
+) -> Projection:
+    """What holds only for partitions all of whose rows match; None if nothing does."""
+    return _project(_Strict, transform, target, predicate)
+
+
+def _project(
+    kind: type[_Inclusive] | type[_Strict],
+    transform: Transform,
+    target: BoundReference,
+    predicate: Predicate,
+) -> Projection:
+    term = predicate.term
+    if isinstance(term, BoundTransformed):
+        return _of_transformed(transform, target, predicate, term)
+    if isinstance(transform, IdentityTransform):
+        return same_question(predicate, target)
+    if not isinstance(transform, BucketTransform | TruncateTransform | TimeTransform):
+        return None
+    if isinstance(predicate, UnaryPredicate):
+        return type(predicate)(target)
+    source_type = cast(BoundReference, term).value_type
+    projector = kind(transform, target, source_type)
+    if isinstance(transform, BucketTransform):
+        return projector.bucket(predicate)
+    if isinstance(predicate, StartsWith | NotStartsWith):
+        return projector.prefix(predicate)
+    projected = projector.ordered(predicate)
+    if isinstance(transform, TimeTransform) and not (
+        transform.unit == "day" and isinstance(source_type, DateType)
+    ):
+        return projector.with_old_negatives(projected)
+    return projected
+
+
+def _of_transformed(
+    transform: Transform, target: BoundReference, predicate: Predicate, term: BoundTransformed
+) -> Projection:
+    """A predicate on the very transform is one on the partition value.
+
+    A field that is the column itself can be asked the same question. (The reference compares the
+    literal with the column's own value there, and so loses the rows that the transform changes.)
+    """
+    if transform == term.transform:
+        return same_question(predicate, target)
+    if isinstance(transform, IdentityTransform):
+        return same_question(predicate, BoundTransformed(term.transform, target))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Projector:
+    """What both kinds of projections share."""
+
+    transform: Transform
+    target: BoundReference
+    source_type: IcebergType
+
+    def apply(self, value: object) -> object:
+        return self.transform.apply(self.source_type, value)
+
+    def apply_all(self, predicate: SetPredicate) -> tuple[object, ...]:
+        return tuple(dict.fromkeys(map(self.apply, predicate.values)))
+
+    def prefix_kind(self, prefix: str) -> str:
+        """How a prefix compares with the width of a truncation: `shorter`, `whole`, `longer`.
+
+        The reference counts UTF-16 units here, the transform code points. It decides as the
+        reference does where that is safe: a prefix as wide in units is `whole` only if it is so in
+        code points too, because else longer values have other partition values.
+        """
+        width = cast(TruncateTransform, self.transform).width
+        units = len(prefix.encode("utf-16-le", "surrogatepass")) // 2
+        if units > width:
+            return "longer"
+        return "whole" if len(prefix) == width else "shorter"
+
+    def with_successors(self, values: tuple[object, ...]) -> tuple[object, ...]:
+        """The values, and after each negative one the next."""
+        numbers = cast(tuple[int, ...], values)
+        found: dict[object, None] = {}
+        for number in numbers:
+            found[number] = None
+            if number < 0:
+                found[number + 1] = None
+        return tuple(found)
+
+
+class _Inclusive(_Projector):
+    __slots__ = ()
+
+    def bucket(self, predicate: Predicate) -> Projection:
+        match predicate:
+            case EqualTo(value=value):
+                return EqualTo(self.target, self.apply(value))
+            case In():
+                return In(self.target, self.apply_all(predicate))
+        return None
+
+    def prefix(self, predicate: StartsWith | NotStartsWith) -> Projection:
+        prefix = cast(str, predicate.value)
+        match self.prefix_kind(prefix), predicate:
+            case "shorter", _:
+                return same_question(predicate, self.target)
+            case "whole", StartsWith():
+                return EqualTo(self.target, prefix)
+            case "whole", _:
+                return NotEqualTo(self.target, prefix)
+            case _, StartsWith():
+                return StartsWith(self.target, self.apply(prefix))
+        return None
+
+    def ordered(self, predicate: Predicate) -> Projection:
+        before, after = _neighbours(self.source_type)
+        match predicate:
+            case LessThan(value=value):
+                return LessThanOrEqual(self.target, self.apply(before(value)))
+            case LessThanOrEqual(value=value):
+                return LessThanOrEqual(self.target, self.apply(value))
+            case GreaterThan(value=value):
+                return GreaterThanOrEqual(self.target, self.apply(after(value)))
+            case GreaterThanOrEqual(value=value):
+                return GreaterThanOrEqual(self.target, self.apply(value))
+            case EqualTo(value=value):
+                return EqualTo(self.target, self.apply(value))
+            case In():
+                return In(self.target, self.apply_all(predicate))
+        return None
+
+    def with_old_negatives(self, projected: Projection) -> Projection:
+        """Writers of long ago rounded times before 1970 up: their values may be one too high."""
+        match projected:
+            case LessThanOrEqual(value=int() as value) if value < 0:
+                return LessThanOrEqual(self.target, value + 1)
+            case EqualTo(value=int() as value) if value < 0:
+                return In(self.target, (value, value + 1))
+            case In(values=values):
+                return In(self.target, self.with_successors(values))
+        return projected
+
+
+class _Strict(_Projector):
+    __slots__ = ()
+
+    def bucket(self, predicate: Predicate) -> Projection:
+        match predicate:
+            case NotEqualTo(value=value):
+                return NotEqualTo(self.target, self.apply(value))
+            case NotIn():
+                return NotIn(self.target, self.apply_all(predicate))
+        return None
+
+    def prefix(self, predicate: StartsWith | NotStartsWith) -> Projection:
+        prefix = cast(str, predicate.value)
+        match self.prefix_kind(prefix), predicate:
+            case "shorter", _:
+                return same_question(predicate, self.target)
+            case "whole", StartsWith():
+                return EqualTo(self.target, prefix)
+            case "whole", _:
+                return NotEqualTo(self.target, prefix)
+            case _, NotStartsWith():
+                return NotStartsWith(self.target, self.apply(prefix))
+        return None
+
+    def ordered(self, predicate: Predicate) -> Projection:
+        before, after = _neighbours(self.source_type)
+        match predicate:
+            case LessThan(value=value):
+                return LessThan(self.target, self.apply(value))
+            case LessThanOrEqual(value=value):
+                return LessThan(self.target, self.apply(after(value)))
+            case GreaterThan(value=value):
+                return GreaterThan(self.target, self.apply(value))
+            case GreaterThanOrEqual(value=value):
+                return GreaterThan(self.target, self.apply(before(value)))
+            case NotEqualTo(value=value):
+                return NotEqualTo(self.target, self.apply(value))
+            case NotIn():
+                return NotIn(self.target, self.apply_all(predicate))
+        return None
+
+    def with_old_negatives(self, projected: Projection) -> Projection:
+        """As for the inclusive projection: a value one too high must not prove anything."""
+        match projected:
+            case GreaterThan(value=int() as value) if value <= 0:
+                return GreaterThan(self.target, value + 1)
+            case NotEqualTo(value=int() as value) if value < 0:
+                return NotIn(self.target, (value, value + 1))
+            case NotIn(values=values):
+                return NotIn(self.target, self.with_successors(values))
+        return projected
+
+
+# --- The values next to a value ------------------------------------------------------------------
+
+
+def _neighbours(kind: IcebergType) -> tuple[Step, Step]:
+    """The value before and the value after one. Text and bytes have none: they stay."""
+    match kind:
+        case DecimalType(_, scale):
+            return (
+                lambda value: scaled(unscaled(cast(Decimal, value), scale) - 1, scale),
+                lambda value: scaled(unscaled(cast(Decimal, value), scale) + 1, scale),
+            )
+        case StringType() | BinaryType():
+            return _itself, _itself
+        case IntegerType() | DateType():
+            return _step(-1, 32), _step(1, 32)
+    return _step(-1, 64), _step(1, 64)
+
+
+def _itself(value: object) -> object:
+    return value
+
+
+def _step(by: int, bits: int) -> Step:
+    """The first and last numbers wrap around, as in the reference: they prove nothing then."""
+    half = 1 << (bits - 1)
+    return lambda value: (cast(int, value) + by + half) % (2 * half) - half
