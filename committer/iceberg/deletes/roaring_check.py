@@ -1,4 +1,7 @@
-"""Walks a serialised 32-bit Roaring bitmap before a library that trusts its bytes reads it.
+"""Walks a serialised 32-bit Roaring bitmap: where it ends, and what is wrong with it.
+
+The bitmap library does not say how many bytes it has read, and how far it checks them depends on
+its version.
 
 Source: the Roaring format specification, "Standard 32-bit Roaring Bitmap".
 """

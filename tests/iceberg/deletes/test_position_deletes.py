@@ -56,7 +56,7 @@ def test_files_of_the_reference_are_described_as_it_does(said: dict[str, Any]) -
 
 
 def test_rows_are_sorted_by_path_then_position() -> None:
-    rows = position_delete_rows({"s3://b/\U00010000": {1}, "s3://b/\uffff": {10, 9}, "s3://a": []})
+    rows = position_delete_rows({"s3://b/\U00010000": [1], "s3://b/\uffff": [10, 9], "s3://a": []})
     assert list(rows) == [("s3://b/\uffff", 9), ("s3://b/\uffff", 10), ("s3://b/\U00010000", 1)]
 
 
