@@ -57,6 +57,7 @@ class RedisConnection:
         except ValueError as error:
             raise SettingsError(f"the URL of the queue, {self.server}: {error}") from None
         self._idle: list[Any] = []
+        self._busy: set[Any] = set()
         self._pipelines = Together[tuple[Command, ...], list[Any]](self._send)
 
     async def commands(self, commands: Iterable[Command]) -> list[Any]:
@@ -82,6 +83,7 @@ class RedisConnection:
     async def _exchange(self, bound_s: float, packed: bytes, answers_count: int) -> list[Any]:
         async with asyncio.timeout(bound_s):
             connection = self._idle.pop() if self._idle else self._maker.make_connection()
+            self._busy.add(connection)
             try:
                 await _make_ready(connection)
                 await connection.send_packed_command(packed, check_health=False)
@@ -90,7 +92,9 @@ class RedisConnection:
                 # What may still come would be taken for the answer to the next command.
                 await connection.disconnect(nowait=True)
                 raise
-        self._idle.append(connection)
+            finally:
+                self._busy.discard(connection)
+            self._idle.append(connection)
         return answers
 
     async def probe(self) -> None:
@@ -117,8 +121,11 @@ class RedisConnection:
             )
 
     async def close(self) -> None:
-        while self._idle:
-            await self._idle.pop().disconnect()
+        """Calls that are under way fail."""
+        connections = [*self._idle, *self._busy]
+        self._idle.clear()
+        for connection in connections:
+            await connection.disconnect()
 
     @contextmanager
     def explained(self) -> Iterator[None]:
