@@ -99,7 +99,7 @@ class Plan:
     @property
     def growth_limit_s(self) -> float:
         """For the commits of Frazil; what is not reached is said."""
-        return 20.0 if self.quick else 200.0
+        return 20.0 if self.quick else 400.0
 
     @property
     def peer_growth_limit_s(self) -> float:
