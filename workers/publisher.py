@@ -21,8 +21,8 @@ from committer.errors import (
     PublishError,
     TransientError,
 )
-from committer.iceberg.data_file import DataFile, added_entry
-from committer.iceberg.manifest import ManifestContext, encode_manifest
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.manifest import ManifestContext, encode_additions
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import parse_entry, property_key
 from committer.ports import Doorbell, LoadedTable, Queue, World
@@ -325,7 +325,7 @@ def encode_manifests(metadata: TableMetadata, written: WrittenEpoch) -> list[Inl
     in_order = sorted(written.files, key=lambda file: (file.spec_id, file.file_path))
     for spec_id, files in groupby(in_order, key=lambda file: file.spec_id):
         context = ManifestContext(metadata.format_version, schema, specs[spec_id])
-        encoded = encode_manifest(map(added_entry, files), context, sync=_sync(written, spec_id))
+        encoded = encode_additions(files, context, sync=_sync(written, spec_id))
         manifests.append(
             InlineManifest(
                 encoded.content,

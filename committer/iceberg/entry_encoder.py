@@ -17,7 +17,6 @@ from committer.iceberg.avro_binary import LONGS, encode_bytes
 from committer.iceberg.avro_schemas import BLOCK_SIZE_IN_BYTES
 from committer.iceberg.data_file import (
     DataFile,
-    DataFileContent,
     ManifestEntry,
     ManifestEntryStatus,
 )
@@ -37,14 +36,11 @@ _FileEncoder = Callable[[DataFile, bool], bytes]
 _NULL = b"\0"
 _SOME = b"\x02"
 _EMPTY = b"\x02\0"
-_STATUS = {status: LONGS[status] for status in ManifestEntryStatus}
+_ADDED = ManifestEntryStatus.ADDED
 _BLOCK_SIZE = LONGS[BLOCK_SIZE_IN_BYTES]
 # The head of an entry that inherits everything, which is nearly every one that is written.
-_ADDED_HEADS = {
-    content: LONGS[ManifestEntryStatus.ADDED] + 3 * _NULL + LONGS[content]
-    for content in DataFileContent
-}
-_ADDED_HEAD_V1 = LONGS[ManifestEntryStatus.ADDED] + _NULL
+_ADDED_HEADS = [LONGS[_ADDED] + 3 * _NULL + LONGS[content] for content in range(3)]
+_ADDED_HEAD_V1 = LONGS[_ADDED] + _NULL
 _LISTS_KEPT = 1024
 
 
@@ -55,7 +51,7 @@ def entry_encoder(format_version: int, partition_type: StructType) -> EntryEncod
     head = _head_v1 if format_version == 1 else _head
 
     def encode_entry(entry: ManifestEntry) -> bytes:
-        is_added = entry.status == ManifestEntryStatus.ADDED
+        is_added = entry.status == _ADDED
         return head(entry) + encode(entry.data_file, is_added)
 
     return encode_entry
@@ -70,18 +66,18 @@ def addition_encoder(format_version: int, partition_type: StructType) -> Additio
 
 
 def _head_v1(entry: ManifestEntry) -> bytes:
-    return _STATUS[entry.status] + _optional_long(entry.snapshot_id)
+    return LONGS[entry.status] + _optional_long(entry.snapshot_id)
 
 
 def _head(entry: ManifestEntry) -> bytes:
     ids = (entry.snapshot_id, entry.sequence_number, entry.file_sequence_number)
-    if entry.status == ManifestEntryStatus.ADDED:
+    if entry.status == _ADDED:
         if ids == (None, None, None):
             return _ADDED_HEADS[entry.data_file.content]
     elif None in ids:
         raise InvariantError(f"{entry.data_file.file_path}: only an added entry inherits its ids")
     return b"".join(
-        (_STATUS[entry.status], *map(_optional_long, ids), LONGS[entry.data_file.content])
+        (LONGS[entry.status], *map(_optional_long, ids), LONGS[entry.data_file.content])
     )
 
 
@@ -128,7 +124,7 @@ def _tail_v1(file: DataFile, _: bool) -> bytes:
 
 
 def _tail_v2(file: DataFile, _: bool) -> bytes:
-    if file.content_offset is not None or file.is_deletion_vector:
+    if file.content_offset is not None or (file.content and file.is_deletion_vector):
         raise InvariantError(f"{file.file_path}: format version 2 has no deletion vectors")
     return (
         _list(file.equality_ids)

@@ -257,10 +257,11 @@ def _skip_text(raw: bytes, position: int) -> int:
 
 
 def _partition(raw: bytes, position: int, splice: Splice, *, is_live: bool) -> int:
-    record, stop = decode_record(splice.parts.partition, raw, position)
+    # Not as a record of its own: the tuple of an unpartitioned spec takes no bytes.
+    record, stop = splice.parts.partition(raw, position)
     encoded = raw[position:stop]
     if is_live and encoded not in splice.partitions:
-        values = record[102]
+        values = record.get(102) if isinstance(record, dict) else None
         if not isinstance(values, dict):
             raise InvalidMetadataError("manifest entry: field 102 is missing or of a wrong type")
         splice.partitions[encoded] = tuple(values.get(one) for one in splice.partition_field_ids)

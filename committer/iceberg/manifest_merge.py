@@ -82,8 +82,10 @@ class ManifestMerge:
             self._note_sequence_number(splice.min_sequence_number)
         self._splices.clear()
         header = manifest_header(self._context, self._codec, sync)
+        content = encode_container(header, self._blocks, sync)
         return EncodedManifest(
-            content=encode_container(header, self._blocks, sync),
+            content=content,
+            manifest_length=len(content),
             added_files_count=0,
             existing_files_count=self._files_count,
             deleted_files_count=0,

@@ -97,8 +97,10 @@ def _joined(
     partitions = {
         repr(partition): partition for manifest in walked for partition in manifest.partitions
     }
+    content = encode_container(manifest_header(context, codec, sync), blocks, sync)
     return EncodedManifest(
-        content=encode_container(manifest_header(context, codec, sync), blocks, sync),
+        content=content,
+        manifest_length=len(content),
         added_files_count=sum(manifest.added_files_count for manifest in walked),
         existing_files_count=0,
         deleted_files_count=0,

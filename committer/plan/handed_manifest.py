@@ -17,12 +17,10 @@ from committer.iceberg.content_file_json import parse_content_file
 from committer.iceberg.data_file import (
     DataFile,
     ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
 )
 from committer.iceberg.manifest import (
     ManifestContext,
-    encode_manifest,
+    encode_additions,
     manifest_schema,
     manifest_spec,
     manifest_version,
@@ -31,6 +29,7 @@ from committer.iceberg.manifest_splice import ManifestPart
 from committer.iceberg.manifest_walk import WalkedManifest, walk_additions
 from committer.iceberg.partition_spec import PartitionSpec, partition_type, same_fields
 from committer.iceberg.schema import Schema
+from committer.iceberg.transforms import UnknownTransform
 from committer.iceberg.types import StructType
 from committer.reason import Reason
 
@@ -126,12 +125,24 @@ class HeaderCheck:
                 Reason.SPEC_MISMATCH,
                 f"partition spec {written.spec_id} has other fields than the table's",
             )
+        _check_writable(known)
         if not any(_contains(found, schema) for found in self._schemas):
             raise InvalidRequestError(
                 Reason.SCHEMA_MISMATCH,
                 f"schema {schema.schema_id} has a field id or type that no schema of the table has",
             )
         return _FittingHeader(written.spec_id, version, partition_type(known, schema))
+
+
+def _check_writable(spec: PartitionSpec) -> None:
+    """Nothing may be committed under a transform that is not known. spec: Partitioning."""
+    for field in spec.fields:
+        if isinstance(field.transform, UnknownTransform):
+            raise InvalidRequestError(
+                Reason.UNSUPPORTED,
+                f"partition spec {spec.spec_id}: transform {field.transform} of field"
+                f" `{field.name}` is not known",
+            )
 
 
 def _contains(table_schema: Schema, written: Schema) -> bool:
@@ -170,6 +181,6 @@ def encode_inline_files(
             )
         by_spec[file.spec_id].append(file)
     for spec_id, group in sorted(by_spec.items()):
+        _check_writable(specs[spec_id])
         context = ManifestContext(format_version, schema, specs[spec_id])
-        entries = (ManifestEntry(ManifestEntryStatus.ADDED, None, None, None, f) for f in group)
-        yield encode_manifest(entries, context, sync=_INLINE_SYNC).content
+        yield encode_additions(group, context, sync=_INLINE_SYNC).content
