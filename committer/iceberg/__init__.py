@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from committer.iceberg.data_file import ManifestContent as ManifestContent
     from committer.iceberg.data_file import ManifestEntry as ManifestEntry
     from committer.iceberg.data_file import ManifestEntryStatus as ManifestEntryStatus
+    from committer.iceberg.deletes.delete_index import DeleteIndex as DeleteIndex
+    from committer.iceberg.deletes.deletion_vector import DeletionVector as DeletionVector
+    from committer.iceberg.deletes.deletion_vector import (
+        decode_deletion_vector as decode_deletion_vector,
+    )
+    from committer.iceberg.deletes.deletion_vector import (
+        encode_deletion_vector as encode_deletion_vector,
+    )
+    from committer.iceberg.deletes.deletion_vector_file import (
+        encode_deletion_vectors as encode_deletion_vectors,
+    )
     from committer.iceberg.manifest import DecodedManifest as DecodedManifest
     from committer.iceberg.manifest import EncodedManifest as EncodedManifest
     from committer.iceberg.manifest import ManifestContext as ManifestContext
@@ -64,8 +75,12 @@ if TYPE_CHECKING:
     from committer.iceberg.partition_spec import PartitionSpec as PartitionSpec
     from committer.iceberg.partition_spec import partition_path as partition_path
     from committer.iceberg.partition_spec import partition_type as partition_type
+    from committer.iceberg.puffin import Blob as Blob
+    from committer.iceberg.puffin import BlobMetadata as BlobMetadata
     from committer.iceberg.puffin import PuffinFooter as PuffinFooter
+    from committer.iceberg.puffin import decode_blob as decode_blob
     from committer.iceberg.puffin import decode_puffin_footer as decode_puffin_footer
+    from committer.iceberg.puffin import encode_puffin as encode_puffin
     from committer.iceberg.requirement import AssertCreate as AssertCreate
     from committer.iceberg.requirement import AssertCurrentSchemaId as AssertCurrentSchemaId
     from committer.iceberg.requirement import AssertDefaultSortOrderId as AssertDefaultSortOrderId
@@ -144,6 +159,13 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "ManifestEntry",
         "ManifestEntryStatus",
     ),
+    "deletes.delete_index": ("DeleteIndex",),
+    "deletes.deletion_vector": (
+        "DeletionVector",
+        "decode_deletion_vector",
+        "encode_deletion_vector",
+    ),
+    "deletes.deletion_vector_file": ("encode_deletion_vectors",),
     "manifest": (
         "DecodedManifest",
         "EncodedManifest",
@@ -199,8 +221,12 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "partition_type",
     ),
     "puffin": (
+        "Blob",
+        "BlobMetadata",
         "PuffinFooter",
+        "decode_blob",
         "decode_puffin_footer",
+        "encode_puffin",
     ),
     "requirement": (
         "AssertCreate",

@@ -17,11 +17,10 @@ from committer.iceberg.deletes.deletion_vector import (
     encode_deletion_vector,
 )
 from committer.iceberg.deletes.position_deletes import referenced_data_file
+from committer.iceberg.metadata_columns import ROW_POSITION
 from committer.iceberg.puffin import Blob, BlobMetadata, encode_puffin
 
 DELETION_VECTOR_TYPE = "deletion-vector-v1"
-# spec: Reserved Field IDs, `_pos`: the column that the blob was computed for
-_ROW_POSITION_ID = 2147483645
 # Neither is known yet when the file is written.
 _UNKNOWN = -1
 
@@ -63,7 +62,7 @@ def encode_deletion_vectors(
 def _blob(file: DataFile, vector: DeletionVector) -> Blob:
     return Blob(
         type=DELETION_VECTOR_TYPE,
-        fields=(_ROW_POSITION_ID,),
+        fields=(ROW_POSITION.field_id,),
         snapshot_id=_UNKNOWN,
         sequence_number=_UNKNOWN,
         content=encode_deletion_vector(vector),

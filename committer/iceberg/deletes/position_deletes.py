@@ -11,16 +11,13 @@ from dataclasses import replace
 
 from committer.errors import InvalidMetadataError, InvariantError
 from committer.iceberg.data_file import DataFile, DataFileContent
+from committer.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from committer.iceberg.schema import Schema
 from committer.iceberg.single_value import encode_value
-from committer.iceberg.types import LongType, NestedField, StringType
 
-# spec: Reserved Field IDs
-FILE_PATH = NestedField(2147483546, "file_path", StringType(), True, "Path of a deleted row's file")
-POS = NestedField(2147483545, "pos", LongType(), True, "Position of a deleted row, from 0")
 # The columns of a position delete file; its rows are sorted by both. Deleted rows' values (a third
 # column, 2147483544) were never written by anybody.
-POSITION_DELETE_SCHEMA = Schema((FILE_PATH, POS))
+POSITION_DELETE_SCHEMA = Schema((DELETE_FILE_PATH, DELETE_FILE_POSITION))
 
 
 def referenced_data_file(file: DataFile) -> str | None:
@@ -34,8 +31,8 @@ def referenced_data_file(file: DataFile) -> str | None:
         return None
     if file.referenced_data_file is not None:
         return file.referenced_data_file
-    lower = (file.lower_bounds or {}).get(FILE_PATH.field_id)
-    upper = (file.upper_bounds or {}).get(FILE_PATH.field_id)
+    lower = (file.lower_bounds or {}).get(DELETE_FILE_PATH.field_id)
+    upper = (file.upper_bounds or {}).get(DELETE_FILE_PATH.field_id)
     if lower is None or lower != upper:
         return None
     try:
@@ -89,6 +86,6 @@ def describe_position_deletes(file: DataFile, positions: Mapping[str, Collection
 
 def _bounds(file_path: str, position: int) -> dict[int, bytes]:
     return {
-        POS.field_id: encode_value(POS.field_type, position),
-        FILE_PATH.field_id: encode_value(FILE_PATH.field_type, file_path),
+        DELETE_FILE_POSITION.field_id: encode_value(DELETE_FILE_POSITION.field_type, position),
+        DELETE_FILE_PATH.field_id: encode_value(DELETE_FILE_PATH.field_type, file_path),
     }

@@ -11,12 +11,12 @@ import pytest
 from committer.errors import InvariantError
 from committer.iceberg.data_file import DataFile, DataFileContent
 from committer.iceberg.deletes.position_deletes import (
-    FILE_PATH,
     POSITION_DELETE_SCHEMA,
     describe_position_deletes,
     position_delete_rows,
     referenced_data_file,
 )
+from committer.iceberg.metadata_columns import DELETE_FILE_PATH
 from tests.fixtures import expected, read_bytes, table_names
 from tests.iceberg.manifest_builders import data_file
 
@@ -50,7 +50,11 @@ def test_files_of_the_reference_are_described_as_it_does(said: dict[str, Any]) -
         wanted = bounds and {int(key): bytes.fromhex(bound["hex"]) for key, bound in bounds.items()}
         if any(table in said["file_path"] for table in WITH_CUT_BOUNDS):
             assert wanted is not None
-            assert len(wanted.pop(FILE_PATH.field_id)) == 16 < len(ours.pop(FILE_PATH.field_id))
+            assert (
+                len(wanted.pop(DELETE_FILE_PATH.field_id))
+                == 16
+                < len(ours.pop(DELETE_FILE_PATH.field_id))
+            )
         assert ours == wanted
     assert (referenced_data_file(found) is None) == (len(positions) > 1)
 
