@@ -1,0 +1,474 @@
+"""Reads the live data files of a manifest that a scan may need, and of each only what it needs.
+
+Most entries look alike, so most of their bytes are compared with the entry before, or stepped over:
+`manifest_layout.py` says where fields lie. Whatever is not as expected is left to the decoder of
+whole entries, which reads it or says what is wrong with it. What is left out is never read at all:
+column metrics nobody asked for, and everything of a file whose partition does not match.
+Source: the specification, "Manifests" and "Scan Planning"; format.md 8.4, 8.6, 8.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeVar, cast
+
+import orjson
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.avro_binary import read_bytes, read_long
+from committer.iceberg.avro_container import iter_raw_blocks, read_header
+from committer.iceberg.avro_decoder import Decoder, decode_record, record_decoder
+from committer.iceberg.data_file import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
+from committer.iceberg.entry_decoder import entry_from_record
+from committer.iceberg.expressions.expression import Expression
+from committer.iceberg.manifest import manifest_content
+from committer.iceberg.manifest_layout import Layout, Skip, layout_of
+from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.scan.drafts import Head, Tail, new_data_file, new_entry
+from committer.iceberg.scan.metrics_reader import (
+    Metrics,
+    MetricsPattern,
+    Shape,
+    metrics_pattern,
+    no_metrics,
+    read_metrics,
+    widened,
+)
+
+_Value = TypeVar("_Value")
+# As varints.
+_STATUSES = {2 * status: status for status in ManifestEntryStatus}
+_FORMATS = ((b"\x0ePARQUET", "PARQUET"), (b"\x06ORC", "ORC"), (b"\x08AVRO", "AVRO"))
+# What no part of an entry begins with: no integer has so many bytes.
+_NOTHING = b"\xff" * 16
+# A shape that differs from entry to entry would cost a pattern for each.
+_PATTERNS_MAX = 16
+_PATTERNS_TRIED_MAX = 4
+_PARTITIONS_MAX = 65_536
+_FIRST_ROW_ID = 142
+_NO_METRICS = no_metrics(0)
+_NO_LAYOUT = Layout(b"", (), 0, (), -1)
+# In the order of `Tail`.
+_TAIL_TYPES: tuple[tuple[int, type], ...] = (
+    (131, bytes),
+    (132, tuple),
+    (135, tuple),
+    (140, int),
+    (_FIRST_ROW_ID, int),
+    (143, str),
+    (144, int),
+    (145, int),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFilter:
+    """What a scan keeps, and what it needs to know for that.
+
+    `residual` answers for a partition tuple of the manifest's spec: what is left to ask of each
+    row, None if no row can match. `may_match` is asked with the metrics of the columns `field_ids`;
+    None: every file may. `field_ids` None: all metrics are read. `keeps_metrics`: they are handed
+    on with the files. `keeps`: which entries are, by their status and ids.
+    """
+
+    residual: Callable[[tuple[object, ...]], Expression | None]
+    may_match: Callable[[Metrics | DataFile], bool] | None = None
+    field_ids: frozenset[int] | None = frozenset()
+    keeps_metrics: bool = False
+    keeps: Callable[[Head], bool] = lambda head: head[0] is not ManifestEntryStatus.DELETED
+
+
+FoundFile = tuple[ManifestEntry, Expression]
+
+
+def iter_matching_files(
+    buf: bytes | memoryview, row: ManifestFile, spec: PartitionSpec, wanted: FileFilter
+) -> Iterator[FoundFile]:
+    """The entries of a data manifest that pass the filter, each with its residual, in order.
+
+    Entries have inherited all ids.
+    `row` is the manifest's in the manifest list, `spec` the one that it names.
+    Errors: `InvalidMetadataError` naming the manifest; `UnsupportedError` for a codec.
+    """
+    try:
+        header = read_header(buf)
+        if manifest_content(header) != ManifestContent.DATA:
+            raise InvalidMetadataError("a manifest of deletes, expected data")
+        reader = _Reader(_parts(header.metadata["avro.schema"]), row, spec, wanted)
+        for block, raw in iter_raw_blocks(buf, header):
+            yield from reader.read_block(raw, block.count)
+    except InvalidMetadataError as error:
+        raise type(error)(f"{row.manifest_path}: {error}") from error
+
+
+# --- What follows from a writer schema -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Decoders of a whole entry and of two parts of it, and where these lie.
+
+    `layout` None: only the decoder of whole entries can read this writer's. `has_numbers`: entries
+    have both sequence numbers. `before_path`: the bytes of a data file before its path.
+    """
+
+    layout: Layout | None
+    entry: Decoder
+    partition: Decoder
+    tail: Decoder
+    has_numbers: bool
+    before_path: bytes
+
+
+@lru_cache(maxsize=64)
+def _parts(schema_text: bytes) -> _Parts:
+    layout, entry = layout_of(schema_text), record_decoder(schema_text)
+    if layout is None:
+        return _Parts(None, entry, entry, entry, False, b"")
+    fields = orjson.loads(schema_text)["fields"]
+    file = next(field["type"]["fields"] for field in fields if field["field-id"] == 2)
+    partition = next(field["type"] for field in file if field["field-id"] == 102)
+    tail = file[len(file) - len(layout.tail) :]
+    has_numbers = len(fields) == 5
+    return _Parts(
+        layout,
+        entry,
+        record_decoder(orjson.dumps(partition)),
+        record_decoder(orjson.dumps({"type": "record", "name": "tail", "fields": tail})),
+        has_numbers,
+        layout.head[4 if has_numbers else 2 :],
+    )
+
+
+# --- Entries -------------------------------------------------------------------------------------
+
+
+class _Unexpected(Exception):
+    """The bytes are not what the fast way knows. The decoder of whole entries decides."""
+
+
+class _Reader:
+    """Reads the blocks of one manifest, and remembers of the entries before what is likely again.
+
+    A partition is kept with its residual: for each of them the filter is asked once.
+    """
+
+    def __init__(
+        self, parts: _Parts, row: ManifestFile, spec: PartitionSpec, wanted: FileFilter
+    ) -> None:
+        self._parts, self._row, self._wanted = parts, row, wanted
+        self._spec_id, self._field_ids = spec.spec_id, wanted.field_ids or frozenset()
+        self._partition_ids = tuple(field.field_id for field in spec.fields)
+        self._partitions: dict[bytes, tuple[tuple[object, ...], Expression | None]] = {}
+        self._residuals: dict[str, Expression | None] = {}
+        self._patterns: list[MetricsPattern] = []
+        self._shape: Shape | None = None
+        self._learned = 0
+        self._next_row_id = row.first_row_id
+        self._layout = parts.layout or _NO_LAYOUT
+        is_fast = parts.layout is not None and wanted.field_ids is not None
+        self.read_block = self._read_fast if is_fast else self._read_whole
+
+    def _read_whole(self, raw: bytes, count: int) -> Iterator[FoundFile]:
+        position = 0
+        for _ in range(count):
+            found, position = self._decode(raw, position)
+            if found is not None:
+                yield found
+        _check_end(position, raw)
+
+    def _read_fast(self, raw: bytes, count: int) -> Iterator[FoundFile]:
+        """Written out, because here a call per field would be half of the time of a scan."""
+        before_path, spec_id = self._parts.before_path, self._spec_id
+        may_match, has_row_ids = self._wanted.may_match, self._next_row_id is not None
+        keeps_metrics = self._wanted.keeps_metrics
+        head_bytes = partition_bytes = tail_bytes = _NOTHING
+        position = 0
+        for _ in range(count):
+            start = position
+            try:
+                if raw.startswith(head_bytes, position):
+                    position += len(head_bytes)
+                else:
+                    head, is_kept, position = self._read_head(raw, position)
+                    head_bytes = raw[start:position]
+                if not raw.startswith(before_path, position):
+                    raise _Unexpected
+                position += len(before_path)
+                number = raw[position]
+                position += 1
+                if number > 127:
+                    number = number & 127 | raw[position] << 7
+                    position += 1
+                if number & 1 or not number or number > 16383:
+                    raise _Unexpected
+                path_start = position
+                path_stop = middle = position + (number >> 1)
+                if raw.startswith(partition_bytes, middle):
+                    position = middle + len(partition_bytes)
+                else:
+                    file_format, partition, residual, position = self._read_middle(raw, middle)
+                    partition_bytes = raw[middle:position]
+                record_count, size, metrics, position = self._read_metrics(raw, position)
+                if raw.startswith(tail_bytes, position):
+                    position += len(tail_bytes)
+                else:
+                    tail_start = position
+                    tail, position = self._read_tail(raw, position)
+                    tail_bytes = raw[tail_start:position]
+                if position > len(raw):
+                    raise _Unexpected
+                file_path = raw[path_start:path_stop].decode()
+            except (_Unexpected, IndexError, UnicodeDecodeError, InvalidMetadataError):
+                head_bytes = partition_bytes = tail_bytes = _NOTHING
+                found, position = self._decode(raw, start)
+                if found is not None:
+                    yield found
+                continue
+            own_tail = self._with_row_id(tail, head, record_count) if has_row_ids else tail
+            if residual is None or not is_kept or (may_match and not may_match(metrics)):
+                continue
+            kept = metrics if keeps_metrics else _NO_METRICS
+            file = new_data_file(
+                file_path, file_format, partition, size, record_count, kept, own_tail, spec_id
+            )
+            yield new_entry(head, file), residual
+        _check_end(position, raw)
+
+    # --- The parts of an entry. Errors: `_Unexpected`, IndexError and `InvalidMetadataError` all
+    # mean that the decoder is to decide. ---
+
+    def _read_head(self, raw: bytes, position: int) -> tuple[Head, bool, int]:
+        """Status and ids, inherited where they are null; whether such entries are kept."""
+        status = _STATUSES.get(raw[position])
+        position += 1
+        numbers: list[int | None] = [None, None, None]
+        for place in range(3 if self._parts.has_numbers else 1):
+            branch = raw[position]
+            position += 1
+            if branch == 2:
+                numbers[place], position = read_long(raw, position)
+            elif branch:
+                raise _Unexpected
+        if status is None:
+            raise _Unexpected
+        head = _inherited((status, numbers[0], numbers[1], numbers[2]), self._row)
+        return head, self._wanted.keeps(head), position
+
+    def _read_middle(
+        self, raw: bytes, position: int
+    ) -> tuple[str, tuple[object, ...], Expression | None, int]:
+        """Format and partition, with the residual of the partition (None: nothing matches)."""
+        file_format, position = _read_format(raw, position)
+        start, known = position, self._partitions
+        position = _skip_optional(raw, position, self._layout.partition)
+        encoded = raw[start:position]
+        found = known.get(encoded)
+        if found is None:
+            record, stop = decode_record(self._parts.partition, encoded, 0)
+            if stop != len(encoded):
+                raise _Unexpected
+            partition = tuple(record.get(field_id) for field_id in self._partition_ids)
+            found = partition, self._wanted.residual(partition)
+            if len(known) >= _PARTITIONS_MAX:
+                known.clear()
+            known[encoded] = found
+        return file_format, *found, position
+
+    def _read_metrics(self, raw: bytes, position: int) -> tuple[int, int, Metrics, int]:
+        """Record count, file size and the wanted metrics."""
+        number = raw[position]
+        if number < 128:
+            record_count, position = (number >> 1) ^ -(number & 1), position + 1
+        else:
+            record_count, position = read_long(raw, position)
+        size, position = read_long(raw, position)
+        if self._layout.counts == 3:
+            _, position = read_long(raw, position)
+        wanted = self._field_ids
+        if not wanted and (stop := _jump_maps(raw, position)):
+            return record_count, size, no_metrics(record_count), stop
+        for at, known in enumerate(self._patterns):
+            match = known.pattern.match(raw, position)
+            if match is not None:
+                if at:
+                    self._patterns.insert(0, self._patterns.pop(at))
+                metrics = known.metrics(match, record_count) if wanted else no_metrics(record_count)
+                return record_count, size, metrics, match.end()
+        metrics, position, shape = read_metrics(raw, position, wanted, record_count)
+        if shape is not None:
+            self._learn(shape)
+        return record_count, size, metrics if wanted else no_metrics(record_count), position
+
+    def _learn(self, shape: Shape) -> None:
+        """Make a pattern of a shape that none has matched."""
+        if self._learned == _PATTERNS_MAX:
+            return
+        self._learned += 1
+        if self._shape is not None:
+            shape = widened(shape, self._shape)
+        self._shape = shape
+        known = metrics_pattern(shape, self._field_ids)
+        self._patterns = [known, *self._patterns[: _PATTERNS_TRIED_MAX - 1]]
+
+    def _read_tail(self, raw: bytes, position: int) -> tuple[Tail, int]:
+        record, position = decode_record(self._parts.tail, raw, position)
+        for field_id, kind in _TAIL_TYPES:
+            value = record.get(field_id)
+            if value is not None and type(value) is not kind:
+                raise _Unexpected
+        if self._next_row_id is None:
+            record.pop(_FIRST_ROW_ID, None)
+        return cast("Tail", tuple(record.get(field_id) for field_id, _ in _TAIL_TYPES)), position
+
+    def _with_row_id(self, tail: Tail, head: Head, record_count: int) -> Tail:
+        """The tail with the row id that a live file without one inherits. Source: format.md 8.8."""
+        is_live = head[0] is not ManifestEntryStatus.DELETED
+        if tail[4] is not None or not is_live or self._next_row_id is None:
+            return tail
+        first_row_id, self._next_row_id = self._next_row_id, self._next_row_id + record_count
+        return (*tail[:4], first_row_id, *tail[5:])
+
+    def _decode(self, raw: bytes, position: int) -> tuple[FoundFile | None, int]:
+        """The entry at a position, decoded whole; None if the filter does not keep it."""
+        record, position = decode_record(self._parts.entry, raw, position)
+        entry = entry_from_record(record, self._partition_ids, self._spec_id)
+        file = entry.data_file
+        if file.content != DataFileContent.DATA:
+            raise InvalidMetadataError(f"{file.file_path}: a delete file in a manifest of data")
+        head = _inherited(
+            (entry.status, entry.snapshot_id, entry.sequence_number, entry.file_sequence_number),
+            self._row,
+        )
+        if self._row.first_row_id is None:
+            first_row_id = None
+        else:
+            tail = (None, None, None, None, file.first_row_id, None, None, None)
+            first_row_id = self._with_row_id(tail, head, file.record_count)[4]
+        residual = self._residual_of(file.partition)
+        may_match = self._wanted.may_match
+        if residual is None or not self._wanted.keeps(head) or (may_match and not may_match(file)):
+            return None, position
+        if self._wanted.field_ids is not None:
+            field_ids = self._field_ids if self._wanted.keeps_metrics else frozenset()
+            file = _with_metrics_of(file, field_ids)
+        return (ManifestEntry(*head, replace(file, first_row_id=first_row_id)), residual), position
+
+    def _residual_of(self, partition: tuple[object, ...]) -> Expression | None:
+        # By their text: as keys themselves -0.0 and 0.0 would be one.
+        key = repr(partition)
+        if key not in self._residuals:
+            if len(self._residuals) >= _PARTITIONS_MAX:
+                self._residuals.clear()
+            self._residuals[key] = self._wanted.residual(partition)
+        return self._residuals[key]
+
+
+def _inherited(head: Head, row: ManifestFile) -> Head:
+    """Fill in what an entry leaves to its manifest's row. Source: format.md 8.6."""
+    status, snapshot_id, sequence_number, file_sequence_number = head
+    if snapshot_id is None:
+        snapshot_id = row.added_snapshot_id
+    if status is ManifestEntryStatus.ADDED or row.sequence_number == 0:
+        if sequence_number is None:
+            sequence_number = row.sequence_number
+        if file_sequence_number is None:
+            file_sequence_number = row.sequence_number
+    return status, snapshot_id, sequence_number, file_sequence_number
+
+
+def without_metrics(entry: ManifestEntry) -> ManifestEntry:
+    """The entry with a file whose metrics were needed only to find it."""
+    return replace(entry, data_file=_with_metrics_of(entry.data_file, frozenset()))
+
+
+def _with_metrics_of(file: DataFile, field_ids: frozenset[int]) -> DataFile:
+    """The file with the metrics of some columns only, as the fast way reads it."""
+
+    def some(values: Mapping[int, _Value] | None) -> Mapping[int, _Value] | None:
+        if values is None or not field_ids:
+            return None
+        return {field_id: value for field_id, value in values.items() if field_id in field_ids}
+
+    return replace(
+        file,
+        column_sizes=None,
+        value_counts=some(file.value_counts),
+        null_value_counts=some(file.null_value_counts),
+        nan_value_counts=some(file.nan_value_counts),
+        lower_bounds=some(file.lower_bounds),
+        upper_bounds=some(file.upper_bounds),
+    )
+
+
+def _read_format(raw: bytes, position: int) -> tuple[str, int]:
+    for encoded, file_format in _FORMATS:
+        if raw.startswith(encoded, position):
+            return file_format, position + len(encoded)
+    raise _Unexpected
+
+
+def _jump_maps(raw: bytes, position: int) -> int:
+    """Where six maps end by the sizes that they say; 0 if one does not say its size."""
+    for _ in range(6):
+        branch, number = raw[position], raw[position + 1]
+        if branch != 2:
+            if branch:
+                raise _Unexpected
+            position += 1
+            continue
+        position += 2
+        if number == 0:
+            continue
+        if not number & 1:
+            return 0
+        if number > 127:
+            if raw[position] > 127:
+                return 0
+            position += 1
+        length = raw[position]
+        if length < 128:
+            position += 1
+        else:
+            number = raw[position + 1]
+            length = length & 127 | number << 7
+            position += 2
+            if number > 127:
+                return 0
+        position += length >> 1
+        if length & 1 or raw[position]:
+            raise _Unexpected
+        position += 1
+    return position
+
+
+def _skip_optional(raw: bytes, position: int, skips: tuple[int, ...]) -> int:
+    """Step over a partition tuple: values that are each null or not."""
+    for skip in skips:
+        branch = raw[position]
+        position += 1
+        if not branch:
+            continue
+        if branch != 2 or skip == Skip.VARINTS:
+            raise _Unexpected
+        if skip > 0:
+            position += skip
+        elif skip == Skip.VARINT:
+            _, position = read_long(raw, position)
+        else:
+            _, position = read_bytes(raw, position)
+    return position
+
+
+def _check_end(position: int, raw: bytes) -> None:
+    if position != len(raw):
+        raise InvalidMetadataError("bytes behind the last entry of a block")

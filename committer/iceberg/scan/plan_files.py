@@ -1,0 +1,151 @@
+"""Scan planning: which data files a reader reads, with their deletes and residuals.
+
+No I/O: bytes are asked for by `read`, one manifest after the other, when they are needed. A caller
+that wants to read ahead or on several machines takes the steps itself: `plan_manifests` says which
+manifests count, `load_deletes` needs the bytes of those with deletes, and `tasks_of_manifest` plans
+each of the others for itself.
+Source: the specification, "Scan Planning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.data_file import ManifestContent, ManifestEntry
+from committer.iceberg.deletes.delete_index import DeleteIndex
+from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
+from committer.iceberg.inspection.manifest_files import snapshot_manifests
+from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.scan.drafts import new_task
+from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files, without_metrics
+from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.scan.time_travel import find_snapshot, scan_schema
+
+Read = Callable[[str], bytes]
+
+
+def plan_files(
+    metadata: TableMetadata,
+    *,
+    read: Read,
+    filter: Expression = ALWAYS_TRUE,
+    snapshot_id: int | None = None,
+    ref: str | None = None,
+    as_of_ms: int | None = None,
+    case_sensitive: bool = True,
+    with_metrics: bool = False,
+) -> Iterator[FileScanTask]:
+    """Plan a scan of the current snapshot, or of the one that an id, a ref or a time (ms) names.
+
+    Tasks come in the order of the manifest list, one manifest in memory at a time, beside all
+    delete files. `filter` is unbound. Data files have column metrics only `with_metrics`, which
+    reads all of them. `read` gives the bytes at a location that the metadata names.
+    Errors: `NotFoundError` for a snapshot that is not there; `InvalidFilterError`;
+    `InvalidMetadataError`; `UnsupportedError`; those of `read`.
+    """
+    snapshot = find_snapshot(metadata, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of_ms)
+    schema = scan_schema(metadata, snapshot, ref=ref)
+    scan = Scan(
+        metadata,
+        ScanFilter(metadata, schema, filter, case_sensitive=case_sensitive),
+        with_metrics=with_metrics,
+    )
+    return _plan(scan, snapshot_manifests(snapshot, read), read)
+
+
+def _plan(scan: Scan, manifests: Iterable[ManifestFile], read: Read) -> Iterator[FileScanTask]:
+    planned = plan_manifests(scan, manifests)
+    if not planned.data:
+        return
+    deletes = load_deletes(scan, planned.deletes, read)
+    for row in planned.data:
+        yield from tasks_of_manifest(scan, row, read(row.manifest_path), deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What all steps of a scan need. `with_metrics`: data files keep their column metrics."""
+
+    metadata: TableMetadata
+    filter: ScanFilter
+    with_metrics: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedManifests:
+    """The manifests of a snapshot that a scan has to read, in the order of the manifest list."""
+
+    data: tuple[ManifestFile, ...]
+    deletes: tuple[ManifestFile, ...]
+
+
+def plan_manifests(scan: Scan, manifests: Iterable[ManifestFile]) -> PlannedManifests:
+    """Leave out manifests whose partition summaries prove that none of their files matches."""
+    found = [row for row in manifests if scan.filter.may_match_manifest(row)]
+    return PlannedManifests(
+        tuple(row for row in found if row.content == ManifestContent.DATA),
+        tuple(row for row in found if row.content == ManifestContent.DELETES),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedDeletes:
+    """The delete files of a scan. `compared`: the columns that equality deletes compare, whose
+    metrics tell to which files they do not apply."""
+
+    index: DeleteIndex
+    compared: frozenset[int]
+
+
+def load_deletes(scan: Scan, manifests: Iterable[ManifestFile], read: Read) -> LoadedDeletes:
+    """The delete files of these manifests whose partitions may match."""
+    metadata = scan.metadata
+    entries = [entry for row in manifests for entry in _live_deletes(scan, row, read)]
+    specs = {spec.spec_id: spec for spec in metadata.partition_specs}
+    return LoadedDeletes(
+        DeleteIndex(entries, specs=specs, schemas=metadata.schemas),
+        frozenset(one for entry in entries for one in entry.data_file.equality_ids or ()),
+    )
+
+
+def _live_deletes(scan: Scan, row: ManifestFile, read: Read) -> Iterator[ManifestEntry]:
+    residual = scan.filter.residual(row.partition_spec_id)
+    content = read(row.manifest_path)
+    try:
+        entries = decode_manifest(content, manifest_file=row).entries
+    except (InvalidMetadataError, UnsupportedError) as error:
+        raise type(error)(f"{row.manifest_path}: {error}") from error
+    for entry in entries:
+        if entry.is_live and residual(entry.data_file.partition) is not None:
+            yield entry
+
+
+def tasks_of_manifest(
+    scan: Scan, row: ManifestFile, content: bytes, deletes: LoadedDeletes
+) -> Iterator[FileScanTask]:
+    """The tasks of one data manifest's files. `row` is its row in the manifest list."""
+    asked, index = scan.filter, deletes.index
+    needs_metrics = scan.with_metrics or bool(deletes.compared)
+    wanted = FileFilter(
+        residual=asked.residual(row.partition_spec_id),
+        may_match=asked.may_match_file,
+        field_ids=None if scan.with_metrics else asked.field_ids | deletes.compared,
+        keeps_metrics=needs_metrics,
+    )
+    spec = scan.metadata.spec_by_id(row.partition_spec_id)
+    found = iter_matching_files(content, row, spec, wanted)
+    if index.is_empty:
+        return (new_task(entry, (), residual) for entry, residual in found)
+    tidied = without_metrics if needs_metrics and not scan.with_metrics else _itself
+    return (
+        new_task(tidied(entry), index.for_data_file(entry), residual) for entry, residual in found
+    )
+
+
+def _itself(entry: ManifestEntry) -> ManifestEntry:
+    return entry

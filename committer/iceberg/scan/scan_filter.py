@@ -1,0 +1,101 @@
+"""A row filter, prepared for the manifests, partitions and files of one table.
+
+Source: the specification, "Scan Planning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import cast
+
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.expressions.binding import bind
+from committer.iceberg.expressions.compiling import compiled
+from committer.iceberg.expressions.expression import (
+    ALWAYS_TRUE,
+    And,
+    Expression,
+    Not,
+    Or,
+    Predicate,
+)
+from committer.iceberg.expressions.file_metrics import term_of
+from committer.iceberg.expressions.manifest_evaluator import manifest_evaluator
+from committer.iceberg.expressions.metrics_evaluator import inclusive_metrics_evaluator
+from committer.iceberg.expressions.projection import inclusive_projection
+from committer.iceberg.expressions.residual import residual_evaluator
+from committer.iceberg.expressions.row_evaluator import predicate_evaluator
+from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.scan.metrics_reader import Metrics
+from committer.iceberg.schema import Schema
+
+# The residual of a partition tuple; None if no row of the partition can match.
+Residual = Callable[[tuple[object, ...]], Expression | None]
+
+
+class ScanFilter:
+    """An unbound row filter with a schema; what it means for a partition spec is worked out once.
+
+    `field_ids` are the columns that it names, `may_match_file` is None if every file may.
+    Errors: `InvalidFilterError` if the filter does not fit the schema.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        schema: Schema,
+        expression: Expression = ALWAYS_TRUE,
+        *,
+        case_sensitive: bool = True,
+    ) -> None:
+        self._metadata, self._schema = metadata, schema
+        self._expression, self._case_sensitive = expression, case_sensitive
+        bound = bind(expression, schema, case_sensitive=case_sensitive)
+        self.field_ids = _field_ids(bound)
+        self.may_match_file: Callable[[DataFile | Metrics], bool] | None = None
+        if expression != ALWAYS_TRUE:
+            # Of a file it reads the metrics alone.
+            self.may_match_file = cast(
+                "Callable[[DataFile | Metrics], bool]",
+                inclusive_metrics_evaluator(schema, expression, case_sensitive),
+            )
+        self._manifest_test = cache(self._make_manifest_test)
+        self._residual = cache(self._make_residual)
+
+    def may_match_manifest(self, row: ManifestFile) -> bool:
+        """Whether a manifest may have live files with rows that match."""
+        return row.has_live_files and self._manifest_test(row.partition_spec_id)(row)
+
+    def residual(self, spec_id: int) -> Residual:
+        """The function from partition tuples of a spec to residuals."""
+        return self._residual(spec_id)
+
+    def _make_manifest_test(self, spec_id: int) -> Callable[[ManifestFile], bool]:
+        return manifest_evaluator(*self._arguments(spec_id))
+
+    def _make_residual(self, spec_id: int) -> Residual:
+        if self._expression == ALWAYS_TRUE:
+            return lambda partition: ALWAYS_TRUE
+        projected = inclusive_projection(*self._arguments(spec_id))
+        # As in the reference a null partition value is less than every literal.
+        may_match = compiled(projected, lambda found: predicate_evaluator(found, nulls_first=True))
+        residual = residual_evaluator(*self._arguments(spec_id))
+        return lambda partition: residual(partition) if may_match(partition) else None
+
+    def _arguments(self, spec_id: int) -> tuple[PartitionSpec, Schema, Expression, bool]:
+        spec = self._metadata.spec_by_id(spec_id)
+        return spec, self._schema, self._expression, self._case_sensitive
+
+
+def _field_ids(bound: Expression) -> frozenset[int]:
+    match bound:
+        case And(left, right) | Or(left, right):
+            return _field_ids(left) | _field_ids(right)
+        case Not(child):
+            return _field_ids(child)
+        case Predicate():
+            return frozenset((term_of(bound).reference.field_id,))
+    return frozenset()
