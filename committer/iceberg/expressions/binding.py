@@ -43,7 +43,7 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.expressions.literals import Limit, convert_literal
 from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import IdentityTransform
+from committer.iceberg.transforms import IdentityTransform, UnknownTransform
 from committer.iceberg.types import (
     DoubleType,
     FloatType,
@@ -96,7 +96,8 @@ def bind_term(term: Term, schema: Schema, case_sensitive: bool) -> BoundTerm:
             return _bind_reference(name, schema, case_sensitive)
         case Transformed(transform, Reference(name)):
             reference = _bind_reference(name, schema, case_sensitive)
-            if not transform.can_transform(reference.value_type):
+            is_unknown = isinstance(transform, UnknownTransform)
+            if is_unknown or not transform.can_transform(reference.value_type):
                 raise InvalidFilterError(
                     f"filter: {transform} of `{name}`, which is of type {reference.value_type}"
                 )
