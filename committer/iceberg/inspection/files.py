@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.data_file import DataFile, DataFileContent, ManifestContent, ManifestEntry
 from committer.iceberg.inspection.manifest_files import Read
-from committer.iceberg.inspection.values import Row, describe_bounds, describe_partition
+from committer.iceberg.inspection.values import (
+    BoundDescriber,
+    Row,
+    bound_describers,
+    describe_bounds,
+    describe_partition,
+)
 from committer.iceberg.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.partition_spec import PartitionSpec, partition_path, partition_type
@@ -18,21 +24,28 @@ from committer.iceberg.types import StructType
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """An entry with its inherited ids, and what its manifest says of its partition and columns."""
+    """An entry with its inherited ids, and how its partition and its columns' bounds are read."""
 
     entry: ManifestEntry
     spec: PartitionSpec
     schema: Schema
     partition_type: StructType
+    bounds: Mapping[int, BoundDescriber]
 
 
-def entries(manifests: Iterable[ManifestFile], read: Read) -> Iterator[FoundEntry]:
-    """The entries of manifests, deleted ones too, one manifest in memory at a time."""
+def entries(
+    manifests: Iterable[ManifestFile], read: Read, current_schema: Schema
+) -> Iterator[FoundEntry]:
+    """The entries of manifests, deleted ones too, one manifest in memory at a time.
+
+    Columns have the type of the current schema, those that are gone that of their manifest's.
+    """
     for row in manifests:
         decoded = _decoded(row, read(row.manifest_path))
-        kind = partition_type(decoded.spec, decoded.schema)
+        schema, spec = decoded.schema, decoded.spec
+        kind, bounds = partition_type(spec, schema), bound_describers(schema, current_schema)
         for entry in decoded.entries:
-            yield FoundEntry(entry, decoded.spec, decoded.schema, kind)
+            yield FoundEntry(entry, spec, schema, kind, bounds)
 
 
 def _decoded(row: ManifestFile, content: bytes) -> DecodedManifest:
@@ -43,11 +56,14 @@ def _decoded(row: ManifestFile, content: bytes) -> DecodedManifest:
 
 
 def live_entries(
-    manifests: Iterable[ManifestFile], read: Read, content: ManifestContent | None = None
+    manifests: Iterable[ManifestFile],
+    read: Read,
+    current_schema: Schema,
+    content: ManifestContent | None = None,
 ) -> Iterator[FoundEntry]:
     """The live entries of manifests, all or those of one content; nothing else is read."""
     wanted = (row for row in manifests if row.has_live_files and content in (None, row.content))
-    return (found for found in entries(wanted, read) if found.entry.is_live)
+    return (found for found in entries(wanted, read, current_schema) if found.entry.is_live)
 
 
 def entry_row(found: FoundEntry) -> Row:
@@ -62,17 +78,17 @@ def entry_row(found: FoundEntry) -> Row:
     }
 
 
-def file_row(found: FoundEntry, current_schema: Schema) -> Row:
-    """A file with its metrics by field id; columns that are gone have the type they had."""
-    file, schemas = found.entry.data_file, (current_schema, found.schema)
+def file_row(found: FoundEntry) -> Row:
+    """A file with its metrics by field id."""
+    file = found.entry.data_file
     return {
         **_identity(found),
         "column_sizes": _counts(file.column_sizes),
         "value_counts": _counts(file.value_counts),
         "null_value_counts": _counts(file.null_value_counts),
         "nan_value_counts": _counts(file.nan_value_counts),
-        "lower_bounds": describe_bounds(file.lower_bounds, *schemas),
-        "upper_bounds": describe_bounds(file.upper_bounds, *schemas),
+        "lower_bounds": describe_bounds(file.lower_bounds, found.bounds),
+        "upper_bounds": describe_bounds(file.upper_bounds, found.bounds),
         **_key(file),
         "split_offsets": _list(file.split_offsets),
         **_tracking(found.entry),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro_container import read_header
-from committer.iceberg.inspection.values import Row, describe_bound
+from committer.iceberg.inspection.values import Row, bound_describer
 from committer.iceberg.manifest import manifest_spec
 from committer.iceberg.manifest_list import (
     ManifestFile,
@@ -117,7 +117,7 @@ def _summary(kind: IcebergType, summary: PartitionFieldSummary) -> Row:
         "upper_hex": None if upper is None else upper.hex(),
     }
     for name, bound in (("lower", lower), ("upper", upper)):
-        described = {} if bound is None else describe_bound(kind, bound)
+        described = {} if bound is None else bound_describer(kind)(bound)
         if "value" in described:
             row[name] = described["value"]
     return row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 from committer.iceberg.data_file import DataFileContent, ManifestEntry
 from committer.iceberg.inspection.files import FoundEntry
@@ -47,18 +48,20 @@ def partition_rows(metadata: TableMetadata, live: Iterable[FoundEntry]) -> Itera
     delete file. `last_updated_…` is the newest retained snapshot that added a file, null if none is
     retained.
     """
-    tallies: dict[tuple[int, str], tuple[Row, _Tally]] = {}
+    tallies: dict[tuple[int, str, str], tuple[Row, _Tally]] = {}
     for found in live:
-        file = found.entry.data_file
-        path = partition_path(found.spec, found.schema, file.partition)
-        known = tallies.get((file.spec_id, path))
+        partition = found.entry.data_file.partition
+        path = partition_path(found.spec, found.schema, partition)
+        # By its text too: null and the string `null` have one path, and as keys 0.0 equals -0.0.
+        key = (found.spec.spec_id, path, repr(partition))
+        known = tallies.get(key)
         if known is None:
-            partition = describe_partition(found.partition_type, file.partition)
-            known = tallies[file.spec_id, path] = (partition, _Tally())
+            described = describe_partition(found.partition_type, partition)
+            known = tallies[key] = (described, _Tally())
         known[1].add(found.entry)
         _note_update(known[1], metadata, found.entry.snapshot_id)
-    for (spec_id, path), (partition, tally) in sorted(tallies.items(), key=lambda item: item[0]):
-        yield _row(spec_id, path, partition, tally)
+    for (spec_id, path, _), (partition_row, tally) in sorted(tallies.items(), key=itemgetter(0)):
+        yield _row(spec_id, path, partition_row, tally)
 
 
 def _note_update(tally: _Tally, metadata: TableMetadata, snapshot_id: int | None) -> None:

@@ -60,22 +60,22 @@ def inspect_snapshot(kind: str, source: TableSource, snapshot: Snapshot | None) 
 # --- One function for each -----------------------------------------------------------------------
 
 
+OfManifests = Callable[[TableSource, Iterator[ManifestFile]], Iterator[Row]]
+
+
 def _partitions(source: TableSource, manifests: Iterator[ManifestFile]) -> Iterator[Row]:
-    return partition_rows(source.metadata, live_entries(manifests, source.read))
+    schema = source.metadata.current_schema
+    return partition_rows(source.metadata, live_entries(manifests, source.read, schema))
 
 
 def _entries(source: TableSource, manifests: Iterator[ManifestFile]) -> Iterator[Row]:
-    return map(entry_row, entries(manifests, source.read))
-
-
-OfManifests = Callable[[TableSource, Iterator[ManifestFile]], Iterator[Row]]
+    return map(entry_row, entries(manifests, source.read, source.metadata.current_schema))
 
 
 def _files(content: ManifestContent | None = None) -> OfManifests:
     def rows(source: TableSource, manifests: Iterator[ManifestFile]) -> Iterator[Row]:
-        current_schema = source.metadata.current_schema
-        found = live_entries(manifests, source.read, content)
-        return (file_row(one, current_schema) for one in found)
+        schema = source.metadata.current_schema
+        return map(file_row, live_entries(manifests, source.read, schema, content))
 
     return rows
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import cast
 
-from committer.errors import FrazilError
+from committer.errors import FrazilError, UnsupportedError
 from committer.iceberg.human import human_value
 from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import decode_value, print_json_value
+from committer.iceberg.single_value import decoder, print_json_value
 from committer.iceberg.types import (
     DoubleType,
     GeographyType,
@@ -30,43 +30,60 @@ def describe_partition(kind: StructType, partition: tuple[object, ...]) -> Row:
     }
 
 
-def describe_bounds(bounds: Mapping[int, bytes] | None, *schemas: Schema) -> Row | None:
-    """Bounds by field id; a field has the type of the first schema that knows it."""
+BoundDescriber = Callable[[bytes], Row]
+
+
+def bound_describers(*schemas: Schema) -> Mapping[int, BoundDescriber]:
+    """What describes the bounds of each column by its id; of two types of one the last counts."""
+    fields = (field for schema in schemas for _, field in schema.walk())
+    return {field.field_id: bound_describer(field.field_type) for field in fields}
+
+
+def describe_bounds(
+    bounds: Mapping[int, bytes] | None, describers: Mapping[int, BoundDescriber]
+) -> Row | None:
+    """Bounds by field id, those of columns that nobody knows as they are stored."""
     if bounds is None:
         return None
+    unknown = bound_describer(None)
     return {
-        str(field_id): describe_bound(_type_of(field_id, schemas), bound)
+        str(field_id): describers.get(field_id, unknown)(bound)
         for field_id, bound in bounds.items()
     }
 
 
-def _type_of(field_id: int, schemas: tuple[Schema, ...]) -> IcebergType | None:
-    fields = (schema.field(field_id) for schema in schemas)
-    return next((field.field_type for field in fields if field is not None), None)
+@lru_cache(maxsize=512)
+def bound_describer(kind: IcebergType | None) -> BoundDescriber:
+    """Describes bounds of a type: look it up once, call it often.
 
-
-def describe_bound(kind: IcebergType | None, bound: bytes) -> Row:
-    """`hex` as written; `value` in the JSON single-value form and `human` as text, where known.
-
-    Neither is known of a field without a type, of a type without such a form, and of bytes that are
-    no value of their type. A `value` that starts with `?` is text for want of a JSON form.
+    `hex` as stored; `value` in the JSON single-value form and `human` as text, where known. Neither
+    is known without a type, of a type without such a form, and of bytes that are no value of it. A
+    `value` that starts with `?` is text for want of a JSON form.
     """
-    row: Row = {"hex": bound.hex()}
     if kind is None:
-        return row
+        return _hexadecimal
     try:
-        return row | _decoded(kind, bound)
-    except (FrazilError, ValueError, ArithmeticError):
-        return row
+        decode = decoder(kind)
+    except UnsupportedError:
+        return _hexadecimal
+    is_geospatial = isinstance(kind, GeometryType | GeographyType)
+
+    def describe(bound: bytes) -> Row:
+        try:
+            if is_geospatial:
+                point = _point_text(bound)
+                return {"hex": bound.hex(), "value": f"?{point}", "human": point}
+            value = decode(bound)
+            json_value, human = print_json_value(kind, value), human_value(kind, value)
+            return {"hex": bound.hex(), "value": json_value, "human": human}
+        except (FrazilError, ValueError, ArithmeticError, struct.error):
+            return _hexadecimal(bound)
+
+    return describe
 
 
-@lru_cache(maxsize=4096)
-def _decoded(kind: IcebergType, bound: bytes) -> Row:
-    if isinstance(kind, GeometryType | GeographyType):
-        point = _point_text(bound)
-        return {"value": f"?{point}", "human": point}
-    value = decode_value(kind, bound)
-    return {"value": print_json_value(kind, value), "human": human_value(kind, value)}
+def _hexadecimal(bound: bytes) -> Row:
+    return {"hex": bound.hex()}
 
 
 def _point_text(bound: bytes) -> str:

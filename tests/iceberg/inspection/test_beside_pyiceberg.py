@@ -1,0 +1,107 @@
+"""Metadata tables of which the fixtures say nothing, as PyIceberg answers them."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyiceberg.io import InputFile
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table import StaticTable
+
+from committer.iceberg.inspection.tables import TableSource, inspect_snapshot, inspect_table
+from committer.iceberg.table_metadata import parse_table_metadata
+from tests.fixtures import LOCATION_PREFIX, expected, fixtures_dir, read_bytes
+
+# Deletes of all kinds, expired and rolled back snapshots, several specs, branches, rewrites.
+TABLES = (
+    "v1_void",
+    "v2_branches_tags",
+    "v2_equality_deletes",
+    "v2_expired",
+    "v2_odd_names",
+    "v2_partition_evolution",
+    "v2_position_deletes",
+    "v2_rewrites",
+    "v2_rollback_cherrypick",
+    "v2_wap",
+    "v3_deletion_vectors",
+)
+OLD = LOCATION_PREFIX.rstrip("/")
+
+
+class MovedIO(PyArrowFileIO):  # type: ignore[misc]  # not typed
+    """Reads the fixtures where they are now."""
+
+    def new_input(self, location: str) -> InputFile:
+        return super().new_input(location.replace(OLD, str(fixtures_dir() / "java")))
+
+
+@pytest.fixture
+def moved_io(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name by which PyIceberg imports it."""
+    module = ModuleType("moved_io_of_the_fixtures")
+    module.MovedIO = MovedIO  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return f"{module.__name__}.MovedIO"
+
+
+def time_ms(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+COUNTS = (
+    "spec_id",
+    "record_count",
+    "file_count",
+    "total_data_file_size_in_bytes",
+    "position_delete_record_count",
+    "position_delete_file_count",
+    "equality_delete_record_count",
+    "equality_delete_file_count",
+    "last_updated_snapshot_id",
+)
+LATEST = ("latest_snapshot_id", "latest_schema_id", "latest_sequence_number")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_the_fixtures_do_not_say_is_what_pyiceberg_says(name: str, moved_io: str) -> None:
+    location = expected(name)["metadata_location"]
+    ours = TableSource(parse_table_metadata(read_bytes(location)), location, read_bytes)
+    here = location.replace(OLD, str(fixtures_dir() / "java"))
+    theirs = StaticTable.from_metadata(here, {"py-io-impl": moved_io}).inspect
+
+    assert [tuple(row.values()) for row in inspect_table("history", ours)] == [
+        (time_ms(row.pop("made_current_at")), *row.values()) for row in theirs.history().to_pylist()
+    ]
+    assert [
+        (row["timestamp_ms"], *(row[key] for key in LATEST))
+        for row in inspect_table("metadata_log_entries", ours)
+    ] == [
+        (time_ms(row["timestamp"]), *(row[key] for key in LATEST))
+        for row in theirs.metadata_log_entries().to_pylist()
+    ]
+    assert sorted(
+        (row["reference_snapshot_id"], row["manifest_path"])
+        for row in inspect_table("all_manifests", ours)
+    ) == sorted(
+        (row["reference_snapshot_id"], row["path"]) for row in theirs.all_manifests().to_pylist()
+    )
+    assert in_order(row["file_path"] for row in inspect_table("all_files", ours)) == in_order(
+        row["file_path"] for row in theirs.all_files().to_pylist()
+    )
+    partitions = inspect_snapshot("partitions", ours, ours.metadata.current_snapshot)
+    assert in_order(
+        (*(row[key] for key in COUNTS), row["last_updated_ms"]) for row in partitions
+    ) == in_order(
+        # It leaves out the spec where a table has but the unpartitioned one.
+        (*({"spec_id": 0, **row}[key] for key in COUNTS), time_ms(row["last_updated_at"]))
+        for row in theirs.partitions().to_pylist()
+    )
+
+
+def in_order(rows: Any) -> list[Any]:
+    return sorted(rows, key=repr)
