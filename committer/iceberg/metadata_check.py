@@ -18,6 +18,7 @@ from committer.iceberg.transforms import Transform, VoidTransform
 from committer.iceberg.types import (
     GeographyType,
     GeometryType,
+    StructType,
     TimestampNanoType,
     TimestamptzNanoType,
     UnknownType,
@@ -99,6 +100,11 @@ def _check_sources(
             raise InvalidMetadataError(
                 f"{where}: expected a source column with id {source_id} in schema"
                 f" {schema.schema_id}, found none"
+            )
+        if any(not isinstance(each.field_type, StructType) for each in schema.ancestors(source_id)):
+            raise InvalidMetadataError(
+                f"{where}: expected a source column outside of lists and maps, found"
+                f" `{schema.column_name(source_id)}`"
             )
         if not transform.can_transform(source.field_type):
             raise InvalidMetadataError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.partition_spec import parse_source_ids, print_source_ids
+from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import Transform, parse_transform
 
 DIRECTIONS = ("asc", "desc")
@@ -39,6 +40,26 @@ class SortOrder:
 
 
 UNSORTED = SortOrder()
+
+
+def satisfies(order: SortOrder, other: SortOrder, schema: Schema) -> bool:
+    """Whether rows in one order are in another one as well: in that of a part, or a coarser one."""
+    return len(order.fields) >= len(other.fields) and all(
+        _satisfies_key(key, other_key, schema)
+        for key, other_key in zip(order.fields, other.fields, strict=False)
+    )
+
+
+def _satisfies_key(key: SortField, other: SortField, schema: Schema) -> bool:
+    if key == other:
+        return True
+    source = schema.field(key.source_id)
+    return (
+        source is not None
+        and (key.source_ids, key.direction, key.null_order)
+        == (other.source_ids, other.direction, other.null_order)
+        and key.transform.satisfies_order_of(other.transform, source.field_type)
+    )
 
 
 def parse_sort_order(json_value: object, *, where: str = "sort order") -> SortOrder:

@@ -15,7 +15,9 @@ from committer.iceberg.metadata_update import (
     SetProperties,
     UpgradeFormatVersion,
 )
+from committer.iceberg.partition_spec import PartitionField
 from committer.iceberg.schema import Schema
+from committer.iceberg.transforms import parse_transform
 from committer.iceberg.types import LongType, NestedField
 from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
 from committer.ports import LoadedTable
@@ -30,6 +32,7 @@ from committer.request import (
 from tests.bad_requests import (
     CHECKED,
     BadRequest,
+    Make,
     entry,
     file_of,
     good,
@@ -81,6 +84,15 @@ def _with_row_ids(content: bytes) -> bytes:
     }
     fastavro.writer(out, reader.writer_schema, records, codec="deflate", metadata=metadata)
     return out.getvalue()
+
+
+@pytest.mark.parametrize("make", [good, inline_files], ids=["manifest", "inline"])
+def test_nothing_is_committed_under_a_transform_that_is_not_known(make: Make) -> None:
+    field = PartitionField((2,), 1000, "carrier", parse_transform("zorder"))
+    table = build_flights(fields=(field,))
+    with pytest.raises(InvalidRequestError, match="zorder") as caught:
+        check(table, make(table, "query-1"))
+    assert caught.value.reason == Reason.UNSUPPORTED
 
 
 def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:

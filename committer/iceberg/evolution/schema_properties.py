@@ -1,0 +1,66 @@
+"""What a schema's evolution does to table properties that name columns.
+
+The name mapping learns new names; settings of single columns go with them.
+Source: the reference implementation's rules for schema updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.name_mapping import (
+    NAME_MAPPING_PROPERTY,
+    parse_name_mapping,
+    print_name_mapping,
+    update_name_mapping,
+)
+from committer.iceberg.schema import Schema
+
+# A column's full name follows.
+_COLUMN_PREFIXES = (
+    "write.metadata.metrics.column.",
+    "write.parquet.bloom-filter-enabled.column.",
+    "write.parquet.stats-enabled.column.",
+)
+
+
+def evolved_properties(
+    properties: Mapping[str, str], before: Schema, after: Schema
+) -> dict[str, str]:
+    """The properties to go with an evolved schema.
+
+    Settings of a deleted column go, those of a renamed one follow it, also where a struct that it
+    lies in was renamed. What names no column stays.
+    """
+    evolved: dict[str, str] = {}
+    for key, text in properties.items():
+        new_key = _evolved_key(key, before, after)
+        if new_key is not None:
+            evolved[new_key] = text
+    mapping = evolved.get(NAME_MAPPING_PROPERTY)
+    if mapping is not None:
+        evolved[NAME_MAPPING_PROPERTY] = _evolved_mapping(mapping, before, after)
+    return evolved
+
+
+def _evolved_key(key: str, before: Schema, after: Schema) -> str | None:
+    """The new name of a property, None for one of a deleted column."""
+    prefix = next((each for each in _COLUMN_PREFIXES if key.startswith(each)), None)
+    if prefix is None:
+        return key
+    column = before.find(key.removeprefix(prefix))
+    if column is None:
+        return key
+    name = after.column_name(column.field_id)
+    return None if name is None else prefix + name
+
+
+def _evolved_mapping(text: str, before: Schema, after: Schema) -> str:
+    try:
+        mapping = parse_name_mapping(text)
+    except InvalidMetadataError:
+        # Whoever wrote it has to mend it: that is no reason to keep a schema from changing.
+        return text
+    updated = update_name_mapping(mapping, before, after)
+    return text if updated == mapping else print_name_mapping(updated)

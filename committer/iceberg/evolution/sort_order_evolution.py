@@ -1,0 +1,58 @@
+"""A new sort order for a table, put together key by key.
+
+Source: the specification, "Sorting"; format.md section 4.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.metadata_check import check_sort_order
+from committer.iceberg.schema import Schema
+from committer.iceberg.sort_order import NULL_ORDERS, UNSORTED, SortField, SortOrder
+from committer.iceberg.transforms import IDENTITY, Transform, UnknownTransform
+
+
+class SortOrderUpdate:
+    """A sort order that replaces the table's. Mutable; lives as long as one change set."""
+
+    def __init__(self, schema: Schema, *, case_sensitive: bool = True) -> None:
+        self._schema, self._case_sensitive = schema, case_sensitive
+        self._fields: list[SortField] = []
+
+    def apply(self) -> SortOrder:
+        """The order under id 1, or the unsorted one; the table gives it another id where it must.
+
+        Errors: `InvalidMetadataError` for a column that its transform cannot take.
+        """
+        if not self._fields:
+            return UNSORTED
+        order = SortOrder(1, tuple(self._fields))
+        check_sort_order(order, self._schema)
+        return order
+
+    def asc(
+        self, source: str, transform: Transform = IDENTITY, *, null_order: str = "nulls-first"
+    ) -> Self:
+        """Sort by a column from the smallest. Errors as for `apply`, and where it is missing."""
+        return self._add(source, transform, "asc", null_order)
+
+    def desc(
+        self, source: str, transform: Transform = IDENTITY, *, null_order: str = "nulls-last"
+    ) -> Self:
+        """Sort by a column from the greatest."""
+        return self._add(source, transform, "desc", null_order)
+
+    def _add(self, source: str, transform: Transform, direction: str, null_order: str) -> Self:
+        column = self._schema.find(source, case_sensitive=self._case_sensitive)
+        if column is None:
+            raise InvalidMetadataError(f"expected a column `{source}`, found none")
+        if isinstance(transform, UnknownTransform):
+            raise UnsupportedError(f"sort order: the transform {transform} is not known")
+        if null_order not in NULL_ORDERS:
+            raise InvalidMetadataError(
+                f"sort order: expected {' or '.join(NULL_ORDERS)}, found `{null_order}`"
+            )
+        self._fields.append(SortField((column.field_id,), transform, direction, null_order))
+        return self

@@ -1,0 +1,97 @@
+"""Sort orders are put together, and are known to keep the order of coarser ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.evolution.sort_order_evolution import SortOrderUpdate
+from committer.iceberg.schema import Schema
+from committer.iceberg.sort_order import UNSORTED, SortField, SortOrder, satisfies
+from committer.iceberg.transforms import DAY, HOUR, IDENTITY, parse_transform
+from committer.iceberg.types import (
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+SCHEMA = Schema(
+    (
+        NestedField(1, "id", LongType(), True),
+        NestedField(2, "ts", TimestampType(), False),
+        NestedField(3, "place", StructType((NestedField(4, "Name", StringType(), False),)), False),
+        NestedField(5, "tags", ListType(6, StringType(), False), False),
+    )
+)
+
+
+def test_keys_come_in_the_order_in_which_they_are_asked_for() -> None:
+    update = SortOrderUpdate(SCHEMA)
+    update.asc("ts", DAY).desc("id").asc("place.Name", null_order="nulls-last")
+    assert update.apply() == SortOrder(
+        1,
+        (
+            SortField((2,), DAY, "asc", "nulls-first"),
+            SortField((1,), IDENTITY, "desc", "nulls-last"),
+            SortField((4,), IDENTITY, "asc", "nulls-last"),
+        ),
+    )
+
+
+def test_order_without_keys_is_the_unsorted_one() -> None:
+    assert SortOrderUpdate(SCHEMA).apply() == UNSORTED
+
+
+def test_columns_are_found_in_any_case_where_that_is_asked_for() -> None:
+    update = SortOrderUpdate(SCHEMA, case_sensitive=False).asc("PLACE.name")
+    assert update.apply().fields[0].source_id == 4
+    with pytest.raises(InvalidMetadataError, match="expected a column `PLACE"):
+        SortOrderUpdate(SCHEMA).asc("PLACE.name")
+
+
+@pytest.mark.parametrize(
+    ("source", "transform", "message"),
+    [
+        ("place", "identity", "cannot take"),
+        ("tags.element", "identity", "outside of lists"),
+        ("id", "day", "cannot take"),
+    ],
+)
+def test_column_that_cannot_be_sorted_by_is_refused(
+    source: str, transform: str, message: str
+) -> None:
+    update = SortOrderUpdate(SCHEMA).asc(source, parse_transform(transform))
+    with pytest.raises(InvalidMetadataError, match=message):
+        update.apply()
+
+
+def test_transform_that_is_not_known_and_place_of_nulls_that_is_none_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="zorder"):
+        SortOrderUpdate(SCHEMA).asc("id", parse_transform("zorder"))
+    with pytest.raises(InvalidMetadataError, match="nulls-first or nulls-last"):
+        SortOrderUpdate(SCHEMA).asc("id", null_order="first")
+
+
+def test_order_satisfies_one_that_is_a_coarser_beginning_of_it() -> None:
+    by_hour_and_id = SortOrderUpdate(SCHEMA).asc("ts", HOUR).asc("id").apply()
+    by_day = SortOrderUpdate(SCHEMA).asc("ts", DAY).apply()
+    by_day_down = SortOrderUpdate(SCHEMA).desc("ts", DAY, null_order="nulls-first").apply()
+    by_day_nulls_last = SortOrderUpdate(SCHEMA).asc("ts", DAY, null_order="nulls-last").apply()
+    assert satisfies(by_hour_and_id, by_day, SCHEMA)
+    assert satisfies(by_hour_and_id, UNSORTED, SCHEMA)
+    assert satisfies(UNSORTED, UNSORTED, SCHEMA)
+    assert not satisfies(by_day, by_hour_and_id, SCHEMA)
+    assert not satisfies(UNSORTED, by_day, SCHEMA)
+    assert not satisfies(by_hour_and_id, by_day_down, SCHEMA)
+    assert not satisfies(by_hour_and_id, by_day_nulls_last, SCHEMA)
+    assert not satisfies(by_day, SortOrderUpdate(SCHEMA).asc("id").apply(), SCHEMA)
+
+
+def test_order_of_a_column_that_is_gone_satisfies_only_the_same() -> None:
+    gone = SortOrder(3, (SortField((99,), HOUR, "asc", "nulls-first"),))
+    coarser = SortOrder(4, (SortField((99,), DAY, "asc", "nulls-first"),))
+    assert satisfies(gone, gone, SCHEMA)
+    assert not satisfies(gone, coarser, SCHEMA)
