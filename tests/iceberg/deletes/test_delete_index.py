@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.data_file import (
@@ -364,3 +366,69 @@ def test_a_bound_of_a_wrong_length_is_refused_with_its_file() -> None:
         applied(data(**ranged(1, b"abc", long(3))), delete)
     with pytest.raises(InvalidMetadataError, match=r"^e: bounds of field 1: not a long"):
         index(equalities(9, **ranged(1, b"abc", long(3))))
+
+
+# --- Any deletes: the scope rules of the specification, one file at a time -----------------------
+
+
+def applies(delete: ManifestEntry, target: ManifestEntry, has_vector: bool) -> bool:
+    """spec: Scan Planning. Without metrics."""
+    file, deleted = target.data_file, delete.data_file
+    number, least = target.sequence_number or 0, delete.sequence_number or 0
+    same_partition = (file.spec_id, file.partition) == (deleted.spec_id, deleted.partition)
+    if deleted.content == DataFileContent.EQUALITY_DELETES:
+        everywhere = SPECS[deleted.spec_id].is_unpartitioned
+        return number < least and (same_partition or everywhere)
+    named = deleted.referenced_data_file in (None, file.file_path)
+    is_in_scope = named and number <= least and same_partition
+    return is_in_scope and (deleted.is_deletion_vector or not has_vector)
+
+
+PARTITIONS = st.sampled_from([(0, ()), (1, (1.0,)), (1, (None,)), (2, (None,))])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    targets=st.lists(st.tuples(PARTITIONS, st.integers(1, 4)), min_size=1, max_size=4),
+    loose=st.lists(st.tuples(PARTITIONS, st.integers(1, 5), st.booleans()), max_size=8),
+    named=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5)), max_size=4),
+    vectors=st.dictionaries(st.integers(0, 3), st.integers(0, 2), max_size=3),
+)
+def test_any_deletes_apply_by_the_scope_rules(
+    targets: list[tuple[tuple[int, tuple[object, ...]], int]],
+    loose: list[tuple[tuple[int, tuple[object, ...]], int, bool]],
+    named: list[tuple[int, int]],
+    vectors: dict[int, int],
+) -> None:
+    data_entries = [
+        data(number, f"data{place}", spec_id=spec_id, partition=partition)
+        for place, ((spec_id, partition), number) in enumerate(targets)
+    ]
+    deletes = [
+        (positions if is_position else equalities)(
+            number, f"loose{place}", spec_id=spec_id, partition=partition
+        )
+        for place, ((spec_id, partition), number, is_position) in enumerate(loose)
+    ]
+    for place, (target, number) in enumerate(named):
+        file = data_entries[target % len(targets)].data_file
+        place_of: dict[str, Any] = {"spec_id": file.spec_id, "partition": file.partition}
+        deletes.append(
+            positions(number, f"n{place}", referenced_data_file=file.file_path, **place_of)
+        )
+    for target, younger in vectors.items():
+        if target < len(targets):
+            found = data_entries[target]
+            named_as: dict[str, Any] = {
+                "spec_id": found.data_file.spec_id,
+                "partition": found.data_file.partition,
+                "referenced_data_file": found.data_file.file_path,
+            }
+            deletes.append(vector(targets[target][1] + younger, f"v{target}", **named_as))
+    for place, target_entry in enumerate(data_entries):
+        wanted = sorted(
+            delete.data_file.file_path
+            for delete in deletes
+            if applies(delete, target_entry, place in vectors)
+        )
+        assert applied(target_entry, *deletes) == wanted
