@@ -24,10 +24,10 @@ _FIRST = 10_000_000  # a file beyond all others
 _BIG_COMMITS = 100
 _CHUNK = 500
 _WHOLE_S = 600.0
-# So that expiry works within minutes: snapshots older than some seconds go, but for some hundred.
+# So that expiry works within minutes: snapshots older than a second go, but for a hundred.
 _EXPIRING = {
     "frazil.expire.enabled": "true",
-    "history.expire.max-snapshot-age-ms": "5000",
+    "history.expire.max-snapshot-age-ms": "1000",
     "history.expire.min-snapshots-to-keep": "100",
     "write.metadata.delete-after-commit.enabled": "true",
 }

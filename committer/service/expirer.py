@@ -43,8 +43,13 @@ from committer.service.metrics import Metrics, UpkeepKind
 from committer.service.pending import Pending
 from committer.storage.journal import Journal, JournalEntry
 
-# A look at all snapshots takes some milliseconds for thousands of them.
+# A look at all snapshots takes some milliseconds for thousands of them: taken after so long, or
+# after so many commits, whichever is first.
 LOOK_INTERVAL_S = 10.0
+LOOK_SNAPSHOTS = 200
+# Metadata files that fell off the log go in groups, or after so long.
+_FALLEN_MAX = 20
+_FALLEN_S_MAX = 1.0
 DELETES_AT_ONCE = 1_000
 CLOCK_AHEAD_MS_MAX = 300_000
 
@@ -86,6 +91,8 @@ class Expirer:
         self._fallen: list[str] = []
         self._is_resumed = False
         self._look_at_s = 0.0
+        self._look_at_snapshots = 0
+        self._fallen_at_s = 0.0
 
     # --- In the commit loop ---
 
@@ -102,6 +109,8 @@ class Expirer:
     def landed(self, plan: CommitPlan) -> None:
         """See what became of what is on offer, and which metadata files fell off the log."""
         swap = plan.swap
+        if not self._fallen:
+            self._fallen_at_s = self._parts.world.monotonic_s()
         self._fallen += fallen_metadata_files(swap.base.metadata, swap.metadata)
         entry = self._offered
         if entry is None:
@@ -118,13 +127,20 @@ class Expirer:
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Whether there is something to finish, or enough to expire."""
-        now_s = self._parts.world.monotonic_s()
-        if self._offered is None and now_s >= self._look_at_s:
+        now_s, snapshots = self._parts.world.monotonic_s(), len(state.metadata.snapshots)
+        is_time = now_s >= self._look_at_s or snapshots >= self._look_at_snapshots
+        if self._offered is None and is_time:
             self._look_at_s = now_s + LOOK_INTERVAL_S
+            self._look_at_snapshots = snapshots + LOOK_SNAPSHOTS
             self._found = self._due(state)
-        # Not the first question: on many tables every commit leaves a metadata file to delete.
-        is_unfinished = self._gone or self._void or self._fallen or not self._is_resumed
-        return self._found is not None or bool(is_unfinished)
+        is_unfinished = self._gone or self._void or not self._is_resumed
+        return self._found is not None or bool(is_unfinished) or self._has_fallen_files(now_s)
+
+    def _has_fallen_files(self, now_s: float) -> bool:
+        """On many tables every commit leaves a metadata file to delete."""
+        if len(self._fallen) >= _FALLEN_MAX:
+            return True
+        return bool(self._fallen) and now_s - self._fallen_at_s >= _FALLEN_S_MAX
 
     def _due(self, state: TableState) -> ExpiredSnapshots | None:
         return due_expiry(

@@ -153,6 +153,17 @@ async def test_snapshots_go_although_every_commit_leaves_a_metadata_file_to_dele
     assert KEPT <= len((await house.load()).snapshots) <= KEPT + 4
 
 
+async def test_of_many_commits_a_second_snapshots_go_before_the_next_look_by_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("committer.service.expirer.LOOK_SNAPSHOTS", 10)
+    house, _, table = await open_house()
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(60, every_s=0.01)
+        assert len((await house.load()).snapshots) < KEPT + 2 * 10
+
+
 async def test_a_table_that_says_nothing_keeps_everything() -> None:
     house, storage, table = await open_house({})
     traffic = Traffic(house, table)
@@ -214,6 +225,23 @@ async def test_metadata_files_that_fall_off_the_log_go_where_the_table_wants_it(
     # The other is of our attempt that met the foreign commit.
     assert len(there - kept - {current.metadata_location}) == 2
     assert all(kind == "delete" for kind, _ in storage.changes)
+
+
+async def test_of_many_commits_a_second_metadata_files_go_in_groups() -> None:
+    house, storage, table = await open_house(
+        {
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": "3",
+        }
+    )
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(50, every_s=0.01)
+        assert len(storage.changes) == 2
+        await house.settle(1.0)
+        await traffic.commit()
+    there = {one for one in await objects(house) if one.endswith(".metadata.json")}
+    assert len(there) == 3 + 1
 
 
 async def test_metadata_files_stay_by_default() -> None:
