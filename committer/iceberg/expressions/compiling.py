@@ -1,11 +1,12 @@
 """Turning a bound expression without `Not` into one function, so that it is walked once only.
 
-Uuids compare as the reference does, which by its order writes and reads their bounds: as two signed
-halves.
+Values compare as the reference does, which writes and reads bounds by its order: uuids as two
+signed halves, -0.0 as less than 0.0.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -22,9 +23,10 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.partition_summary import UUID_HALVES
 from committer.iceberg.single_value import decoder
-from committer.iceberg.types import IcebergType, UUIDType
+from committer.iceberg.types import DoubleType, FloatType, IcebergType, UUIDType
 
 Subject = TypeVar("Subject")
+_DOUBLE, _BITS, _WITHOUT_SIGN = struct.Struct("<d"), struct.Struct("<q"), 2**63 - 1
 Test = Callable[[Subject], bool]
 
 
@@ -74,7 +76,18 @@ def _either(left: Test[Subject], right: Test[Subject]) -> Test[Subject]:
 
 def comparable(value: object) -> object:
     """A value as it sorts."""
+    if isinstance(value, float):
+        return _float_order(value)
     return UUID_HALVES.unpack(value.bytes) if isinstance(value, UUID) else value
+
+
+def _float_order(value: float) -> float:
+    """An integer for a float: they sort alike, and those of -0.0 and 0.0 differ. NaN stays what it
+    is: it compares with nothing."""
+    if value != value:
+        return value
+    (bits,) = _BITS.unpack(_DOUBLE.pack(value))
+    return int(bits) if bits >= 0 else -1 - (int(bits) & _WITHOUT_SIGN)
 
 
 def comparable_predicate(predicate: Predicate) -> Predicate:
@@ -89,4 +102,7 @@ def comparable_predicate(predicate: Predicate) -> Predicate:
 
 def comparable_decoder(kind: IcebergType) -> Callable[[bytes], object]:
     """The decoder of a type's bounds, as they sort."""
-    return UUID_HALVES.unpack if kind == UUIDType() else decoder(kind)
+    decode = decoder(kind)
+    if isinstance(kind, FloatType | DoubleType):
+        return lambda encoded: comparable(decode(encoded))
+    return UUID_HALVES.unpack if kind == UUIDType() else decode

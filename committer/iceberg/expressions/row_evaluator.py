@@ -1,7 +1,8 @@
 """Filters asked of rows: the meaning that every other answer is measured against.
 
 Null and NaN compare with nothing: they match `!=`, `not in` and `not starts with`, no other
-comparison. Where a predicate is asked of a partition value, null may sort first instead.
+comparison. Where a predicate is asked of a partition value, null may sort first instead. -0.0 is
+less than 0.0, as in the reference and in its bounds.
 """
 
 from __future__ import annotations
@@ -95,15 +96,15 @@ def value_test(predicate: Predicate, *, nulls_first: bool = False) -> Test[objec
         case LiteralPredicate():
             return _literal_test(predicate, nulls_first)
         case SetPredicate(values=values):
-            members = frozenset(values)
+            members = frozenset(map(comparable, values))
             if isinstance(predicate, In):
-                return lambda value: value in members
-            return lambda value: value not in members
+                return lambda value: comparable(value) in members
+            return lambda value: comparable(value) not in members
     raise TypeError(f"not a predicate: {predicate!r}")
 
 
 def _literal_test(predicate: LiteralPredicate, nulls_first: bool) -> Test[object]:
-    if isinstance(predicate.value, UUID):
+    if isinstance(predicate.value, UUID | float):
         in_order = _literal_test(
             type(predicate)(predicate.term, comparable(predicate.value)), nulls_first
         )

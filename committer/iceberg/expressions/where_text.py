@@ -100,7 +100,10 @@ def _tokens(text: str) -> list[_Token]:
     while not found or found[-1].kind != "end":
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise _unexpected(position, "a word, a literal or a sign", repr(text[position:][:20]))
+            rest = text[position:].lstrip()
+            raise _unexpected(
+                len(text) - len(rest), "a word, a literal or a sign", f"`{rest[:20]}`"
+            )
         found.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         position = match.end()
     # Each of these adds at most one level to the expression.

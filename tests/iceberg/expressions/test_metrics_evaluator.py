@@ -1,0 +1,161 @@
+"""Files are kept and proven as by Iceberg Java, and never against their rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.expressions.expression import (
+    EqualTo,
+    Expression,
+    GreaterThan,
+    In,
+    IsNull,
+    LessThan,
+    Not,
+    NotNull,
+    Reference,
+    Transformed,
+)
+from committer.iceberg.expressions.expression_json import parse_expression
+from committer.iceberg.expressions.metrics_evaluator import (
+    inclusive_metrics_evaluator,
+    strict_metrics_evaluator,
+)
+from committer.iceberg.expressions.row_evaluator import row_evaluator
+from committer.iceberg.schema import Schema
+from committer.iceberg.transforms import BucketTransform, TruncateTransform
+from committer.iceberg.types import IntegerType, LongType, NestedField, StringType
+from tests.fixtures import vectors
+from tests.iceberg.expression_builders import VALUES, rows_of, vector_schema
+from tests.iceberg.expressions.test_projection import filters_on, one_column
+from tests.iceberg.random_metrics import LEFT_OUT, file_of
+from tests.iceberg.vector_values import vector_type
+
+C = Reference("c")
+
+
+def vector_file(file: dict[str, Any]) -> DataFile:
+    def counts(key: str) -> dict[int, int] | None:
+        found = file.get(key)
+        return None if found is None else {int(each): count for each, count in found.items()}
+
+    def bounds(key: str) -> dict[int, bytes] | None:
+        return None if file[key] is None else {1: bytes.fromhex(file[key])}
+
+    return DataFile(
+        file_path="f",
+        record_count=file["record_count"],
+        file_size_in_bytes=1,
+        value_counts=counts("value_counts"),
+        null_value_counts=counts("null_value_counts"),
+        nan_value_counts=counts("nan_value_counts"),
+        lower_bounds=bounds("lower_hex"),
+        upper_bounds=bounds("upper_hex"),
+    )
+
+
+def test_every_vector_is_answered_as_java_does() -> None:
+    asked = 0
+    for case in vectors("evaluators")["cases"]:
+        kind = vector_type(case["type"])
+        schema = Schema((NestedField(1, "c", kind, False), NestedField(2, "r", LongType(), True)))
+        file = vector_file(case["file"])
+        for predicate in case["predicates"]:
+            filter = parse_expression(predicate["filter"])
+            assert inclusive_metrics_evaluator(schema, filter)(file) == predicate["inclusive"]
+            assert strict_metrics_evaluator(schema, filter)(file) == predicate["strict"]
+            asked += 1
+    assert asked == 5893
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_no_file_is_pruned_that_has_a_row_that_matches(data: st.DataObject) -> None:
+    """And where a file surely matches, all its rows do."""
+    kind = data.draw(st.sampled_from(list(VALUES)))
+    filter = data.draw(filters_on(kind))
+    values = data.draw(st.lists(rows_of(kind), min_size=1, max_size=5))
+    file = file_of(kind, values, width=data.draw(st.integers(1, 3)), without=data.draw(LEFT_OUT))
+    matches = row_evaluator(one_column(kind), filter)
+    found = [matches((value,)) for value in values]
+    assert inclusive_metrics_evaluator(one_column(kind), filter)(file) >= any(found)
+    assert strict_metrics_evaluator(one_column(kind), filter)(file) <= all(found)
+
+
+# --- What metrics can say of single cases --------------------------------------------------------
+
+
+def may_match(filter: Expression, values: list[object]) -> bool:
+    file = file_of(IntegerType(), values)
+    return inclusive_metrics_evaluator(one_column(IntegerType()), filter)(file)
+
+
+def test_files_are_pruned_by_their_bounds_and_counts() -> None:
+    assert may_match(EqualTo(C, 5), [1, 9])
+    assert not may_match(EqualTo(C, 10), [1, 9])
+    assert not may_match(LessThan(C, 1), [1, 9])
+    assert not may_match(In(C, (0, 10)), [1, 9])
+    assert may_match(In(C, tuple(range(10, 300))), [1, 9])  # too many to look up
+    assert not may_match(Not(EqualTo(C, 5)), [5, 5])
+    assert not may_match(IsNull(C), [1, 9])
+    assert not may_match(NotNull(C), [None, None])
+
+
+def test_transforms_that_keep_the_order_keep_the_bounds() -> None:
+    schema, file = one_column(StringType()), file_of(StringType(), ["banana", "cherry"])
+    for transform, literal, expected in (
+        (TruncateTransform(1), "a", False),
+        (TruncateTransform(1), "b", True),
+        (BucketTransform(4), 2, True),
+    ):
+        filter = EqualTo(Transformed(transform, C), literal)
+        assert inclusive_metrics_evaluator(schema, filter)(file) == expected
+        assert not strict_metrics_evaluator(schema, filter)(file)
+
+
+def test_an_empty_file_matches_nothing_and_surely_everything() -> None:
+    schema = one_column(IntegerType())
+    empty, unknown = (
+        file_of(IntegerType(), []),
+        DataFile(file_path="f", record_count=-1, file_size_in_bytes=1),
+    )
+    assert not inclusive_metrics_evaluator(schema, NotNull(C))(empty)
+    assert strict_metrics_evaluator(schema, NotNull(C))(empty)
+    assert inclusive_metrics_evaluator(schema, NotNull(C))(unknown)
+    assert not strict_metrics_evaluator(schema, NotNull(C))(unknown)
+
+
+def test_columns_inside_structs_are_never_sure() -> None:
+    """The struct around them may be null, which their counts do not tell."""
+    schema = vector_schema(IntegerType())
+    file = DataFile(
+        file_path="f",
+        record_count=2,
+        file_size_in_bytes=1,
+        value_counts={4: 2},
+        null_value_counts={4: 0},
+        lower_bounds={4: b"\x05\0\0\0"},
+        upper_bounds={4: b"\x06\0\0\0"},
+    )
+    filter = GreaterThan(Reference("st.in"), 4)
+    assert not strict_metrics_evaluator(schema, filter)(file)
+    assert not inclusive_metrics_evaluator(schema, Not(filter))(file)
+
+
+def test_bounds_that_are_no_values_are_refused_with_the_file_s_name() -> None:
+    file = DataFile(
+        file_path="s3://b/t/f.parquet",
+        record_count=2,
+        file_size_in_bytes=1,
+        lower_bounds={1: b"\x05\0"},
+        upper_bounds={1: b"\x05\0"},
+    )
+    for evaluator in (inclusive_metrics_evaluator, strict_metrics_evaluator):
+        with pytest.raises(InvalidMetadataError, match=r"s3://b/t/f.parquet: expected bounds"):
+            evaluator(one_column(IntegerType()), LessThan(C, 1))(file)
