@@ -22,7 +22,7 @@ def kind_view(kind: str, rows: Iterable[Row]) -> Rows:
 
 
 def _cell(row: Row, of: str | Callable[[Row], object]) -> object:
-    return row.get(of) if isinstance(of, str) else of(row)
+    return row[of] if isinstance(of, str) else of(row)
 
 
 def _time(key: str) -> Callable[[Row], str]:
@@ -76,7 +76,7 @@ _COLUMNS: Mapping[str, tuple[Column, ...]] = {
         ("name", "name"),
         ("type", "type"),
         ("snapshot id", "snapshot-id"),
-        ("snapshots kept", "min-snapshots-to-keep"),
+        ("snapshots kept", lambda row: row.get("min-snapshots-to-keep")),
         ("age of snapshots kept", _age("max-snapshot-age-ms")),
         ("own age kept", _age("max-ref-age-ms")),
     ),

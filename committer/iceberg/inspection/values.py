@@ -25,7 +25,7 @@ Row = dict[str, object]
 def describe_partition(kind: StructType, partition: tuple[object, ...]) -> Row:
     """The partition's values by field name, each in the JSON single-value form; null stays."""
     return {
-        field.name: None if value is None else print_json_value(field.field_type, value)
+        field.name: print_json_value(field.field_type, value)
         for field, value in zip(kind.fields, partition, strict=True)
     }
 

@@ -19,8 +19,10 @@ from committer.iceberg.inspection.tables import (
     inspect_table,
 )
 from committer.iceberg.inspection.values import Row, bound_describer
+from committer.iceberg.schema import Schema
+from committer.iceberg.single_value import print_json_value
 from committer.iceberg.table_metadata import parse_table_metadata
-from committer.iceberg.types import GeometryType, IntegerType, StringType
+from committer.iceberg.types import GeometryType, IntegerType, StringType, TimestampType
 from tests.fixtures import expected, read_bytes, table_names
 
 # Broken as its writer left them: the values of its partition are no valid Avro.
@@ -254,6 +256,20 @@ def test_a_bound_that_is_no_value_of_its_type_stays_hexadecimal() -> None:
     assert bound_describer(StringType())(b"\xff") == {"hex": "ff"}
     assert bound_describer(GeometryType())(b"\1") == {"hex": "01"}
     assert bound_describer(None)(b"\1\0\0\0") == {"hex": "01000000"}
+
+
+def test_a_column_has_the_type_that_it_has_now() -> None:
+    source = source_of("v2_unpartitioned")
+    (field, *_), now = source.metadata.current_schema.fields, TimestampType()
+    schema = Schema((replace(field, field_type=now),), schema_id=source.metadata.current_schema_id)
+    source = replace(source, metadata=replace(source.metadata, schemas=(schema,)))
+    for file in current_rows("files", source):
+        bound = file["lower_bounds"][str(field.field_id)]
+        number = int.from_bytes(bytes.fromhex(bound["hex"]), "little")
+        assert bound["value"] == print_json_value(now, number)
+        # Of columns that are gone, the type that they had.
+        assert all("value" in bound for bound in file["lower_bounds"].values())
+        assert len(file["lower_bounds"]) > 1
 
 
 def test_a_bound_of_a_geometry_is_a_point() -> None:
