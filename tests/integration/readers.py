@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -86,8 +87,7 @@ def seen_by_pyiceberg(table: LoadedTable) -> Contents:
 
 
 def seen_by_duckdb(table: LoadedTable) -> Contents:
-    connection = _duckdb()
-    try:
+    with duckdb_with_iceberg() as connection:
         metadata = [local(table.metadata_location)]
         paths = connection.execute(
             "SELECT count(*), count(DISTINCT file_path) FROM iceberg_metadata(?)"
@@ -97,8 +97,6 @@ def seen_by_duckdb(table: LoadedTable) -> Contents:
         rows = connection.execute(
             "SELECT count(*), count(DISTINCT id), sum(id)::BIGINT FROM iceberg_scan(?)", metadata
         ).fetchone()
-    finally:
-        connection.close()
     assert paths and rows
     return Contents(*paths, *rows)
 
@@ -114,13 +112,15 @@ def _by_manifests(live: Sequence[LiveFile]) -> Contents:
     return Contents(len(paths), len(set(paths)), len(ids), len(set(ids)), sum(ids))
 
 
-def _duckdb() -> Any:
-    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    for name in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
-        folder = Path(import_module(name).__file__ or "").parent
-        [extension] = folder.rglob("*.duckdb_extension")
-        connection.execute(f"LOAD '{extension}'")
-    return connection
+@contextmanager
+def duckdb_with_iceberg() -> Iterator[Any]:
+    """A DuckDB that reads Iceberg."""
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
+        for name in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
+            folder = Path(import_module(name).__file__ or "").parent
+            [extension] = folder.rglob("*.duckdb_extension")
+            connection.execute(f"LOAD '{extension}'")
+        yield connection
 
 
 def local(location: str) -> str:
