@@ -105,6 +105,18 @@ def same_human(kind: IcebergType, found: str, wanted: str, place: str = "") -> N
         same(found, wanted, place)
 
 
+def as_floats(json_value: object) -> object:
+    """Every number with a point as the nearest float of 4 bytes."""
+    match json_value:
+        case float():
+            return _as_float(json_value)
+        case dict():
+            return {key: as_floats(value) for key, value in json_value.items()}
+        case list():
+            return [as_floats(value) for value in json_value]
+    return json_value
+
+
 def _as_float(value: float) -> float:
     if math.isnan(value) or math.isinf(value):
         return value

@@ -41,6 +41,13 @@ from committer.iceberg.types import (
     parse_type,
 )
 from tests.conformance.check import Check, Mismatch, same, same_human, same_value
+from tests.conformance.filter_checks import (
+    check_evaluators,
+    check_expression,
+    check_literal,
+    check_projection,
+    check_residual,
+)
 from tests.iceberg.vector_values import json_text, vector_type
 
 Case = dict[str, Any]
@@ -194,7 +201,12 @@ def _check_content_file(case: Case) -> None:
 CASE_CHECKS: dict[str, CaseCheck] = {
     "avro_schemas": _check_avro_schema,
     "content_files": _check_content_file,
+    "evaluators": check_evaluators,
+    "expressions": check_expression,
+    "literals": check_literal,
     "names": _check_name,
+    "projections": check_projection,
+    "residuals": check_residual,
     "single_value": _check_single_value,
     "transforms": _check_transform,
     "truncated_bounds": _check_truncated_bounds,
