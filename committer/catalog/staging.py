@@ -7,20 +7,17 @@ reading the metadata that a pointer names. No pointer is read or moved here.
 from __future__ import annotations
 
 import asyncio
-import gzip
 from collections.abc import Awaitable, Callable
 
 from committer.errors import CatalogUnavailableError, InvalidMetadataError, NotFoundError
 from committer.iceberg.table_metadata import (
     TableMetadata,
     parse_table_metadata,
-    print_table_metadata,
+    print_metadata_file,
 )
 from committer.ports import LoadedTable, NewObject, Storage, Swap, create_or_equal
 from committer.request import TableIdentifier
 
-# Readers take a metadata file for gzip by these endings (format.md section 5).
-_GZIP_ENDINGS = (".gz.metadata.json", ".metadata.json.gz")
 # A thousand snapshots take some ten milliseconds: nobody else shall wait for them.
 _READ_AT_ONCE_BYTES = 256 * 1024
 # Each round needs a foreign commit that also deleted the file in the moment between two reads.
@@ -29,10 +26,7 @@ _ROUNDS_MAX = 10
 
 def metadata_object(metadata: TableMetadata, location: str) -> NewObject:
     """The metadata file of a table. Equal input gives equal bytes, so a repeat is recognised."""
-    content = print_table_metadata(metadata)
-    if location.endswith(_GZIP_ENDINGS):
-        content = gzip.compress(content, compresslevel=6, mtime=0)
-    return NewObject(location, content)
+    return NewObject(location, print_metadata_file(metadata, location))
 
 
 def objects_before(swap: Swap) -> tuple[NewObject, ...]:

@@ -130,6 +130,7 @@ def _first_table(
 ) -> LoadedTable:
     from committer.errors import InvalidMetadataError
     from committer.iceberg.locations import metadata_file_location, metadata_folder
+    from committer.iceberg.metadata_gzip import writes_gzip
     from committer.iceberg.table_metadata import new_table_metadata
     from committer.plan.expiry import NEW_TABLE_PROPERTIES
     from committer.ports import LoadedTable
@@ -156,6 +157,6 @@ def _first_table(
     except InvalidMetadataError as error:
         raise typer.BadParameter(str(error)) from None
     folder = metadata_folder(metadata.location, metadata.properties)
-    gzip = metadata.properties.get("write.metadata.compression-codec") == "gzip"
+    gzip = writes_gzip(metadata.properties)
     first = metadata_file_location(folder, 0, parts.world.uuid(), gzip=gzip)
     return LoadedTable(identifier, metadata, first)

@@ -1,13 +1,12 @@
 """Table metadata files: read, checked, and printed so that any engine reads them.
 
 What metadata is lives in `metadata_model.py`, what must hold in `metadata_check.py`; new tables are
-made in `new_table.py`. Compression of a file to be written is the catalog's concern.
+made in `new_table.py`.
 Source: format.md section 6.1.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 from uuid import UUID
@@ -18,6 +17,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.fragments import Fragments, json_list
 from committer.iceberg.json_reader import Reader
 from committer.iceberg.metadata_check import check_format_version, check_metadata
+from committer.iceberg.metadata_gzip import is_gzip_location, unzip_metadata, zip_metadata
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.new_table import new_table_metadata
 from committer.iceberg.partition_spec import (
@@ -51,15 +51,10 @@ __all__ = [
     "new_table_metadata",
     "parse_table_metadata",
     "parse_table_metadata_json",
+    "print_metadata_file",
     "print_table_metadata",
 ]
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WINDOW = 31
-# Far above any real file: snapshots with their ids and summaries shrink to a tenth, not further. A
-# few bytes of gzip can stand for a thousand times as many.
-_UNZIPPED_BYTES_FREE = 16 * 1024 * 1024
-_INFLATION_MAX = 100
 _NO_SNAPSHOT = -1
 _Value = TypeVar("_Value")
 
@@ -72,28 +67,11 @@ def parse_table_metadata(content: bytes) -> TableMetadata:
 
     Errors: `InvalidMetadataError`; `UnsupportedError` for a format version above 3.
     """
-    if content[:2] == _GZIP_MAGIC:
-        content = _unzip(content)
     try:
-        json_value = orjson.loads(content)
+        json_value = orjson.loads(unzip_metadata(content))
     except orjson.JSONDecodeError as error:
         raise InvalidMetadataError(f"expected a metadata file as JSON: {error}") from error
     return parse_table_metadata_json(json_value)
-
-
-def _unzip(content: bytes) -> bytes:
-    unzip = zlib.decompressobj(_GZIP_WINDOW)
-    limit = _UNZIPPED_BYTES_FREE + _INFLATION_MAX * len(content)
-    try:
-        unzipped = unzip.decompress(content, limit)
-    except zlib.error as error:
-        raise InvalidMetadataError(f"expected a whole gzip file: {error}") from error
-    if not unzip.eof:
-        raise InvalidMetadataError(
-            f"expected a whole gzip file of at most {limit} bytes unzipped, found"
-            f" {len(unzipped)} bytes and no end"
-        )
-    return unzipped
 
 
 def parse_table_metadata_json(json_value: object) -> TableMetadata:
@@ -226,6 +204,12 @@ def _each(
 
 
 # --- Printing ------------------------------------------------------------------------------------
+
+
+def print_metadata_file(metadata: TableMetadata, location: str) -> bytes:
+    """The bytes of a metadata file at a location: gzip where its name says so."""
+    content = print_table_metadata(metadata)
+    return zip_metadata(content) if is_gzip_location(location) else content
 
 
 def print_table_metadata(metadata: TableMetadata) -> bytes:

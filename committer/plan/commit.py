@@ -19,6 +19,7 @@ from committer.iceberg.locations import (
     metadata_version,
 )
 from committer.iceberg.manifest_list import ManifestFile, encode_manifest_file, encode_manifest_list
+from committer.iceberg.metadata_gzip import writes_gzip
 from committer.iceberg.metadata_update import (
     AddSnapshot,
     RemoveProperties,
@@ -47,7 +48,6 @@ from committer.plan.state import ListedManifest, TableState
 from committer.plan.upkeep import MergedManifest, Upkeep, applicable_merges, with_merges
 from committer.ports import NewObject, Swap
 
-_GZIP = "gzip"
 _NO_UPKEEP = Upkeep()
 
 
@@ -378,7 +378,7 @@ def _swap(
             metadata_folder(metadata.location, metadata.properties),
             metadata_version(base_location) + 1,
             attempt.metadata_uuid,
-            gzip=metadata.properties.get("write.metadata.compression-codec", "none") == _GZIP,
+            gzip=writes_gzip(metadata.properties),
         ),
     )
 

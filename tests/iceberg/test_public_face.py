@@ -99,5 +99,5 @@ def test_a_name_is_the_very_object_of_its_module() -> None:
 
 
 def test_a_name_that_is_not_there_is_an_ordinary_error() -> None:
-    with pytest.raises(AttributeError, match=r"'committer\.iceberg' has no attribute 'Blob'"):
-        iceberg.Blob  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'committer\.iceberg' has no attribute 'Snapshots'"):
+        iceberg.Snapshots  # type: ignore[attr-defined]  # noqa: B018

@@ -1,0 +1,61 @@
+"""Metadata files as gzip: which are, packed and unpacked within bounds.
+
+Source: format.md sections 5 and 13 (`write.metadata.compression-codec`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+from committer.errors import InvalidMetadataError
+
+# The old ending is read, never written.
+_ENDINGS = (".gz.metadata.json", ".metadata.json.gz")
+_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW = 31
+_LEVEL = 6
+# Far above any real file: snapshots with their ids and summaries shrink to a tenth, not further. A
+# few bytes of gzip can stand for a thousand times as many.
+_UNZIPPED_BYTES_FREE = 16 * 1024 * 1024
+_INFLATION_MAX = 100
+
+
+def writes_gzip(properties: Mapping[str, str]) -> bool:
+    """Whether the table's metadata files are to be gzip."""
+    return properties.get("write.metadata.compression-codec", "none").lower() == "gzip"
+
+
+def is_gzip_location(location: str) -> bool:
+    """Whether readers take the file at a location for gzip."""
+    return location.endswith(_ENDINGS)
+
+
+def zip_metadata(content: bytes) -> bytes:
+    """The file as gzip. Equal content gives equal bytes: there is no time in the header."""
+    return zlib.compress(content, _LEVEL, _GZIP_WINDOW)
+
+
+def unzip_metadata(content: bytes) -> bytes:
+    """The file without gzip; unchanged if it is none, whatever its name.
+
+    Errors: `InvalidMetadataError` for a file that is torn, or too large to be one.
+    """
+    if not content.startswith(_MAGIC):
+        return content
+    bytes_max = _UNZIPPED_BYTES_FREE + _INFLATION_MAX * len(content)
+    unzipped, rest = bytearray(), content
+    # A gzip file may be several, one behind the other. What else follows is padding.
+    while rest.startswith(_MAGIC):
+        unzip = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            unzipped += unzip.decompress(rest, bytes_max + 1 - len(unzipped))
+        except zlib.error as error:
+            raise InvalidMetadataError(f"expected a whole gzip file: {error}") from error
+        if not unzip.eof or len(unzipped) > bytes_max:
+            raise InvalidMetadataError(
+                f"expected a whole gzip file of at most {bytes_max} bytes unzipped, found"
+                f" {len(unzipped)} bytes and no end"
+            )
+        rest = unzip.unused_data
+    return bytes(unzipped)
