@@ -41,11 +41,14 @@ def entries(
     Columns have the type of the current schema, those that are gone that of their manifest's.
     """
     for row in manifests:
-        decoded = _decoded(row, read(row.manifest_path))
-        schema, spec = decoded.schema, decoded.spec
-        kind, bounds = partition_type(spec, schema), bound_describers(schema, current_schema)
-        for entry in decoded.entries:
-            yield FoundEntry(entry, spec, schema, kind, bounds)
+        yield from found_entries(_decoded(row, read(row.manifest_path)), current_schema)
+
+
+def found_entries(decoded: DecodedManifest, current_schema: Schema) -> Iterator[FoundEntry]:
+    """The entries of one manifest."""
+    schema, spec = decoded.schema, decoded.spec
+    kind, bounds = partition_type(spec, schema), bound_describers(schema, current_schema)
+    return (FoundEntry(entry, spec, schema, kind, bounds) for entry in decoded.entries)
 
 
 def _decoded(row: ManifestFile, content: bytes) -> DecodedManifest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro_container import read_header
@@ -66,18 +67,21 @@ def all_manifests(metadata: TableMetadata, read: Read) -> Iterator[ManifestFile]
 
 def manifest_rows(metadata: TableMetadata, manifests: Iterable[ManifestFile]) -> Iterator[Row]:
     """Rows of manifest lists; bounds of partitions have the types of the table's specs."""
-    return (manifest_row(metadata, row) for row in manifests)
+    return (manifest_row(row, _partition_types(metadata, row)) for row in manifests)
 
 
 def all_manifest_rows(metadata: TableMetadata, read: Read) -> Iterator[Row]:
     """The manifests of every snapshot, each as often as a list names it."""
     for snapshot in metadata.snapshots:
         for row in snapshot_manifests(snapshot, read):
-            described = manifest_row(metadata, row)
+            described = manifest_row(row, _partition_types(metadata, row))
             yield described | {"reference_snapshot_id": snapshot.snapshot_id}
 
 
-def manifest_row(metadata: TableMetadata, row: ManifestFile) -> Row:
+def manifest_row(
+    row: ManifestFile, partition_types: Iterable[IcebergType | None] = repeat(None)
+) -> Row:
+    """A row of a manifest list. Without the types of its partition fields bounds stay as stored."""
     described: Row = {
         "manifest_path": row.manifest_path,
         "manifest_length": row.manifest_length,
@@ -96,8 +100,7 @@ def manifest_row(metadata: TableMetadata, row: ManifestFile) -> Row:
         "key_metadata": None if row.key_metadata is None else row.key_metadata.hex(),
     }
     if row.partitions is not None:
-        kinds = _partition_types(metadata, row)
-        described["partitions"] = list(map(_summary, kinds, row.partitions))
+        described["partitions"] = list(map(_summary, partition_types, row.partitions))
     return described
 
 
@@ -107,7 +110,7 @@ def _partition_types(metadata: TableMetadata, row: ManifestFile) -> tuple[Iceber
     return tuple(field.field_type for field in fields)
 
 
-def _summary(kind: IcebergType, summary: PartitionFieldSummary) -> Row:
+def _summary(kind: IcebergType | None, summary: PartitionFieldSummary) -> Row:
     """Bounds decoded where there are any."""
     lower, upper = summary.lower_bound, summary.upper_bound
     row: Row = {
