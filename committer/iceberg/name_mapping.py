@@ -6,7 +6,7 @@ Projection" and "Name Mapping Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -14,9 +14,11 @@ import orjson
 from committer.errors import InvalidMetadataError
 from committer.iceberg.json_reader import Reader
 from committer.iceberg.schema import Schema, nested_fields
-from committer.iceberg.types import IcebergType, NestedField
+from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
+# The id of a file's field that has none.
+NO_ID = -1
 _DEPTH_MAX = 100
 
 
@@ -181,3 +183,46 @@ def _updated_field(field: MappedField, given: dict[str, int], evolution: _Evolut
     if field.field_id is not None:
         nested = _updated(nested, field.field_id, evolution)
     return replace(field, names=tuple(names), fields=nested)
+
+
+# --- Ids for files --------------------------------------------------------------------------------
+
+
+def has_ids(kind: IcebergType) -> bool:
+    """Whether any field in a file's type has an id. A mapping counts only where none has."""
+    return any(
+        field.field_id != NO_ID or has_ids(field.field_type) for field in nested_fields(kind)
+    )
+
+
+def mapped_fields(
+    stored: Sequence[NestedField], mapping: Sequence[MappedField]
+) -> tuple[NestedField, ...]:
+    """The file's fields with the ids that a mapping gives them."""
+    mapped = []
+    for field in stored:
+        found = mapped_field(mapping, field.name) or MappedField(None, ())
+        field_id = NO_ID if found.field_id is None else found.field_id
+        kind = _mapped_type(field.field_type, found.fields)
+        mapped.append(replace(field, field_id=field_id, field_type=kind))
+    return tuple(mapped)
+
+
+def _mapped_type(kind: IcebergType, mapping: Sequence[MappedField]) -> IcebergType:
+    parts = mapped_fields(nested_fields(kind), mapping)
+    match kind:
+        case StructType():
+            return StructType(parts)
+        case ListType():
+            return ListType(parts[0].field_id, parts[0].field_type, kind.element_required)
+        case MapType():
+            key, value = parts
+            return MapType(
+                key.field_id,
+                key.field_type,
+                value.field_id,
+                value.field_type,
+                kind.value_required,
+            )
+        case _:
+            return kind
