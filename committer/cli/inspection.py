@@ -13,21 +13,21 @@ import orjson
 from committer.cli.describe import (
     Description,
     describe_blob,
-    describe_entry,
-    describe_manifest_file,
-    partition_text,
     readable_metrics,
     spec_text,
 )
+from committer.cli.kind_views import kind_view
 from committer.cli.metadata_view import metadata_facts, schema_rows, snapshot_rows
 from committer.cli.printing import time_text
 from committer.cli.view import Facts, Rows, View
 from committer.errors import FrazilError, InvalidMetadataError, InvalidRequestError
 from committer.iceberg.avro_container import read_header
+from committer.iceberg.inspection.files import entry_row, file_row, found_entries
+from committer.iceberg.inspection.manifest_files import manifest_row
 from committer.iceberg.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest_list import decode_manifest_list
-from committer.iceberg.puffin import decode_puffin_footer
 from committer.iceberg.metadata_gzip import unzip_metadata
+from committer.iceberg.puffin import decode_puffin_footer
 from committer.iceberg.table_metadata import parse_table_metadata
 from committer.request import (
     LINE_BYTES_MAX,
@@ -122,31 +122,13 @@ def _inspect_manifest_list(content: bytes) -> Inspection:
         for key, text in decoded.header.items()
         if key not in ("avro.schema", "iceberg.schema")
     }
-    rows = [describe_manifest_file(row) for row in decoded.rows]
-    shown = Rows(
-        "manifests",
-        ("content", "spec", "seq", "added", "existing", "deleted", "rows added", "bytes", "path"),
-        [
-            (
-                row.content.name.lower(),
-                row.partition_spec_id,
-                row.sequence_number,
-                row.added_files_count,
-                row.existing_files_count,
-                row.deleted_files_count,
-                row.added_rows_count,
-                row.manifest_length,
-                row.manifest_path,
-            )
-            for row in decoded.rows
-        ],
-    )
+    rows = list(map(manifest_row, decoded.rows))
     return Inspection(
         [
             {"kind": "manifest-list", "header": header},
             *({"kind": "manifest-file", **row} for row in rows),
         ],
-        [Facts("manifest list", header), shown],
+        [Facts("manifest list", header), kind_view("manifests", rows)],
     )
 
 
@@ -161,33 +143,12 @@ def _inspect_manifest(content: bytes, about: Description) -> Inspection:
         "entries": len(decoded.entries),
         **about,
     }
-    lines = [
-        {"kind": "manifest-entry", **describe_entry(entry, decoded.schema, decoded.spec)}
-        for entry in decoded.entries
-    ]
-    views: list[View] = [Facts("manifest", facts), entry_rows(decoded), *_metric_rows(decoded)]
+    found = list(found_entries(decoded, decoded.schema))
+    # What an entry says, with the metrics of its file.
+    lines = [{"kind": "manifest-entry", **entry_row(one), "file": file_row(one)} for one in found]
+    shown = kind_view("entries", map(entry_row, found))
+    views: list[View] = [Facts("manifest", facts), shown, *_metric_rows(decoded)]
     return Inspection([{"kind": "manifest", **facts}, *lines], views)
-
-
-def entry_rows(decoded: DecodedManifest) -> Rows:
-    """The entries of a manifest, one to a row; ids that are inherited are empty."""
-    return Rows(
-        "entries",
-        ("status", "content", "snapshot id", "seq", "records", "bytes", "partition", "path"),
-        [
-            (
-                entry.status.name.lower(),
-                entry.data_file.content.name.lower(),
-                entry.snapshot_id,
-                entry.sequence_number,
-                entry.data_file.record_count,
-                entry.data_file.file_size_in_bytes,
-                partition_text(entry.data_file, decoded.schema, decoded.spec),
-                entry.data_file.file_path,
-            )
-            for entry in decoded.entries
-        ],
-    )
 
 
 _METRICS = (

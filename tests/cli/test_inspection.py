@@ -64,10 +64,25 @@ def test_pretty_printed_metadata_is_metadata() -> None:
 
 def test_bounds_are_decoded_with_the_schema_of_the_manifest() -> None:
     found = inspect_content(request().content)
-    entries = [line for line in found.lines if line["kind"] == "manifest-entry"]
-    assert [entry["data_file"]["readable_metrics"] for entry in entries] == [  # type: ignore[index]
-        {"id": {"value_count": 10, "null_value_count": 0, "lower_bound": 1, "upper_bound": 10}}
-    ] * 2
+    files = [line["file"] for line in found.lines if line["kind"] == "manifest-entry"]
+    assert len(files) == 2
+    for file in files:
+        assert isinstance(file, dict)
+        assert file["null_value_counts"] == {"1": 0}
+        assert [file[name]["1"]["value"] for name in ("lower_bounds", "upper_bounds")] == [1, 10]
+
+
+def test_a_manifest_is_told_in_the_words_of_table_inspect() -> None:
+    path, said = next(iter(expected("v2_unpartitioned")["manifest_entries"].items()))
+    _, *entries = inspect_content(read_bytes(path)).lines
+    assert [entry["status"] for entry in entries] == [one["status"] for one in said]
+    for entry, one in zip(entries, said, strict=True):
+        file = entry["file"]
+        assert isinstance(file, dict)
+        # Sequence numbers are inherited from a list, which is not at hand.
+        inherited = {"data_sequence_number": None, "file_sequence_number": None}
+        assert {key: file[key] for key in one["file"]} == one["file"] | inherited
+        assert file["value_counts"]
 
 
 def test_a_request_is_shown_with_the_entries_of_its_manifests() -> None:
