@@ -57,6 +57,8 @@ class _Longs(dict[int, bytes]):
 
 # A lookup in C instead of a call: nearly every count, size, id and length is small.
 LONGS = _Longs((value, zigzag(value)) for value in range(-256, _CACHED))
+# The small ones alone: looking up many at once is a third faster where nothing is computed.
+SMALL_LONGS = dict(LONGS)
 
 
 def read_long(buf: bytes | memoryview, position: int) -> tuple[int, int]:

@@ -20,11 +20,18 @@ from committer.iceberg.avro_binary import (
     read_bytes,
     read_long,
 )
-from committer.iceberg.avro_codecs import BLOCK_BYTES_MAX, DEFLATE_LEVEL, compress, decompress
+from committer.iceberg.avro_codecs import (
+    BLOCK_BYTES_MAX,
+    DEFLATE_LEVEL,
+    DEFLATE_LEVEL_FAST,
+    compress,
+    decompress,
+)
 
 __all__ = [
     "BLOCK_BYTES_MAX",
     "DEFLATE_LEVEL",
+    "DEFLATE_LEVEL_FAST",
     "Block",
     "Header",
     "TruncatedAvroError",

@@ -20,11 +20,7 @@ from committer.iceberg.data_file import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from committer.iceberg.metric_maps import (
-    bytes_map_encoder,
-    long_map_encoder,
-    repeated_map_encoder,
-)
+from committer.iceberg.metric_maps import bounds_encoder, long_map_encoder
 from committer.iceberg.partition_encoder import partition_encoder
 from committer.iceberg.types import StructType
 
@@ -36,10 +32,11 @@ _FileEncoder = Callable[[DataFile, bool], bytes]
 _NULL = b"\0"
 _SOME = b"\x02"
 _EMPTY = b"\x02\0"
+_THREE_NULLS = 3 * _NULL
 _ADDED = ManifestEntryStatus.ADDED
 _BLOCK_SIZE = LONGS[BLOCK_SIZE_IN_BYTES]
 # The head of an entry that inherits everything, which is nearly every one that is written.
-_ADDED_HEADS = [LONGS[_ADDED] + 3 * _NULL + LONGS[content] for content in range(3)]
+_ADDED_HEADS = [LONGS[_ADDED] + _THREE_NULLS + LONGS[content] for content in range(3)]
 _ADDED_HEAD_V1 = LONGS[_ADDED] + _NULL
 _LISTS_KEPT = 1024
 
@@ -87,9 +84,9 @@ def _file_encoder(format_version: int, partition_type: StructType) -> _FileEncod
         raise UnsupportedError(f"format version {format_version}: expected 1, 2 or 3")
     partition = partition_encoder(partition_type)
     block_size = _BLOCK_SIZE if format_version == 1 else b""
-    column_sizes, value_counts = long_map_encoder(), repeated_map_encoder()
-    null_value_counts, nan_value_counts = repeated_map_encoder(), repeated_map_encoder()
-    lower_bounds, upper_bounds = bytes_map_encoder(), bytes_map_encoder()
+    column_sizes, value_counts = long_map_encoder(), long_map_encoder(repeated=True)
+    null_value_counts = long_map_encoder(repeated=True)
+    nan_value_counts, bounds = long_map_encoder(repeated=True), bounds_encoder()
 
     def encode_file(file: DataFile, is_added: bool) -> bytes:
         path = file.file_path.encode()
@@ -106,8 +103,7 @@ def _file_encoder(format_version: int, partition_type: StructType) -> _FileEncod
                 value_counts(file.value_counts),
                 null_value_counts(file.null_value_counts),
                 nan_value_counts(file.nan_value_counts),
-                lower_bounds(file.lower_bounds),
-                upper_bounds(file.upper_bounds),
+                bounds(file.lower_bounds, file.upper_bounds),
                 _NULL if file.key_metadata is None else _SOME + encode_bytes(file.key_metadata),
                 _list(file.split_offsets),
                 tail(file, is_added),
@@ -126,11 +122,10 @@ def _tail_v1(file: DataFile, _: bool) -> bytes:
 def _tail_v2(file: DataFile, _: bool) -> bytes:
     if file.content_offset is not None or (file.content and file.is_deletion_vector):
         raise InvariantError(f"{file.file_path}: format version 2 has no deletion vectors")
-    return (
-        _list(file.equality_ids)
-        + _optional_long(file.sort_order_id)
-        + _optional_text(file.referenced_data_file)
-    )
+    ids, order_id, referenced = file.equality_ids, file.sort_order_id, file.referenced_data_file
+    if ids is None and order_id is None and referenced is None:
+        return _THREE_NULLS
+    return _list(ids) + _optional_long(order_id) + _optional_text(referenced)
 
 
 def _tail_v3(file: DataFile, is_added: bool) -> bytes:

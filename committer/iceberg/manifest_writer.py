@@ -12,7 +12,12 @@ from functools import lru_cache
 from itertools import chain
 
 from committer.errors import InvariantError
-from committer.iceberg.avro_container import compress, encode_block, encode_header
+from committer.iceberg.avro_container import (
+    DEFLATE_LEVEL_FAST,
+    compress,
+    encode_block,
+    encode_header,
+)
 from committer.iceberg.avro_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.data_file import (
     DataFile,
@@ -137,22 +142,29 @@ class ManifestWriter:
 
     def add_files(self, files: Iterable[DataFile]) -> Iterator[bytes]:
         """Add new files: everything that their entries can inherit is null, so they are final."""
-        # As `add`, but this loop is what a publisher's time goes into.
+        # As `add`, but this loop is where a publisher's time goes.
         encode, key_of = self._parts.encode_addition, self._parts.partition_key
         partitions, is_data, block = self._partitions, self._is_data, self._block
-        for file in files:
-            if is_data is not (not file.content):
-                raise self._misplaced(file)
-            encoded = encode(file)
-            block.append(encoded)
-            self._block_bytes += len(encoded)
-            self._files[_ADDED] += 1
-            self._rows[_ADDED] += file.record_count
-            key = key_of(file.partition)
-            if key not in partitions:
-                partitions[key] = file.partition
-            if self._block_bytes >= BLOCK_BYTES:
-                yield self._finish_block()
+        count, rows, size = 0, 0, self._block_bytes
+        try:
+            for file in files:
+                if is_data is not (not file.content):
+                    raise self._misplaced(file)
+                encoded = encode(file)
+                block.append(encoded)
+                count += 1
+                rows += file.record_count
+                key = key_of(file.partition)
+                if key not in partitions:
+                    partitions[key] = file.partition
+                size += len(encoded)
+                if size >= BLOCK_BYTES:
+                    yield self._finish_block()
+                    size = 0
+        finally:
+            self._files[_ADDED] += count
+            self._rows[_ADDED] += rows
+            self._block_bytes = size
 
     def finish(self) -> bytes:
         """The last block, if there is one."""
@@ -190,8 +202,9 @@ class ManifestWriter:
         return InvariantError(f"{file.file_path}: not for a manifest of {kind.name}")
 
     def _finish_block(self) -> bytes:
-        raw = compress(self._codec, b"".join(self._block))
-        encoded = b"".join(encode_block(len(self._block), raw, self._sync))
+        raw = b"".join(self._block)
+        compressed = compress(self._codec, raw, level=DEFLATE_LEVEL_FAST)
+        encoded = b"".join(encode_block(len(self._block), compressed, self._sync))
         self._block.clear()
         self._block_bytes = 0
         return self._handed_over(encoded)

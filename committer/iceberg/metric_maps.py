@@ -15,39 +15,43 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from committer.iceberg.avro_binary import LONGS
+from committer.iceberg.avro_binary import LONGS, SMALL_LONGS
 
 LongMapEncoder = Callable[[Mapping[int, int] | None], bytes]
-BytesMapEncoder = Callable[[Mapping[int, bytes] | None], bytes]
-# Of longs or of bytes, as the map is: the one thing that both kinds share.
+BoundsEncoder = Callable[[Mapping[int, bytes] | None, Mapping[int, bytes] | None], bytes]
 _Values = tuple[Any, ...]
+_Picker = Callable[[Mapping[int, Any]], _Values]
 
 _NULL = b"\0"
 _EMPTY = b"\x02\0"
-_long = LONGS.__getitem__
 _COLUMNS_KEPT = 256
 _MAPS_KEPT = 1024
+_TEMPLATES_KEPT = 1024
 
 
 class _Columns:
-    """What the maps of these columns share.
+    """What maps of these columns share.
 
-    `pick` takes a map's values in the order of `field_ids`. `pairs` is the template of the pairs of
-    longs. `maps` holds whole maps of longs by their values, `templates` those of maps of bytes by
-    the lengths of the bytes.
+    `pick` takes a map's values in the order of `field_ids`. `longs` is the template of the pairs of
+    longs, `bounds` has a place for the length and the bytes behind each id. `maps` holds whole maps
+    of longs by their values, `templates` those of lower and upper bounds by their lengths (empty
+    where these were seen once only).
     """
 
-    __slots__ = ("count", "field_ids", "maps", "pairs", "pick", "templates")
+    __slots__ = ("bounds", "count", "field_ids", "longs", "maps", "pick", "start", "templates")
 
     def __init__(self, field_ids: tuple[int, ...]) -> None:
         self.field_ids, self.count = field_ids, len(field_ids)
         self.pick = _picker(field_ids)
-        self.pairs = b"".join(_literal(LONGS[field_id]) + b"%b" for field_id in field_ids)
+        self.start = b"\x02" + LONGS[-len(field_ids)]
+        self.longs = b"".join(_literal(LONGS[field_id]) + b"%b" for field_id in field_ids)
+        self.bounds = [part for field_id in field_ids for part in (LONGS[field_id], b"", b"")]
         self.maps: dict[_Values, bytes] = {}
         self.templates: dict[_Values, bytes] = {}
 
 
-def _picker(field_ids: tuple[int, ...]) -> Callable[[Mapping[int, Any]], _Values]:
+def _picker(field_ids: tuple[int, ...]) -> _Picker:
+    # The fastest look-up of many values at once, but a tuple only of two or more.
     if len(field_ids) > 1:
         return itemgetter(*field_ids)
     return lambda pairs: tuple(pairs[field_id] for field_id in field_ids)
@@ -56,73 +60,118 @@ def _picker(field_ids: tuple[int, ...]) -> Callable[[Mapping[int, Any]], _Values
 _columns = lru_cache(maxsize=_COLUMNS_KEPT)(_Columns)
 
 
+def _columns_of(pairs: Mapping[int, object]) -> _Columns:
+    return _columns(tuple(sorted(pairs)))
+
+
 def _literal(content: bytes) -> bytes:
     return content.replace(b"%", b"%%")
 
 
-def long_map_encoder() -> LongMapEncoder:
-    """A function that encodes an optional map of longs. It remembers the columns of the latest."""
-    return _map_encoder(_long_map)
+# --- Maps of longs -------------------------------------------------------------------------------
 
 
-def repeated_map_encoder() -> LongMapEncoder:
-    """As `long_map_encoder`, for values that many files share."""
-    return _map_encoder(_repeated_map)
+def long_map_encoder(*, repeated: bool = False) -> LongMapEncoder:
+    """A function that encodes an optional map of longs. It remembers the columns of the latest.
 
-
-def bytes_map_encoder() -> BytesMapEncoder:
-    """As `long_map_encoder`, of bytes."""
-    return _map_encoder(_bytes_map)
-
-
-def _map_encoder(
-    encode: Callable[[_Columns, _Values], bytes],
-) -> Callable[[Mapping[int, Any] | None], bytes]:
+    `repeated`: many files share the values.
+    """
     latest = _columns(())
 
-    def encode_map(pairs: Mapping[int, Any] | None) -> bytes:
+    def encode_map(pairs: Mapping[int, int] | None) -> bytes:
         nonlocal latest
         if not pairs:
             return _NULL if pairs is None else _EMPTY
         columns = latest
-        # A Counter, say, would answer for columns that it does not have.
-        if columns.count == len(pairs) and type(pairs) is dict:
-            try:
-                return encode(columns, columns.pick(pairs))
-            except KeyError:
-                pass
-        latest = columns = _columns(tuple(sorted(pairs)))
-        return encode(columns, columns.pick(pairs))
+        try:
+            # Other mappings than dicts may answer for columns that they do not have.
+            if columns.count != len(pairs) or type(pairs) is not dict:
+                raise KeyError
+            values = columns.pick(pairs)
+        except KeyError:
+            latest = columns = _columns_of(pairs)
+            values = columns.pick(pairs)
+        if not repeated:
+            return _long_map(columns, values)
+        return columns.maps.get(values) or _kept_long_map(columns, values)
 
     return encode_map
 
 
 def _long_map(columns: _Columns, values: _Values) -> bytes:
-    pairs = columns.pairs % tuple(map(_long, values))
-    return b"\x02%b%b%b\0" % (_long(-columns.count), _long(len(pairs)), pairs)
+    try:
+        longs = itemgetter(*values)(SMALL_LONGS) if columns.count > 1 else (LONGS[values[0]],)
+    except KeyError:
+        longs = tuple(map(LONGS.__getitem__, values))
+    pairs = columns.longs % longs
+    return b"%b%b%b\0" % (columns.start, LONGS[len(pairs)], pairs)
 
 
-def _repeated_map(columns: _Columns, values: _Values) -> bytes:
-    known = columns.maps.get(values)
-    if known is None:
-        if len(columns.maps) >= _MAPS_KEPT:
-            columns.maps.clear()
-        known = columns.maps[values] = _long_map(columns, values)
-    return known
+def _kept_long_map(columns: _Columns, values: _Values) -> bytes:
+    if len(columns.maps) >= _MAPS_KEPT:
+        columns.maps.clear()
+    columns.maps[values] = encoded = _long_map(columns, values)
+    return encoded
 
 
-def _bytes_map(columns: _Columns, values: _Values) -> bytes:
-    lengths = tuple(map(len, values))
-    template = columns.templates.get(lengths)
-    if template is None:
-        if len(columns.templates) >= _MAPS_KEPT:
-            columns.templates.clear()
-        template = columns.templates[lengths] = _template(columns.field_ids, lengths)
-    return template % values
+# --- Bounds --------------------------------------------------------------------------------------
 
 
-def _template(field_ids: tuple[int, ...], lengths: tuple[int, ...]) -> bytes:
-    heads = [LONGS[one] + LONGS[length] for one, length in zip(field_ids, lengths, strict=True)]
+def bounds_encoder() -> BoundsEncoder:
+    """A function that encodes optional lower and upper bounds, one map behind the other."""
+    latest = _columns(())
+
+    def encode_bounds(
+        lower: Mapping[int, bytes] | None, upper: Mapping[int, bytes] | None
+    ) -> bytes:
+        nonlocal latest
+        if not lower or not upper:
+            return _bytes_map(lower) + _bytes_map(upper)
+        columns = latest
+        try:
+            if not columns.count == len(lower) == len(upper) or not (
+                type(lower) is type(upper) is dict
+            ):
+                raise KeyError
+            bounds = columns.pick(lower) + columns.pick(upper)
+        except KeyError:
+            latest = _columns_of(lower)
+            return _bytes_map(lower) + _bytes_map(upper)
+        lengths = tuple(map(len, bounds))
+        template = columns.templates.get(lengths) or _template(columns, lengths)
+        return template % bounds if template else _bytes_map(lower) + _bytes_map(upper)
+
+    return encode_bounds
+
+
+def _bytes_map(pairs: Mapping[int, bytes] | None) -> bytes:
+    if not pairs:
+        return _NULL if pairs is None else _EMPTY
+    columns = _columns_of(pairs)
+    bounds = columns.pick(pairs)
+    parts = columns.bounds.copy()
+    parts[1::3] = [LONGS[len(bound)] for bound in bounds]
+    parts[2::3] = bounds
+    body = b"".join(parts)
+    return b"%b%b%b\0" % (columns.start, LONGS[len(body)], body)
+
+
+def _template(columns: _Columns, lengths: tuple[int, ...]) -> bytes:
+    """Both maps with a place for each bound, once lengths have come again; before that nothing,
+    because putting it together takes the time of some ten entries."""
+    templates = columns.templates
+    if lengths not in templates:
+        if len(templates) >= _TEMPLATES_KEPT:
+            templates.clear()
+        templates[lengths] = b""
+    else:
+        lower, upper = lengths[: columns.count], lengths[columns.count :]
+        templates[lengths] = _map_template(columns, lower) + _map_template(columns, upper)
+    return templates[lengths]
+
+
+def _map_template(columns: _Columns, lengths: tuple[int, ...]) -> bytes:
+    heads = [LONGS[i] + LONGS[length] for i, length in zip(columns.field_ids, lengths, strict=True)]
     size = sum(map(len, heads)) + sum(lengths)
-    start = b"\x02" + LONGS[-len(field_ids)] + LONGS[size]
-    return _literal(start) + b"".join(_literal(head) + b"%b" for head in heads) + b"\0"
+    pairs = b"".join(_literal(head) + b"%b" for head in heads)
+    return b"%b%b%b\0" % (_literal(columns.start), _literal(LONGS[size]), pairs)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from io import BytesIO
 from itertools import chain
 from typing import Any, cast
@@ -13,13 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from committer.iceberg.metric_maps import (
-    bytes_map_encoder,
-    long_map_encoder,
-    repeated_map_encoder,
-)
+from committer.iceberg.metric_maps import bounds_encoder, long_map_encoder
 
-LONG_MAP_ENCODERS = pytest.mark.parametrize("make", [long_map_encoder, repeated_map_encoder])
+REPEATED = pytest.mark.parametrize("repeated", [False, True])
 FIELD_IDS = st.one_of(st.integers(1, 40), st.integers(-(2**31), 2**31 - 1))
 LONG_VALUES = st.one_of(st.integers(0, 300), st.integers(-(2**63), 2**63 - 1))
 
@@ -50,48 +46,71 @@ def maps_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[dict[int, 
 
 @settings(max_examples=100, deadline=None)
 @given(maps_of(LONG_VALUES))
-@LONG_MAP_ENCODERS
-def test_maps_of_longs_read_back(make: Any, maps: Sequence[dict[int, int] | None]) -> None:
-    encode = make()
-    for pairs in maps:
+@REPEATED
+def test_maps_of_longs_read_back(repeated: bool, maps: list[dict[int, int] | None]) -> None:
+    encode = long_map_encoder(repeated=repeated)
+    for pairs in maps * 2:
         assert decoded(encode(pairs), "long") == pairs
 
 
-@settings(max_examples=100, deadline=None)
-@given(maps_of(st.binary(max_size=80)))
-def test_maps_of_bytes_read_back(maps: Sequence[dict[int, bytes] | None]) -> None:
-    encode = bytes_map_encoder()
-    for pairs in maps:
-        assert decoded(encode(pairs), "bytes") == pairs
+@settings(max_examples=150, deadline=None)
+@given(maps_of(st.binary(max_size=80)), st.booleans())
+def test_bounds_read_back(maps: list[dict[int, bytes] | None], is_same: bool) -> None:
+    encode = bounds_encoder()
+    # Thrice: what comes again is encoded by a template, from the second time on.
+    for lower, upper in list(zip(maps, maps if is_same else reversed(maps), strict=True)) * 3:
+        encoded = encode(lower, upper)
+        # Each is one map: what is behind the first is the second.
+        length = len(bounds_encoder()(lower, None)) - 1
+        assert decoded(encoded[:length], "bytes") == lower
+        assert decoded(encoded[length:], "bytes") == upper
 
 
 def test_bytes_that_look_like_a_placeholder_of_a_template_stay_what_they_are() -> None:
-    # 19 columns are counted by the byte 37, a percent sign; so is a bound of -19 or a long of it.
+    # 19 columns are counted by the byte 37, a percent sign; so is an id or a long of -19.
     columns = (*range(1, 18), -19, 37 * 64)
     sizes = dict.fromkeys(columns, -19)
     assert decoded(long_map_encoder()(sizes), "long") == sizes
-    bounds = dict.fromkeys(columns, b"%b%%")
-    assert decoded(bytes_map_encoder()(bounds), "bytes") == bounds
+    bounds, encode = dict.fromkeys(columns, b"%b%%"), bounds_encoder()
+    for _ in range(3):
+        encoded = encode(bounds, bounds)
+        assert decoded(encoded[: len(encoded) // 2], "bytes") == bounds
+        assert decoded(encoded[len(encoded) // 2 :], "bytes") == bounds
 
 
-@LONG_MAP_ENCODERS
-def test_equal_maps_give_equal_bytes_whatever_came_before(make: Any) -> None:
-    encode, other = make(), make()
+@REPEATED
+def test_equal_maps_give_equal_bytes_whatever_came_before(repeated: bool) -> None:
+    encode, other = long_map_encoder(repeated=repeated), long_map_encoder(repeated=repeated)
     other({2: 1, 1: 1})
     assert encode({1: 5, 2: 6}) == other({2: 6, 1: 5})
+    first, again = bounds_encoder(), bounds_encoder()
+    bounds, turned = {1: b"a", 2: b"bc"}, {2: b"bc", 1: b"a"}
+    assert {again(turned, bounds) for _ in range(3)} == {first(bounds, turned)}
 
 
-@LONG_MAP_ENCODERS
-def test_a_map_that_answers_for_any_column_is_asked_for_its_own_only(make: Any) -> None:
-    encode = make()
+@REPEATED
+def test_a_map_that_answers_for_any_column_is_asked_for_its_own_only(repeated: bool) -> None:
+    encode = long_map_encoder(repeated=repeated)
     encode({1: 1, 2: 1})
     others: Mapping[int, int] = Counter({3: 7, 4: 8})
     assert decoded(encode(others), "long") == {3: 7, 4: 8}
 
 
+def test_bounds_of_other_columns_than_those_before_are_their_own() -> None:
+    encode, default = bounds_encoder(), defaultdict[int, bytes](lambda: b"x", {3: b"y"})
+    for _ in range(3):
+        encode({1: b"a"}, {1: b"b"})
+    assert encode({1: b"a"}, {2: b"b"}) == b"\x02\x01\x06\x02\x02a\x00\x02\x01\x06\x04\x02b\x00"
+    assert decoded(encode(default, None)[:-1], "bytes") == {3: b"y"}
+    assert decoded(encode(default, default)[:7], "bytes") == {3: b"y"}
+
+
 def test_maps_are_written_as_one_block_with_its_size() -> None:
     # Branch 1, -2 pairs, 4 bytes, the pairs, and the end of the map.
     assert long_map_encoder()({1: 5, 2: 6}) == b"\x02\x03\x08\x02\x0a\x04\x0c\x00"
-    assert bytes_map_encoder()({1: b"a"}) == b"\x02\x01\x06\x02\x02a\x00"
-    assert long_map_encoder()({}) == bytes_map_encoder()({}) == b"\x02\x00"
-    assert long_map_encoder()(None) == bytes_map_encoder()(None) == b"\x00"
+    for _ in range(3):
+        encoded = bounds_encoder()({1: b"a"}, {1: b""})
+        assert encoded == b"\x02\x01\x06\x02\x02a\x00\x02\x01\x04\x02\x00\x00"
+    assert long_map_encoder()({}) == b"\x02\x00"
+    assert long_map_encoder()(None) == b"\x00"
+    assert bounds_encoder()({}, None) == b"\x02\x00\x00"
