@@ -11,9 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-import orjson
 import pyarrow as pa
 
+from committer.cli.printing import json_line
 from committer.iceberg.inspection.values import Row
 
 _ROWS_PER_BATCH = 10_000
@@ -56,7 +56,7 @@ def _same(value: object) -> object:
 
 
 def _json_text(value: object) -> str:
-    return orjson.dumps(value).decode()
+    return json_line(value).decode()
 
 
 def _by_id(value: object) -> object:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
 
-import orjson
-
+from committer.cli.printing import json_line
 from committer.iceberg.inspection.files import file_order
 from committer.iceberg.inspection.values import Row
 
@@ -20,7 +19,7 @@ def file_lines(rows: Iterable[Row]) -> Iterator[bytes]:
     end = 0
     with SpooledTemporaryFile(max_size=_MEMORY_BYTES_MAX) as spool:
         for row in rows:
-            line = orjson.dumps(row)
+            line = json_line(row)
             spool.write(line)
             places.append((file_order(row), end, len(line)))
             end += len(line)

@@ -20,12 +20,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def print_json(value: Mapping[str, object]) -> None:
     """One object on one line; 64-bit integers are numbers."""
-    sys.stdout.write(orjson.dumps(value, default=_plain).decode() + "\n")
+    print_lines([json_line(value)])
 
 
 def print_json_lines(values: Iterable[Mapping[str, object]]) -> None:
     for value in values:
         print_json(value)
+
+
+def json_line(value: object) -> bytes:
+    """JSON without a line feed, also of what JSON has no form for."""
+    return orjson.dumps(value, default=_plain)
 
 
 def print_lines(lines: Iterable[bytes]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import repeat
+from itertools import chain, repeat
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro_container import read_header
@@ -104,10 +104,11 @@ def manifest_row(
     return described
 
 
-def _partition_types(metadata: TableMetadata, row: ManifestFile) -> tuple[IcebergType, ...]:
+def _partition_types(metadata: TableMetadata, row: ManifestFile) -> Iterator[IcebergType | None]:
+    """Of the fields of its spec; should there be more summaries, nobody knows their types."""
     spec = metadata.spec_by_id(row.partition_spec_id)
     fields = partition_type(spec, metadata.current_schema).fields
-    return tuple(field.field_type for field in fields)
+    return chain((field.field_type for field in fields), repeat(None))
 
 
 def _summary(kind: IcebergType | None, summary: PartitionFieldSummary) -> Row:

@@ -11,6 +11,7 @@ import pytest
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.inspection.files import file_order
+from committer.iceberg.inspection.manifest_files import manifest_rows, snapshot_manifests
 from committer.iceberg.inspection.tables import (
     SNAPSHOT_KINDS,
     TABLE_KINDS,
@@ -19,6 +20,7 @@ from committer.iceberg.inspection.tables import (
     inspect_table,
 )
 from committer.iceberg.inspection.values import Row, bound_describer
+from committer.iceberg.manifest_list import PartitionFieldSummary
 from committer.iceberg.schema import Schema
 from committer.iceberg.single_value import print_json_value
 from committer.iceberg.table_metadata import parse_table_metadata
@@ -246,6 +248,14 @@ def test_only_manifests_that_can_hold_what_was_asked_for_are_read() -> None:
 
     current_rows("delete_files", replace(source, read=counting))
     assert len(read) == 1 + 12
+
+
+def test_more_partition_summaries_than_the_spec_has_fields_are_all_shown() -> None:
+    source = source_of("v2_equality_deletes")
+    (row, *_) = snapshot_manifests(source.metadata.current_snapshot, read_bytes)
+    row = replace(row, partitions=(PartitionFieldSummary(False, None, b"\1", None),) * 3)
+    (described,) = plain(manifest_rows(source.metadata, [row]))
+    assert [summary["lower_hex"] for summary in described["partitions"]] == ["01"] * 3
 
 
 # --- Bounds --------------------------------------------------------------------------------------
