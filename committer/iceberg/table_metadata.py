@@ -43,7 +43,6 @@ from committer.iceberg.table_statistics import (
     parse_encrypted_key,
     parse_statistics_file,
     print_encrypted_key,
-    print_statistics_file,
 )
 
 __all__ = [
@@ -268,14 +267,15 @@ def _history(metadata: TableMetadata) -> Mapping[str, object]:
     lineage = metadata.format_version >= 3
     none = None if lineage else _NO_SNAPSHOT
     current, keys = metadata.current_snapshot_id, metadata.encryption_keys
+    print_list = metadata.fragments.print_list
     return {
         "current-snapshot-id": none if current is None else current,
         **({"next-row-id": metadata.next_row_id or 0} if lineage else {}),
         **({"encryption-keys": list(map(print_encrypted_key, keys))} if keys else {}),
         "refs": {name: print_snapshot_ref(ref) for name, ref in metadata.refs.items()},
-        "snapshots": metadata.fragments.print_list("snapshots", metadata.snapshots),
-        "statistics": list(map(print_statistics_file, metadata.statistics)),
-        "partition-statistics": list(map(print_statistics_file, metadata.partition_statistics)),
-        "snapshot-log": metadata.fragments.print_list("snapshot-log", metadata.snapshot_log),
+        "snapshots": print_list("snapshots", metadata.snapshots),
+        "statistics": print_list("statistics", metadata.statistics),
+        "partition-statistics": print_list("partition-statistics", metadata.partition_statistics),
+        "snapshot-log": print_list("snapshot-log", metadata.snapshot_log),
         "metadata-log": json_list(entry.json_bytes for entry in metadata.metadata_log),
     }

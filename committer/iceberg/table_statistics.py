@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import orjson
+
 from committer.iceberg.json_reader import Reader
 
 
@@ -21,6 +23,16 @@ class StatisticsFile:
     statistics_path: str
     file_size_in_bytes: int
     details: Mapping[str, object] = field(default_factory=dict)
+    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
+
+    @property
+    def json_bytes(self) -> bytes:
+        """The JSON form, printed once for as long as the value lives."""
+        printed = self._json
+        if printed is None:
+            printed = orjson.dumps(print_statistics_file(self))
+            object.__setattr__(self, "_json", printed)
+        return printed
 
 
 @dataclass(frozen=True, slots=True)

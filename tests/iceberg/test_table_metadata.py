@@ -20,6 +20,7 @@ from committer.iceberg.schema import print_schema
 from committer.iceberg.snapshot import SnapshotRef
 from committer.iceberg.sort_order import print_sort_order
 from committer.iceberg.table_metadata import parse_table_metadata, print_table_metadata
+from committer.iceberg.table_statistics import StatisticsFile
 from tests.fixtures import expected, read_bytes, table_dir, table_names
 from tests.iceberg.metadata_builders import (
     MINUTE_MS,
@@ -511,13 +512,15 @@ def test_one_more_snapshot_prints_nothing_again_that_was_printed_before() -> Non
             replace(log, snapshot_id=number, extra=counting) for number in range(1, 5001)
         ),
         metadata_log=tuple(replace(entry, extra=counting) for entry in grown.metadata_log),
+        statistics=tuple(StatisticsFile(number, "s", 1, counting) for number in range(1, 101)),
+        partition_statistics=(StatisticsFile(1, "p", 1, counting),),
     )
     first = print_table_metadata(grown)
-    assert counting.printed == 10_001
+    assert counting.printed == 10_102
     after = append(grown, snapshot_id=6001, base_location="f1")
     printed = print_table_metadata(after)
-    assert counting.printed == 10_001
-    assert printed.count(b'"x-count":true') == first.count(b'"x-count":true') == 10_001
+    assert counting.printed == 10_102
+    assert printed.count(b'"x-count":true') == first.count(b'"x-count":true') == 10_102
     assert b'"snapshot-id":6001' in printed
 
 
