@@ -11,6 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from committer.iceberg.changes.creation import table_of_updates as table_of_updates
+    from committer.iceberg.changes.creation import updates_that_create as updates_that_create
+    from committer.iceberg.changes.partition_field_ids import NEW_FIELD_ID as NEW_FIELD_ID
+    from committer.iceberg.changes.requirements_of import (
+        requirements_of_creation as requirements_of_creation,
+    )
+    from committer.iceberg.changes.requirements_of import (
+        requirements_of_replacement as requirements_of_replacement,
+    )
+    from committer.iceberg.changes.requirements_of import (
+        requirements_of_update as requirements_of_update,
+    )
+    from committer.iceberg.column_projection import project_columns as project_columns
     from committer.iceberg.content_file_json import parse_content_file as parse_content_file
     from committer.iceberg.content_file_json import print_content_file as print_content_file
     from committer.iceberg.data_file import DataFile as DataFile
@@ -29,6 +42,57 @@ if TYPE_CHECKING:
     from committer.iceberg.deletes.deletion_vector_file import (
         encode_deletion_vectors as encode_deletion_vectors,
     )
+    from committer.iceberg.evolution.partition_evolution import EvolvedSpec as EvolvedSpec
+    from committer.iceberg.evolution.partition_evolution import (
+        PartitionSpecUpdate as PartitionSpecUpdate,
+    )
+    from committer.iceberg.evolution.schema_evolution import EvolvedSchema as EvolvedSchema
+    from committer.iceberg.evolution.schema_evolution import SchemaUpdate as SchemaUpdate
+    from committer.iceberg.evolution.sort_order_evolution import SortOrderUpdate as SortOrderUpdate
+    from committer.iceberg.expressions.binding import bind as bind
+    from committer.iceberg.expressions.expression import ALWAYS_FALSE as ALWAYS_FALSE
+    from committer.iceberg.expressions.expression import ALWAYS_TRUE as ALWAYS_TRUE
+    from committer.iceberg.expressions.expression import AlwaysFalse as AlwaysFalse
+    from committer.iceberg.expressions.expression import AlwaysTrue as AlwaysTrue
+    from committer.iceberg.expressions.expression import And as And
+    from committer.iceberg.expressions.expression import EqualTo as EqualTo
+    from committer.iceberg.expressions.expression import Expression as Expression
+    from committer.iceberg.expressions.expression import GreaterThan as GreaterThan
+    from committer.iceberg.expressions.expression import GreaterThanOrEqual as GreaterThanOrEqual
+    from committer.iceberg.expressions.expression import In as In
+    from committer.iceberg.expressions.expression import IsNaN as IsNaN
+    from committer.iceberg.expressions.expression import IsNull as IsNull
+    from committer.iceberg.expressions.expression import LessThan as LessThan
+    from committer.iceberg.expressions.expression import LessThanOrEqual as LessThanOrEqual
+    from committer.iceberg.expressions.expression import Not as Not
+    from committer.iceberg.expressions.expression import NotEqualTo as NotEqualTo
+    from committer.iceberg.expressions.expression import NotIn as NotIn
+    from committer.iceberg.expressions.expression import NotNaN as NotNaN
+    from committer.iceberg.expressions.expression import NotNull as NotNull
+    from committer.iceberg.expressions.expression import NotStartsWith as NotStartsWith
+    from committer.iceberg.expressions.expression import Or as Or
+    from committer.iceberg.expressions.expression import Reference as Reference
+    from committer.iceberg.expressions.expression import StartsWith as StartsWith
+    from committer.iceberg.expressions.expression_json import parse_expression as parse_expression
+    from committer.iceberg.expressions.expression_json import print_expression as print_expression
+    from committer.iceberg.expressions.manifest_evaluator import (
+        manifest_evaluator as manifest_evaluator,
+    )
+    from committer.iceberg.expressions.metrics_evaluator import (
+        inclusive_metrics_evaluator as inclusive_metrics_evaluator,
+    )
+    from committer.iceberg.expressions.metrics_evaluator import (
+        strict_metrics_evaluator as strict_metrics_evaluator,
+    )
+    from committer.iceberg.expressions.projection import (
+        inclusive_projection as inclusive_projection,
+    )
+    from committer.iceberg.expressions.projection import strict_projection as strict_projection
+    from committer.iceberg.expressions.residual import residual_evaluator as residual_evaluator
+    from committer.iceberg.expressions.row_evaluator import row_evaluator as row_evaluator
+    from committer.iceberg.expressions.where_text import parse_where as parse_where
+    from committer.iceberg.inspection.tables import TableSource as TableSource
+    from committer.iceberg.inspection.tables import inspect_table as inspect_table
     from committer.iceberg.manifest import DecodedManifest as DecodedManifest
     from committer.iceberg.manifest import EncodedManifest as EncodedManifest
     from committer.iceberg.manifest import ManifestContext as ManifestContext
@@ -40,6 +104,7 @@ if TYPE_CHECKING:
     from committer.iceberg.manifest_list import decode_manifest_list as decode_manifest_list
     from committer.iceberg.manifest_list import encode_manifest_list as encode_manifest_list
     from committer.iceberg.metadata_model import TableMetadata as TableMetadata
+    from committer.iceberg.metadata_update import LAST_ADDED as LAST_ADDED
     from committer.iceberg.metadata_update import AddEncryptionKey as AddEncryptionKey
     from committer.iceberg.metadata_update import AddPartitionSpec as AddPartitionSpec
     from committer.iceberg.metadata_update import AddSchema as AddSchema
@@ -69,6 +134,12 @@ if TYPE_CHECKING:
     from committer.iceberg.metadata_update import apply_updates as apply_updates
     from committer.iceberg.metadata_update_json import parse_update as parse_update
     from committer.iceberg.metadata_update_json import print_update as print_update
+    from committer.iceberg.name_mapping import MappedField as MappedField
+    from committer.iceberg.name_mapping import NameMapping as NameMapping
+    from committer.iceberg.name_mapping import create_name_mapping as create_name_mapping
+    from committer.iceberg.name_mapping import parse_name_mapping as parse_name_mapping
+    from committer.iceberg.name_mapping import print_name_mapping as print_name_mapping
+    from committer.iceberg.name_mapping import update_name_mapping as update_name_mapping
     from committer.iceberg.new_table import new_table_metadata as new_table_metadata
     from committer.iceberg.partition_spec import UNPARTITIONED as UNPARTITIONED
     from committer.iceberg.partition_spec import PartitionField as PartitionField
@@ -95,6 +166,10 @@ if TYPE_CHECKING:
     from committer.iceberg.requirement import failed_requirement as failed_requirement
     from committer.iceberg.requirement import parse_requirement as parse_requirement
     from committer.iceberg.requirement import print_requirement as print_requirement
+    from committer.iceberg.scan.plan_files import plan_files as plan_files
+    from committer.iceberg.scan.scan_task import FileScanTask as FileScanTask
+    from committer.iceberg.scan.time_travel import find_snapshot as find_snapshot
+    from committer.iceberg.scan.time_travel import snapshot_as_of as snapshot_as_of
     from committer.iceberg.schema import Schema as Schema
     from committer.iceberg.schema import parse_schema as parse_schema
     from committer.iceberg.schema import print_schema as print_schema
@@ -110,6 +185,10 @@ if TYPE_CHECKING:
     from committer.iceberg.sort_order import SortField as SortField
     from committer.iceberg.sort_order import SortOrder as SortOrder
     from committer.iceberg.table_metadata import parse_table_metadata as parse_table_metadata
+    from committer.iceberg.table_metadata import (
+        parse_table_metadata_json as parse_table_metadata_json,
+    )
+    from committer.iceberg.table_metadata import print_metadata_file as print_metadata_file
     from committer.iceberg.table_metadata import print_table_metadata as print_table_metadata
     from committer.iceberg.table_statistics import EncryptedKey as EncryptedKey
     from committer.iceberg.table_statistics import StatisticsFile as StatisticsFile
@@ -148,6 +227,17 @@ if TYPE_CHECKING:
     from committer.iceberg.types import VariantType as VariantType
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
+    "changes.creation": (
+        "table_of_updates",
+        "updates_that_create",
+    ),
+    "changes.partition_field_ids": ("NEW_FIELD_ID",),
+    "changes.requirements_of": (
+        "requirements_of_creation",
+        "requirements_of_replacement",
+        "requirements_of_update",
+    ),
+    "column_projection": ("project_columns",),
     "content_file_json": (
         "parse_content_file",
         "print_content_file",
@@ -166,6 +256,61 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "encode_deletion_vector",
     ),
     "deletes.deletion_vector_file": ("encode_deletion_vectors",),
+    "evolution.partition_evolution": (
+        "EvolvedSpec",
+        "PartitionSpecUpdate",
+    ),
+    "evolution.schema_evolution": (
+        "EvolvedSchema",
+        "SchemaUpdate",
+    ),
+    "evolution.sort_order_evolution": ("SortOrderUpdate",),
+    "expressions.binding": ("bind",),
+    "expressions.expression": (
+        "ALWAYS_FALSE",
+        "ALWAYS_TRUE",
+        "AlwaysFalse",
+        "AlwaysTrue",
+        "And",
+        "EqualTo",
+        "Expression",
+        "GreaterThan",
+        "GreaterThanOrEqual",
+        "In",
+        "IsNaN",
+        "IsNull",
+        "LessThan",
+        "LessThanOrEqual",
+        "Not",
+        "NotEqualTo",
+        "NotIn",
+        "NotNaN",
+        "NotNull",
+        "NotStartsWith",
+        "Or",
+        "Reference",
+        "StartsWith",
+    ),
+    "expressions.expression_json": (
+        "parse_expression",
+        "print_expression",
+    ),
+    "expressions.manifest_evaluator": ("manifest_evaluator",),
+    "expressions.metrics_evaluator": (
+        "inclusive_metrics_evaluator",
+        "strict_metrics_evaluator",
+    ),
+    "expressions.projection": (
+        "inclusive_projection",
+        "strict_projection",
+    ),
+    "expressions.residual": ("residual_evaluator",),
+    "expressions.row_evaluator": ("row_evaluator",),
+    "expressions.where_text": ("parse_where",),
+    "inspection.tables": (
+        "TableSource",
+        "inspect_table",
+    ),
     "manifest": (
         "DecodedManifest",
         "EncodedManifest",
@@ -188,6 +333,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "AddSnapshot",
         "AddSortOrder",
         "AssignUUID",
+        "LAST_ADDED",
         "RemoveEncryptionKey",
         "RemovePartitionSpecs",
         "RemovePartitionStatistics",
@@ -212,11 +358,19 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "parse_update",
         "print_update",
     ),
+    "name_mapping": (
+        "MappedField",
+        "NameMapping",
+        "create_name_mapping",
+        "parse_name_mapping",
+        "print_name_mapping",
+        "update_name_mapping",
+    ),
     "new_table": ("new_table_metadata",),
     "partition_spec": (
-        "UNPARTITIONED",
         "PartitionField",
         "PartitionSpec",
+        "UNPARTITIONED",
         "partition_path",
         "partition_type",
     ),
@@ -242,6 +396,12 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "parse_requirement",
         "print_requirement",
     ),
+    "scan.plan_files": ("plan_files",),
+    "scan.scan_task": ("FileScanTask",),
+    "scan.time_travel": (
+        "find_snapshot",
+        "snapshot_as_of",
+    ),
     "schema": (
         "Schema",
         "parse_schema",
@@ -260,12 +420,14 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "SnapshotRef",
     ),
     "sort_order": (
-        "UNSORTED",
         "SortField",
         "SortOrder",
+        "UNSORTED",
     ),
     "table_metadata": (
         "parse_table_metadata",
+        "parse_table_metadata_json",
+        "print_metadata_file",
         "print_table_metadata",
     ),
     "table_statistics": (

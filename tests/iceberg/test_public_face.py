@@ -38,6 +38,12 @@ GUESSED = (
     "StatisticsFile",
     "BucketTransform",
     "IdentityTransform",
+    "And",
+    "EqualTo",
+    "In",
+    "NameMapping",
+    "FileScanTask",
+    "DeleteIndex",
 )
 
 # Nothing but the standard library, the format and what it names may be imported.
