@@ -65,7 +65,7 @@ def inclusive_test(predicate: Predicate) -> FileTest:
         case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() as comparison:
             return _comparison_test(comparison, term)
         case EqualTo(value=value):
-            return _any_within(term, (value,))
+            return _within(term, cast(Ordered, value))
         case In(values=values):
             return _any_within(term, values)
         case NotEqualTo(value=value):
@@ -114,6 +114,19 @@ def _comparison_test(predicate: LiteralPredicate, term: BoundTerm) -> FileTest:
     return greater_than_or_equal
 
 
+def _within(term: BoundTerm, literal: Ordered) -> FileTest:
+    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+
+    def within(file: DataFile) -> bool:
+        low = lower(file)
+        if low is not None and low > literal:
+            return False
+        high = upper(file)
+        return (high is None or not high < literal) and not is_empty(file)
+
+    return within
+
+
 def _any_within(term: BoundTerm, values: tuple[object, ...]) -> FileTest:
     is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
     if len(values) > SET_SIZE_MAX:
@@ -122,6 +135,8 @@ def _any_within(term: BoundTerm, values: tuple[object, ...]) -> FileTest:
 
     def any_within(file: DataFile) -> bool:
         low, high = lower(file), upper(file)
+        if low != low:  # NaN: the bounds of old writers, not reliable
+            return not is_empty(file)
         return any(
             (low is None or not low > literal) and (high is None or not high < literal)
             for literal in literals

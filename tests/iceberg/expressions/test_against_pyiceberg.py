@@ -124,7 +124,7 @@ def is_plain(filter: ours.Expression, sharper: tuple[type, ...]) -> bool:
     return isinstance(filter, ours.Predicate) and not isinstance(filter, sharper)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(questions(), LEFT_OUT)
 def test_pyiceberg_keeps_every_file_that_we_keep_and_proves_no_more(
     question: tuple[IcebergType, ours.Expression, list[object]], without: frozenset[str]
@@ -144,7 +144,7 @@ def test_pyiceberg_keeps_every_file_that_we_keep_and_proves_no_more(
         assert proven == proven_by_them
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(questions())
 def test_pyiceberg_keeps_every_manifest_that_we_keep(
     question: tuple[IcebergType, ours.Expression, list[object]],

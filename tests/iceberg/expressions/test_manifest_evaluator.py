@@ -54,7 +54,7 @@ def test_every_vector_is_answered_as_java_does() -> None:
     assert asked > 5_000
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_no_manifest_is_pruned_that_has_a_row_that_matches(data: st.DataObject) -> None:
     kind, transform = data.draw(st.sampled_from(COLUMNS))

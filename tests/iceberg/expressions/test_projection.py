@@ -195,7 +195,7 @@ def filters_on(kind: IcebergType) -> st.SearchStrategy[Expression]:
     return filters_of(st.one_of(leaves[0], st.one_of(leaves)))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_no_row_that_matches_is_in_a_partition_that_does_not(data: st.DataObject) -> None:
     """And all rows of a partition that surely matches do."""
