@@ -14,7 +14,7 @@ from committer.iceberg.data_file import DataFile, DataFileContent
 from committer.iceberg.partition_spec import PartitionSpec, partition_type
 from committer.iceberg.schema import Schema
 from committer.iceberg.single_value import parse_json_value, print_json_value
-from committer.iceberg.types import NestedField
+from committer.iceberg.types import DoubleType, FloatType, NestedField
 
 _CONTENT_NAMES = {
     DataFileContent.DATA: "data",
@@ -26,6 +26,8 @@ _CONTENTS = {
     **{content.name: content for content in DataFileContent},
 }
 _LONG_LIMIT = 2**63
+# As partition values are printed, here and by the reference. As defaults these are refused.
+_NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
 # --- Printing ------------------------------------------------------------------------------------
@@ -145,6 +147,8 @@ def _partition(document: object, spec: PartitionSpec, schema: Schema) -> tuple[o
 def _partition_value(value: object, field: NestedField) -> object:
     if value is None:
         return None
+    if isinstance(field.field_type, FloatType | DoubleType) and value in _NOT_NUMBERS:
+        return float(str(value))
     try:
         return parse_json_value(field.field_type, value)
     except (ValueError, TypeError, ArithmeticError, InvalidMetadataError):

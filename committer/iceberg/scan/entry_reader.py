@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 
 import orjson
 
-from committer.errors import InvalidMetadataError
+from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro_binary import read_bytes, read_long
 from committer.iceberg.avro_container import iter_raw_blocks, read_header
 from committer.iceberg.avro_decoder import Decoder, decode_record, record_decoder
@@ -97,7 +97,7 @@ def iter_matching_files(
 
     Entries have inherited all ids.
     `row` is the manifest's in the manifest list, `spec` the one that it names.
-    Errors: `InvalidMetadataError` naming the manifest; `UnsupportedError` for a codec.
+    Errors: `InvalidMetadataError`, and `UnsupportedError` for a codec, naming the manifest.
     """
     try:
         header = read_header(buf)
@@ -106,7 +106,7 @@ def iter_matching_files(
         reader = _Reader(_parts(header.metadata["avro.schema"]), row, spec, wanted)
         for block, raw in iter_raw_blocks(buf, header):
             yield from reader.read_block(raw, block.count)
-    except InvalidMetadataError as error:
+    except (InvalidMetadataError, UnsupportedError) as error:
         raise type(error)(f"{row.manifest_path}: {error}") from error
 
 

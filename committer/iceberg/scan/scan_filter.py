@@ -66,8 +66,8 @@ class ScanFilter:
         self._residual = cache(self._make_residual)
 
     def may_match_manifest(self, row: ManifestFile) -> bool:
-        """Whether a manifest may have live files with rows that match."""
-        return row.has_live_files and self._manifest_test(row.partition_spec_id)(row)
+        """Whether a manifest may have files with rows that match."""
+        return self._manifest_test(row.partition_spec_id)(row)
 
     def residual(self, spec_id: int) -> Residual:
         """The function from partition tuples of a spec to residuals."""

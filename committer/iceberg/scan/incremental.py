@@ -1,0 +1,191 @@
+"""Scans of what changed between two snapshots: files that were appended, or all changes.
+
+No I/O, as in `plan_files.py`. Snapshots count along the lineage of the last one. Errors of both
+scans: as `plan_files`, and `NotFoundError` where the first snapshot is not in that lineage.
+Source: the reference's incremental append and changelog scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from committer.errors import NotFoundError, UnsupportedError
+from committer.iceberg.data_file import ManifestContent, ManifestEntryStatus
+from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
+from committer.iceberg.inspection.manifest_files import snapshot_manifests
+from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.scan.drafts import Head
+from committer.iceberg.scan.entry_reader import FileFilter, FoundFile, iter_matching_files
+from committer.iceberg.scan.plan_files import Read, Scan
+from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.scan.time_travel import find_snapshot
+from committer.iceberg.snapshot import Snapshot
+
+_APPEND, _REPLACE = "append", "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRange:
+    """Snapshots after one and up to another. `after` None: from the oldest that is retained; it
+    may have expired itself. `up_to` None: the current snapshot. `with_first`: `after` counts too.
+    """
+
+    after: int | None = None
+    up_to: int | None = None
+    with_first: bool = False
+
+
+class ChangeType(Enum):
+    """What happened to the rows of a file."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogTask:
+    """All rows of a data file appeared or vanished with a snapshot.
+
+    `change_ordinal` counts the snapshots of the range from 0, in their order.
+    """
+
+    change_type: ChangeType
+    change_ordinal: int
+    commit_snapshot_id: int
+    task: FileScanTask
+
+
+def plan_appends(
+    metadata: TableMetadata,
+    found_in: SnapshotRange,
+    *,
+    read: Read,
+    filter: Expression = ALWAYS_TRUE,
+    case_sensitive: bool = True,
+) -> Iterator[FileScanTask]:
+    """Plan the data files that append snapshots of a range have added, the newest snapshot first.
+
+    Other operations are left out, and no deletes apply: rows are those that were appended.
+    """
+    scan = Scan(metadata, _filter(metadata, filter, case_sensitive))
+    snapshots = [
+        snapshot for snapshot in _lineage(metadata, found_in) if snapshot.operation == _APPEND
+    ]
+    ids = frozenset(snapshot.snapshot_id for snapshot in snapshots)
+    found = _changed_files(scan, snapshots, _is_added_in(ids), read)
+    return (FileScanTask(entry, (), residual) for entry, residual in found)
+
+
+def plan_changes(
+    metadata: TableMetadata,
+    found_in: SnapshotRange,
+    *,
+    read: Read,
+    filter: Expression = ALWAYS_TRUE,
+    case_sensitive: bool = True,
+) -> Iterator[ChangelogTask]:
+    """Plan the data files that snapshots of a range have added or removed, the newest first.
+
+    Snapshots that only replace files by equal ones are left out. Errors: also `UnsupportedError`
+    for a snapshot with delete files, as in the reference.
+    """
+    scan = Scan(metadata, _filter(metadata, filter, case_sensitive))
+    snapshots = [
+        snapshot for snapshot in _lineage(metadata, found_in) if snapshot.operation != _REPLACE
+    ]
+    oldest_first = enumerate(reversed(snapshots))
+    ordinals = {snapshot.snapshot_id: ordinal for ordinal, snapshot in oldest_first}
+    return _changes(scan, snapshots, ordinals, read)
+
+
+def _changes(
+    scan: Scan, snapshots: Sequence[Snapshot], ordinals: Mapping[int, int], read: Read
+) -> Iterator[ChangelogTask]:
+    # All of them before the first task: whoever asks shall not find out half-way.
+    for snapshot in snapshots:
+        _check_no_deletes(snapshot, read)
+    for entry, residual in _changed_files(scan, snapshots, _is_changed_in(ordinals), read):
+        snapshot_id = entry.snapshot_id or 0
+        is_added = entry.status is ManifestEntryStatus.ADDED
+        yield ChangelogTask(
+            ChangeType.INSERT if is_added else ChangeType.DELETE,
+            ordinals[snapshot_id],
+            snapshot_id,
+            FileScanTask(entry, (), residual),
+        )
+
+
+def _check_no_deletes(snapshot: Snapshot, read: Read) -> None:
+    for row in snapshot_manifests(snapshot, read):
+        if row.content == ManifestContent.DELETES and row.has_live_files:
+            raise UnsupportedError(
+                f"changes of snapshot {snapshot.snapshot_id}: it has delete files, expected none"
+            )
+
+
+def _filter(metadata: TableMetadata, filter: Expression, case_sensitive: bool) -> ScanFilter:
+    return ScanFilter(metadata, metadata.current_schema, filter, case_sensitive=case_sensitive)
+
+
+# --- Snapshots of a range ------------------------------------------------------------------------
+
+
+def _lineage(metadata: TableMetadata, found_in: SnapshotRange) -> list[Snapshot]:
+    """The snapshots of a range, the newest first. Errors: `NotFoundError`."""
+    current = find_snapshot(metadata, snapshot_id=found_in.up_to)
+    after, found = found_in.after, list[Snapshot]()
+    # A parent chain that runs in a circle ends after as many steps as there are snapshots.
+    while current is not None and len(found) < len(metadata.snapshots):
+        if current.snapshot_id == after:
+            return [*found, current] if found_in.with_first else found
+        found.append(current)
+        parent_id = current.parent_snapshot_id
+        if parent_id == after and after is not None and not found_in.with_first:
+            return found
+        current = None if parent_id is None else metadata.snapshot_by_id(parent_id)
+    if after is not None:
+        raise NotFoundError(f"snapshot {after} is not in the lineage that was asked for")
+    return found
+
+
+# --- Files of a range ----------------------------------------------------------------------------
+
+_Keeps = Callable[[Head], bool]
+
+
+def _is_added_in(snapshot_ids: Collection[int]) -> _Keeps:
+    return lambda head: head[0] is ManifestEntryStatus.ADDED and head[1] in snapshot_ids
+
+
+def _is_changed_in(snapshot_ids: Collection[int]) -> _Keeps:
+    return lambda head: head[0] is not ManifestEntryStatus.EXISTING and head[1] in snapshot_ids
+
+
+def _changed_files(
+    scan: Scan, snapshots: Sequence[Snapshot], keeps: _Keeps, read: Read
+) -> Iterator[FoundFile]:
+    """Entries of the manifests that these snapshots have added, in the order of the snapshots."""
+    for snapshot in snapshots:
+        for row in snapshot_manifests(snapshot, read):
+            is_own = row.added_snapshot_id == snapshot.snapshot_id
+            is_data = row.content == ManifestContent.DATA
+            if is_own and is_data and scan.filter.may_match_manifest(row):
+                yield from _files_of_manifest(scan, row, keeps, read)
+
+
+def _files_of_manifest(
+    scan: Scan, row: ManifestFile, keeps: _Keeps, read: Read
+) -> Iterator[FoundFile]:
+    asked = scan.filter
+    wanted = FileFilter(
+        residual=asked.residual(row.partition_spec_id),
+        may_match=asked.may_match_file,
+        field_ids=asked.field_ids,
+        keeps=keeps,
+    )
+    spec = scan.metadata.spec_by_id(row.partition_spec_id)
+    return iter_matching_files(read(row.manifest_path), row, spec, wanted)
