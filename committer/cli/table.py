@@ -10,6 +10,7 @@ from committer.cli.options import AsJson
 from committer.cli.table_create import create
 from committer.cli.table_inspect import inspect, print_kind
 from committer.cli.table_names import drop, register, rename
+from committer.cli.table_plan import plan
 from committer.cli.table_source import (
     AsOfOption,
     MapOption,
@@ -30,6 +31,7 @@ app.command()(register)
 app.command()(rename)
 app.command()(drop)
 app.command()(inspect)
+app.command()(plan)
 
 
 @app.command("list")

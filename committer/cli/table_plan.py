@@ -1,0 +1,131 @@
+"""`frazil table plan`: which files a reader reads, with the deletes and residual of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.options import AsJson
+from committer.cli.table_source import (
+    AsOfOption,
+    MapOption,
+    MetadataOption,
+    RefOption,
+    SnapshotOption,
+    TableOption,
+    choose_snapshot,
+    open_table,
+    parse_time_ms,
+)
+
+if TYPE_CHECKING:
+    from committer.iceberg.expressions.expression import Expression
+    from committer.iceberg.scan.scan_task import FileScanTask
+
+WhereOption = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="FILTER",
+        help="Rows that are wanted: \"id = 1 and (name is null or name in ('a', 'b'))\".",
+    ),
+]
+WhereJsonOption = Annotated[
+    str | None,
+    typer.Option("--where-json", metavar="JSON", help="The same as Iceberg's expression JSON."),
+]
+
+
+def plan(
+    name: TableOption = None,
+    *,
+    metadata: MetadataOption = None,
+    moves: MapOption = None,
+    where: WhereOption = None,
+    where_json: WhereJsonOption = None,
+    snapshot: SnapshotOption = None,
+    ref: RefOption = None,
+    as_of: AsOfOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan a scan: the data files that may hold wanted rows, one line each.
+
+    A JSON line has the `file`, its `deletes` and as `residual` what is left to ask of its rows.
+    Exit code 1 if the table, the snapshot or a file is not there or broken, or if the filter does
+    not fit the table.
+    """
+    from committer.iceberg.scan.plan_files import plan_files
+
+    filter = _filter(where, where_json)
+    with open_table(name, metadata, moves) as table:
+        # Says which of the options do not go together.
+        choose_snapshot(table.metadata, snapshot, ref, as_of)
+        tasks = plan_files(
+            table.metadata,
+            read=table.read,
+            filter=filter,
+            snapshot_id=snapshot,
+            ref=ref,
+            as_of_ms=None if as_of is None else parse_time_ms(as_of),
+        )
+        if as_json:
+            _print_lines(tasks)
+        else:
+            _print_table(tasks)
+
+
+def _filter(where: str | None, where_json: str | None) -> Expression:
+    """Errors: `typer.BadParameter` for what cannot be read, and for two filters."""
+    import orjson
+
+    from committer.errors import FrazilError
+    from committer.iceberg.expressions.expression import ALWAYS_TRUE
+    from committer.iceberg.expressions.expression_json import parse_expression
+    from committer.iceberg.expressions.where_text import parse_where
+
+    if where is not None and where_json is not None:
+        raise typer.BadParameter("expected one of --where and --where-json")
+    try:
+        if where is not None:
+            return parse_where(where)
+        if where_json is not None:
+            return parse_expression(orjson.loads(where_json))
+    except (FrazilError, orjson.JSONDecodeError) as error:
+        hint = "--where" if where_json is None else "--where-json"
+        raise typer.BadParameter(str(error), param_hint=hint) from None
+    return ALWAYS_TRUE
+
+
+def _print_lines(tasks: Iterator[FileScanTask]) -> None:
+    from committer.cli.printing import print_json_lines
+    from committer.iceberg.expressions.expression_json import print_expression
+
+    print_json_lines(
+        {
+            "file": task.data_file.file_path,
+            "deletes": [one.file_path for one in task.deletes],
+            "residual": print_expression(task.residual),
+        }
+        for task in tasks
+    )
+
+
+def _print_table(tasks: Iterator[FileScanTask]) -> None:
+    from committer.cli.printing import print_table
+    from committer.iceberg.expressions.expression_text import print_text
+
+    print_table(
+        ("records", "bytes", "deletes", "file", "residual"),
+        (
+            (
+                task.data_file.record_count,
+                task.data_file.file_size_in_bytes,
+                len(task.deletes),
+                task.data_file.file_path,
+                print_text(task.residual),
+            )
+            for task in tasks
+        ),
+    )
