@@ -260,8 +260,10 @@ _SIMPLE: Mapping[str, IcebergType] = {
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)")
 _FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]")
-_GEOMETRY = re.compile(r"geometry(?:\(\s*([^,()]+?)\s*\))?", re.IGNORECASE)
-_GEOGRAPHY = re.compile(r"geography(?:\(\s*([^,()]+?)\s*(?:,\s*([A-Za-z]+)\s*)?\))?", re.IGNORECASE)
+_GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^()]+?)\s*\))?", re.IGNORECASE)
+_GEOGRAPHY = re.compile(
+    r"geography\s*(?:\(\s*([^,()]+?)\s*(?:,\s*([A-Za-z]+)\s*)?\))?", re.IGNORECASE
+)
 _DEPTH_MAX = 100
 
 

@@ -108,6 +108,54 @@ def test_name_is_found_without_regard_to_case_unless_it_fits_two() -> None:
         schema.find("Name", case_sensitive=False)
 
 
+def test_fields_of_structs_in_lists_and_maps_are_found_by_short_names_too() -> None:
+    point = StructType((optional(20, "x", LongType()), optional(21, "Y", LongType())))
+    key = StructType((required(40, "z", LongType()),))
+    value = StructType((required(41, "z", LongType()),))
+    inner = StructType((required(50, "q", LongType()),))
+    schema = Schema(
+        (
+            optional(1, "points", ListType(2, point, False)),
+            optional(3, "by_point", MapType(4, key, 5, value, False)),
+            optional(6, "lists", ListType(7, ListType(8, inner, False), False)),
+            optional(9, "points.x", LongType()),
+        )
+    )
+    for name, field_id in (
+        ("points.Y", 21),
+        ("by_point.z", 41),
+        ("by_point.key.z", 40),
+        ("lists.element.q", 50),
+        # A column's own name comes first.
+        ("points.x", 9),
+    ):
+        found = schema.find(name)
+        assert found is not None, name
+        assert found.field_id == field_id, name
+    assert schema.find("lists.q") is None
+    assert schema.find("points.y") is None
+    short = schema.find("POINTS.y", case_sensitive=False)
+    assert short is not None
+    assert short.field_id == 21
+    assert schema.column_name(21) == "points.element.Y"
+
+
+def test_fields_know_those_that_they_lie_in() -> None:
+    assert NESTED.parent_id(20) == 16
+    assert NESTED.parent_id(16) == 12
+    assert NESTED.parent_id(12) is None
+    assert [field.field_id for field in NESTED.ancestors(20)] == [16, 12]
+    assert list(NESTED.ancestors(10)) == []
+
+
+def test_unknown_column_that_is_required_is_refused() -> None:
+    field = {"id": 1, "name": "u", "required": True, "type": "unknown"}
+    with pytest.raises(InvalidMetadataError, match="`u`: an unknown column is optional"):
+        parse_schema({"type": "struct", "fields": [field]})
+    optional_field = {**field, "required": False}
+    assert parse_schema({"type": "struct", "fields": [optional_field]}).highest_field_id == 1
+
+
 def test_fresh_ids_number_a_level_before_what_is_nested_in_it() -> None:
     fresh = assign_fresh_ids(NESTED)
     assert {name: field.field_id for name, field in fresh.walk()} == {

@@ -37,6 +37,8 @@ PARAMETERISED: dict[str, IcebergType] = {
     "fixed[16]": FixedType(16),
     "geometry": GeometryType("OGC:CRS84"),
     "geometry(srid:4326)": GeometryType("srid:4326"),
+    "geometry (EPSG:4326, then)": GeometryType("EPSG:4326, then"),
+    "GEOGRAPHY ( srid:4326 , Karney )": GeographyType("srid:4326", "karney"),
     "geometry( projjson:my.property )": GeometryType("projjson:my.property"),
     "geography": GeographyType("OGC:CRS84", "spherical"),
     "geography(srid:4326)": GeographyType("srid:4326", "spherical"),
