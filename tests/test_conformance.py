@@ -11,11 +11,19 @@ from typing import Any
 import pytest
 
 from committer.iceberg.types import DoubleType, FloatType
-from tests.conformance.__main__ import main
+from tests.conformance.__main__ import main, run_group
 from tests.conformance.check import Mismatch, same, same_value
+from tests.conformance.suite import Group, groups
 from tests.fixtures import fixtures_dir, table_dir
 
 TABLE = "v2_unpartitioned"
+
+
+@pytest.mark.parametrize("group", groups(fixtures_dir()), ids=lambda group: group.name)
+def test_everything_that_java_says_of_the_fixtures_holds(group: Group) -> None:
+    outcome = run_group(group)
+    assert outcome.shown == []
+    assert outcome.passed >= 12
 
 
 @pytest.fixture
@@ -52,6 +60,8 @@ def failures(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
         ("properties", {}),
         ("metadata_location", "file:/tmp/frazil-fixtures/v2_unpartitioned/metadata/none.json"),
         ("live_delete_files", [{"file_path": "a"}]),
+        ("spark_count", 99),
+        ("table_rows", {"count": 9, "rows": []}),
         ("of_tomorrow", 1),
     ],
 )
@@ -69,11 +79,14 @@ def test_a_value_deep_inside_is_compared_too(
     def edit(facts: Any) -> None:
         facts["live_data_files"][1]["lower_bounds"]["1"]["value"] += 1
         facts["snapshots"][2]["manifests"][0]["added_rows_count"] += 1
+        facts["scans"][4]["tasks"].pop()
+        facts["table_rows"]["rows"][0]["id"] += 1
         next(iter(facts["manifest_entries"].values()))[0]["file"]["record_count"] += 1
 
     change(folder / "java" / TABLE / "expected.json", edit)
     text = "\n".join(failures(folder, capsys))
-    for place in ("live_data_files: [1].lower_bounds.1.value", "added_rows_count", "record_count"):
+    places = ("live_data_files: [1].lower_bounds.1.value", "added_rows_count", "record_count")
+    for place in (*places, "scans[4]", "table_rows: [0].id"):
         assert place in text
 
 
@@ -83,7 +96,7 @@ def test_bytes_that_were_changed_are_found(
     manifest = next((folder / "java" / TABLE / "metadata").glob("*-m0.avro"))
     manifest.write_bytes(manifest.read_bytes()[:-20])
     found = "\n".join(failures(folder, capsys))
-    for key in ("manifest_entries", "live_data_files", "its manifests are written again"):
+    for key in ("snapshots", "manifest_entries", "live_data_files", "scans[0]"):
         assert f"{TABLE}: {key}: TruncatedAvroError" in found
 
 
