@@ -25,7 +25,11 @@ from committer.iceberg.snapshot import (
     SnapshotRef,
     check_snapshot_ref,
 )
-from committer.iceberg.table_statistics import EncryptedKey, StatisticsFile
+from committer.iceberg.table_statistics import (
+    EncryptedKey,
+    StatisticsFile,
+    check_table_statistics,
+)
 
 _PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
 _PREVIOUS_VERSIONS_MAX_DEFAULT = 100
@@ -186,6 +190,7 @@ class MetadataBuilder:
         self.layout.format_version = format_version
 
     def set_statistics(self, statistics: StatisticsFile) -> None:
+        check_table_statistics(statistics)
         self._statistics = _with(self._statistics, statistics)
         self._changed = True
 

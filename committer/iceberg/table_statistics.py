@@ -55,6 +55,26 @@ def parse_statistics_file(json_value: object, *, where: str = "statistics") -> S
     )
 
 
+def check_table_statistics(statistics: StatisticsFile) -> None:
+    """Refuse a file of table statistics that other readers refuse, and with it the table.
+
+    Partition statistics have no further keys. Errors: `InvalidMetadataError` naming the key.
+    """
+    where = f"statistics of snapshot {statistics.snapshot_id}"
+    reader = Reader(dict(statistics.details), where)
+    reader.integer("file-footer-size-in-bytes")
+    blobs = reader.optional_list("blob-metadata")
+    if blobs is None:
+        raise reader.expected("blob-metadata", "a list", None)
+    for position, blob in enumerate(blobs):
+        found = Reader(blob, f"{where}: `blob-metadata`[{position}]")
+        found.text("type")
+        found.integer("snapshot-id")
+        found.integer("sequence-number")
+        found.integers("fields")
+        found.optional_text_map("properties")
+
+
 def print_statistics_file(statistics: StatisticsFile) -> dict[str, object]:
     """The JSON form, keys in the reference's order."""
     return {

@@ -15,6 +15,7 @@ from committer.iceberg.schema import Schema
 from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.sort_order import UNSORTED, SortOrder
 from committer.iceberg.table_metadata import parse_table_metadata_json, print_table_metadata
+from committer.iceberg.table_statistics import StatisticsFile
 from committer.iceberg.types import LongType, NestedField, StringType
 
 TABLE_UUID = UUID("4ee28668-b42f-46d5-9e75-6a0527ca6e9a")
@@ -109,6 +110,19 @@ def build_history(count: int, *, format_version: int = 2) -> TableMetadata:
     for snapshot_id in range(1, count + 1):
         table = append(table, snapshot_id=snapshot_id, timestamp_ms=START_MS + snapshot_id)
     return table
+
+
+def build_statistics(snapshot_id: int, path: str = "s") -> StatisticsFile:
+    """Table statistics of a snapshot, with all that readers require."""
+    blob = {
+        "type": "apache-datasketches-theta-v1",
+        "snapshot-id": snapshot_id,
+        "sequence-number": 1,
+        "fields": [1],
+    }
+    return StatisticsFile(
+        snapshot_id, path, 70, {"file-footer-size-in-bytes": 30, "blob-metadata": [blob]}
+    )
 
 
 def as_json(metadata: TableMetadata) -> dict[str, object]:

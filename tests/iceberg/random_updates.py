@@ -39,7 +39,7 @@ from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.sort_order import SortField, SortOrder
-from committer.iceberg.table_statistics import EncryptedKey, StatisticsFile
+from committer.iceberg.table_statistics import EncryptedKey
 from committer.iceberg.transforms import parse_transform
 from committer.iceberg.types import (
     DateType,
@@ -49,7 +49,7 @@ from committer.iceberg.types import (
     StringType,
     TimestampNanoType,
 )
-from tests.iceberg.metadata_builders import START_MS, TABLE_UUID
+from tests.iceberg.metadata_builders import START_MS, TABLE_UUID, build_statistics
 from tests.iceberg.table_model import Refused, TableModel
 
 _COLUMNS: tuple[tuple[int, str, IcebergType], ...] = (
@@ -108,7 +108,7 @@ class RandomChanges:
         choice = self.rng.choice
         snapshot_id = choice((*table.snapshots, 1))
         chosen = choice((LAST_ADDED, 0, 1, 2))
-        statistics = StatisticsFile(snapshot_id, choice(_TEXTS), 7)
+        statistics = build_statistics(snapshot_id, choice(_TEXTS))
         others: tuple[Update, ...] = (
             AssignUUID(choice((TABLE_UUID, UUID(int=7)))),
             UpgradeFormatVersion(choice((table.version, 2, 3))),

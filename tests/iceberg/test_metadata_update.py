@@ -59,6 +59,7 @@ from tests.iceberg.metadata_builders import (
     as_json,
     build_history,
     build_snapshot,
+    build_statistics,
     build_table,
 )
 
@@ -371,15 +372,15 @@ def test_removed_snapshots_take_their_refs_and_statistics_along() -> None:
     base = apply(
         build_history(3),
         SetSnapshotRef("old", SnapshotRef(1, "tag")),
-        SetStatistics(StatisticsFile(1, "s1", 1)),
-        SetStatistics(StatisticsFile(3, "s3", 1)),
+        SetStatistics(build_statistics(1, "s1")),
+        SetStatistics(build_statistics(3, "s3")),
         SetPartitionStatistics(StatisticsFile(1, "p1", 1)),
     )
     after = apply(base, RemoveSnapshots((1,)))
     assert [each.snapshot_id for each in after.snapshots] == [2, 3]
     assert after.snapshot_by_id(1) is None
     assert list(after.refs) == [MAIN]
-    assert after.statistics == (StatisticsFile(3, "s3", 1),)
+    assert after.statistics == (build_statistics(3, "s3"),)
     assert after.partition_statistics == ()
     assert base.snapshot_by_id(1) is not None
 
@@ -498,12 +499,30 @@ def test_encryption_keys_are_added_once_and_removed() -> None:
 
 
 def test_a_snapshot_has_one_statistics_file_of_each_kind() -> None:
-    base, first, second = build_history(2), StatisticsFile(1, "a", 1), StatisticsFile(1, "b", 2)
+    base, first, second = build_history(2), build_statistics(1, "a"), build_statistics(1, "b")
     after = apply(base, SetStatistics(first), SetPartitionStatistics(first))
     after = apply(after, SetStatistics(second), SetPartitionStatistics(second))
     assert (after.statistics, after.partition_statistics) == ((second,), (second,))
     assert apply(after, RemoveStatistics(1)).statistics == ()
     assert apply(after, RemovePartitionStatistics(1)).partition_statistics == ()
+
+
+@pytest.mark.parametrize(
+    ("details", "message"),
+    [
+        ({"blob-metadata": []}, "`file-footer-size-in-bytes`: expected an integer"),
+        ({"file-footer-size-in-bytes": 1}, "`blob-metadata`: expected a list, found nothing"),
+        (
+            {"file-footer-size-in-bytes": 1, "blob-metadata": [{"type": "t"}]},
+            r"`blob-metadata`\[0\]: `snapshot-id`: expected an integer",
+        ),
+    ],
+)
+def test_statistics_that_no_reader_accepts_are_refused(
+    details: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidMetadataError, match=message):
+        apply(build_history(1), SetStatistics(StatisticsFile(1, "a", 1, details)))
 
 
 # --- Schemas, specs, orders ----------------------------------------------------------------------

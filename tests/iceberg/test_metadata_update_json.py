@@ -77,6 +77,17 @@ _SNAPSHOT_JSON = {
     "schema-id": 0,
 }
 _UUID = "4ee28668-b42f-46d5-9e75-6a0527ca6e9a"
+_BLOBS: dict[str, Any] = {
+    "file-footer-size-in-bytes": 1,
+    "blob-metadata": [
+        {
+            "type": "apache-datasketches-theta-v1",
+            "snapshot-id": 1,
+            "sequence-number": 1,
+            "fields": [1],
+        }
+    ],
+}
 
 FORMS: list[tuple[Update, dict[str, Any]]] = [
     (AssignUUID(UUID(_UUID)), {"action": "assign-uuid", "uuid": _UUID}),
@@ -114,12 +125,8 @@ FORMS: list[tuple[Update, dict[str, Any]]] = [
     (SetProperties({"a": "1"}), {"action": "set-properties", "updates": {"a": "1"}}),
     (RemoveProperties(("a", "b")), {"action": "remove-properties", "removals": ["a", "b"]}),
     (
-        SetStatistics(StatisticsFile(1, "p", 2, {"blob-metadata": []})),
-        {
-            "action": "set-statistics",
-            "snapshot-id": 1,
-            "statistics": {**_FILE, "blob-metadata": []},
-        },
+        SetStatistics(StatisticsFile(1, "p", 2, _BLOBS)),
+        {"action": "set-statistics", "snapshot-id": 1, "statistics": {**_FILE, **_BLOBS}},
     ),
     (RemoveStatistics(1), {"action": "remove-statistics", "snapshot-id": 1}),
     (

@@ -31,11 +31,11 @@ from committer.iceberg.metadata_update import (
 )
 from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.table_metadata import TableMetadata
-from committer.iceberg.table_statistics import StatisticsFile
 from committer.plan.reachability import Gone, Unreachable, find_unreachable
 from committer.plan.state import TableState
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier
+from tests.iceberg.metadata_builders import build_statistics
 from tests.table_builders import build_metadata
 
 SYNC = bytes(range(16))
@@ -272,7 +272,7 @@ class History:
     def statistics(self, snapshot_id: int) -> str:
         path = f"{self.metadata.location}/metadata/{snapshot_id}.stats"
         self.objects[path] = b"statistics"
-        self.apply(SetStatistics(StatisticsFile(snapshot_id, path, 10)))
+        self.apply(SetStatistics(build_statistics(snapshot_id, path)))
         return path
 
     def paths(self, snapshot_id: int) -> set[str]:
