@@ -245,8 +245,8 @@ def print_json_value(kind: IcebergType, value: object) -> object:
             }
         case ((FloatType() | DoubleType()), float()):
             return print_number(kind, value)
-        case DecimalType(), Decimal():
-            return format(value, "f")
+        case DecimalType(_, scale), Decimal():
+            return format(scaled(unscaled(value, scale), scale), "f")
         case ((FixedType() | BinaryType() | GeometryType() | GeographyType()), bytes()):
             return value.hex().upper()
         case UUIDType(), UUID():

@@ -404,7 +404,7 @@ def test_lineage_is_what_the_file_says_or_what_its_rows_inherit() -> None:
 # --- Random evolutions ---------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(schema=schemas(), chance=st.randoms(use_true_random=False))
 def test_old_rows_are_read_under_any_later_schema(schema: Schema, chance: Any) -> None:
     """A model: values are told apart by the id of their column, which never changes."""

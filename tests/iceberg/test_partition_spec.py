@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import orjson
 import pytest
 
 from committer.errors import InvalidMetadataError
@@ -19,6 +22,7 @@ from committer.iceberg.partition_spec import (
 )
 from committer.iceberg.schema import Schema, parse_schema
 from committer.iceberg.single_value import parse_json_value
+from committer.iceberg.table_metadata import parse_table_metadata_json, print_table_metadata
 from committer.iceberg.transforms import DAY, IDENTITY, VOID, parse_transform
 from committer.iceberg.types import (
     DateType,
@@ -28,6 +32,7 @@ from committer.iceberg.types import (
     UnknownType,
 )
 from tests.fixtures import expected, metadata_files, table_names, vectors
+from tests.iceberg.metadata_builders import build_table
 from tests.iceberg.vector_values import json_text
 
 SCHEMA = Schema(
@@ -95,6 +100,20 @@ def read_partition(
         not_json = found in ("NaN", "Infinity", "-Infinity") and field.field_type != StringType()
         values.append(float(str(found)) if not_json else parse_json_value(field.field_type, found))
     return tuple(values)
+
+
+def test_table_whose_spec_has_a_transform_that_is_not_known_is_read() -> None:
+    spec = PartitionSpec(
+        0,
+        (
+            PartitionField((1, 2), 1000, "z", parse_transform("zorder[8]")),
+            PartitionField((2,), 1001, "later", parse_transform("soundex")),
+        ),
+    )
+    table = replace(build_table(format_version=3), partition_specs=(spec,), last_partition_id=1001)
+    printed = print_table_metadata(table)
+    assert parse_table_metadata_json(orjson.loads(printed)).default_spec == spec
+    assert partition_type(spec, table.current_schema).fields[1].field_type == StringType()
 
 
 def test_names_and_values_are_escaped_in_paths_as_java_escapes_them() -> None:

@@ -186,6 +186,13 @@ def test_decimal_that_its_scale_cannot_hold_is_not_rounded(value: str) -> None:
         encode_value(DecimalType(9, 2), Decimal(value))
 
 
+def test_decimal_is_printed_with_the_digits_of_its_scale() -> None:
+    assert print_json_value(DecimalType(9, 2), Decimal("3.4")) == "3.40"
+    assert print_json_value(DecimalType(38, 2), Decimal("1E+20")) == "100000000000000000000.00"
+    with pytest.raises(ValueError, match="decimal"):
+        print_json_value(DecimalType(9, 2), Decimal("3.405"))
+
+
 def test_negative_zero_and_nan_keep_their_bits() -> None:
     assert encode_value(DoubleType(), -0.0) == struct.pack("<d", -0.0)
     assert math.isnan(float(str(decode_value(FloatType(), bytes.fromhex("0000c07f")))))

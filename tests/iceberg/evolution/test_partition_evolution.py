@@ -253,7 +253,7 @@ def perform(update: Any, spec: PartitionSpec, step: Step) -> None:
             update.rename_field(field, name or "r")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(format_version=st.sampled_from((1, 2, 3)), updates=updates())
 def test_ids_of_fields_mean_one_thing_over_all_specs(
     format_version: int, updates: list[list[Step]]
@@ -290,7 +290,7 @@ def check_positions(before: PartitionSpec, after: PartitionSpec) -> None:
         assert new.transform in (old.transform, VOID)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(updates=updates())
 def test_specs_evolve_as_those_of_pyiceberg(updates: list[list[Step]]) -> None:
     table = build_table(schema=SCHEMA)

@@ -208,7 +208,7 @@ def is_identifying(schema: Schema, name: str) -> bool:
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(schema=schemas(), steps=steps())
 def test_an_evolution_gives_the_fields_and_ids_that_pyiceberg_gives(
     schema: Schema, steps: list[Step]
@@ -235,7 +235,7 @@ def test_an_evolution_gives_the_fields_and_ids_that_pyiceberg_gives(
     assert next(theirs.update._last_column_id) == evolved.last_column_id + 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(schema=schemas(), steps=steps())
 def test_a_union_gives_the_fields_and_ids_that_pyiceberg_gives(
     schema: Schema, steps: list[Step]
