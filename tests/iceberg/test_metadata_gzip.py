@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 
 import pytest
 
@@ -72,3 +73,14 @@ def test_a_bomb_is_refused_whole_or_in_parts() -> None:
     for bomb in (gzip.compress(bytes(40 * 1024 * 1024), mtime=0), part * 4):
         with pytest.raises(InvalidMetadataError, match="expected a whole gzip file of at most"):
             unzip_metadata(bomb)
+
+
+def test_a_bomb_costs_no_more_memory_than_its_bound() -> None:
+    bomb = gzip.compress(bytes(64 * 1024 * 1024), mtime=0)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidMetadataError, match="expected a whole gzip file of at most"):
+            unzip_metadata(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 56 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
