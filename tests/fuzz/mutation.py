@@ -6,7 +6,9 @@ Damage below the compression and below the JSON syntax gets further than bits th
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -86,7 +88,7 @@ def damaged_value(document: Any, chance: Random) -> Any:
             case 3 if isinstance(holder, dict) and holder is not damaged:
                 holder[chance.choice(("type", "id", "x", "fields"))] = holder.pop(key)
             case _:
-                holder[key] = chance.choice(_HOSTILE)
+                holder[key] = deepcopy(chance.choice(_HOSTILE))
         if "" not in damaged:
             return None
     return damaged[""]
@@ -156,6 +158,14 @@ def _opened(content: bytes) -> tuple[dict[str, bytes], list[tuple[int, bytes]]]:
 def _closed(header: Mapping[str, bytes], blocks: list[tuple[int, bytes]]) -> bytes:
     metadata = {**header, "avro.codec": b"null"}
     return encode_container(encode_header(metadata, _SYNC), blocks, _SYNC)
+
+
+def vector_damaged(content: bytes, chance: Random) -> bytes:
+    """A deletion vector damaged, with length and checksum of what it is now, mostly."""
+    if chance.random() < 0.1:
+        return flipped(content, chance)
+    covered = content[4:8] + flipped(content[8:-4], chance)
+    return len(covered).to_bytes(4, "big") + covered + zlib.crc32(covered).to_bytes(4, "big")
 
 
 def gzip_or_plain(damage: Callable[[bytes, Random], bytes]) -> Callable[[bytes, Random], bytes]:

@@ -9,23 +9,50 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import (
+    InvalidFilterError,
+    InvalidMetadataError,
+    InvalidRequestError,
+    UnsupportedError,
+)
 from committer.iceberg.content_file_json import parse_content_file, print_content_file
+from committer.iceberg.data_file import ManifestContent, added_entry
+from committer.iceberg.deletes.deletion_vector import (
+    DeletionVector,
+    decode_deletion_vector,
+    encode_deletion_vector,
+)
+from committer.iceberg.deletes.deletion_vector_file import DELETION_VECTOR_TYPE
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
-from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.expressions.where_text import parse_where
+from committer.iceberg.manifest import ManifestContext, decode_manifest, encode_manifest
 from committer.iceberg.manifest_list import decode_manifest_list
+from committer.iceberg.manifest_walk import walk_additions
 from committer.iceberg.metadata_update_json import parse_update, print_update
-from committer.iceberg.partition_spec import parse_partition_spec
-from committer.iceberg.puffin import decode_puffin_footer
+from committer.iceberg.name_mapping import parse_name_mapping, print_name_mapping
+from committer.iceberg.partition_spec import parse_partition_spec, partition_type
+from committer.iceberg.puffin import decode_blob, decode_puffin_footer
 from committer.iceberg.requirement import parse_requirement, print_requirement
+from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.schema import Schema, parse_schema, print_schema
-from committer.iceberg.table_metadata import parse_table_metadata, print_table_metadata
-from tests.fixtures import fixtures_dir, table_dir, vectors
-from tests.fuzz.mutation import avro_damaged, flipped, gzip_or_plain, json_damaged, printed
+from committer.iceberg.table_metadata import (
+    TableMetadata,
+    parse_table_metadata,
+    print_table_metadata,
+)
+from tests.fixtures import expected, fixtures_dir, read_bytes, table_dir, vectors
+from tests.fuzz.mutation import (
+    avro_damaged,
+    flipped,
+    gzip_or_plain,
+    json_damaged,
+    printed,
+    vector_damaged,
+)
 
 Damage = Callable[[bytes, Random], bytes]
 
-REFUSALS = (InvalidMetadataError, UnsupportedError)
+REFUSALS = (InvalidMetadataError, UnsupportedError, InvalidFilterError, InvalidRequestError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +96,58 @@ def _read_content_file(content: bytes) -> None:
     case = _content_file_context()
     schema, spec = parse_schema(case["schema"]), parse_partition_spec(case["spec"])
     print_content_file(parse_content_file(document, {spec.spec_id: spec}, schema), spec, schema)
+
+
+def _read_where(content: bytes) -> None:
+    print_expression(parse_where(content.decode(errors="replace")))
+
+
+def _read_name_mapping(content: bytes) -> None:
+    print_name_mapping(parse_name_mapping(content.decode(errors="replace")))
+
+
+def _read_puffin(content: bytes) -> None:
+    """Every blob too, and as a deletion vector if it says that it is one."""
+    for blob in decode_puffin_footer(content).blobs:
+        decoded = decode_blob(content, blob)
+        if blob.type == DELETION_VECTOR_TYPE:
+            decode_deletion_vector(decoded)
+
+
+def _read_vector(content: bytes) -> None:
+    vector = decode_deletion_vector(content)
+    if decode_deletion_vector(encode_deletion_vector(vector)) != vector:
+        raise AssertionError("deletion vector: what was read is written as something else")
+
+
+def _walk(content: bytes) -> None:
+    """As a manifest that somebody hands over, of the table that the honest ones are from."""
+    metadata, _ = _scanned()
+    walk_additions(
+        content,
+        partition_type(metadata.default_spec, metadata.current_schema),
+        metadata.format_version,
+        ManifestContent.DATA,
+    )
+
+
+def _scan(content: bytes) -> None:
+    """In the place of the table's first manifest, with a filter that asks for metrics."""
+    metadata, paths = _scanned()
+    filter = parse_where("i > 0 and d < 1.5 and s is not null and not starts_with(s, 'x')")
+
+    def read(location: str) -> bytes:
+        return content if location == paths[0] else read_bytes(location)
+
+    for _ in plan_files(metadata, read=read, filter=filter):
+        pass
+
+
+@cache
+def _scanned() -> tuple[TableMetadata, list[str]]:
+    facts = expected("v2_identity_all")
+    metadata = parse_table_metadata(read_bytes(facts["metadata_location"]))
+    return metadata, [row["manifest_path"] for row in facts["snapshots"][-1]["manifests"]]
 
 
 def _parsed(content: bytes) -> object:
@@ -115,6 +194,38 @@ def _content_file_seeds() -> list[bytes]:
     spec = _content_file_context()["spec"]
     cases = [case for case in vectors("content_files")["cases"] if case["spec"] == spec]
     return [case["json_text"].encode() for case in cases]
+
+
+def _where_seeds() -> list[bytes]:
+    return [
+        b"a = 1 and (b is null or c in ('x', 'y')) and not starts_with(d, 'p')",
+        b"ts >= '2026-01-01T00:00:00' or \"odd name\" <> -1.5e3 and x is not nan",
+        b"bucket(4, id) = 3 and true",
+    ]
+
+
+def _name_mapping_seeds() -> list[bytes]:
+    return [expected("v2_name_mapping")["properties"]["schema.name-mapping.default"].encode()]
+
+
+def _vector_seeds() -> list[bytes]:
+    positions = ([0], [1, 2**32 + 5, 2**40], range(5000), range(0, 200_000, 3))
+    return [encode_deletion_vector(DeletionVector(each)) for each in positions]
+
+
+def _scanned_seeds() -> list[bytes]:
+    return [read_bytes(path) for path in _scanned()[1]]
+
+
+def _handed_seeds() -> list[bytes]:
+    """The same files as a producer hands them over: added, all ids left to the commit."""
+    found = []
+    for content in _scanned_seeds():
+        decoded = decode_manifest(content)
+        context = ManifestContext(decoded.format_version, decoded.schema, decoded.spec)
+        entries = [added_entry(entry.data_file) for entry in decoded.entries]
+        found.append(encode_manifest(entries, context, sync=bytes(range(16))).content)
+    return found
 
 
 def _update_seeds() -> list[bytes]:
@@ -171,10 +282,15 @@ TARGETS: dict[str, Target] = {
         ),
         Target(
             "puffin",
-            decode_puffin_footer,
+            _read_puffin,
             lambda: _files("*/metadata/*.stats", "*/data/*.puffin"),
             flipped,
         ),
+        Target("deletion-vector", _read_vector, _vector_seeds, vector_damaged),
+        Target("scan", _scan, _scanned_seeds, avro_damaged),
+        Target("handed-manifest", _walk, _handed_seeds, avro_damaged),
+        Target("where", _read_where, _where_seeds, flipped),
+        Target("name-mapping", _read_name_mapping, _name_mapping_seeds, json_damaged),
         Target("schema", _read_schema, _schema_seeds, json_damaged),
         Target("expression", _read_expression, _expression_seeds, json_damaged),
         Target("content-file", _read_content_file, _content_file_seeds, json_damaged),
