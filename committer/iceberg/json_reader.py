@@ -26,6 +26,18 @@ _NAMES: dict[type, str] = {
 }
 
 
+# Printers give up at 254 levels, and what is kept lies within others.
+_DEPTH_MAX = 200
+
+
+def _is_printable(json_value: object, depth: int) -> bool:
+    if isinstance(json_value, dict):
+        return _is_printable(list(json_value.values()), depth)
+    if not isinstance(json_value, list):
+        return True
+    return depth < _DEPTH_MAX and all(_is_printable(each, depth + 1) for each in json_value)
+
+
 class Reader:
     """Takes values out of one JSON object."""
 
@@ -40,6 +52,18 @@ class Reader:
     def take(self, key: str) -> object:
         """Whatever is there, None for null and for nothing."""
         return self.rest.pop(key, None)
+
+    def unknown(self) -> dict[str, object]:
+        """What was not taken, to be kept.
+
+        Errors: `InvalidMetadataError` for what is nested too deeply to be printed.
+        """
+        for key, value in self.rest.items():
+            if isinstance(value, dict | list) and not _is_printable(value, 0):
+                raise InvalidMetadataError(
+                    f"{self.where}: `{key}`: JSON nested deeper than {_DEPTH_MAX}"
+                )
+        return self.rest
 
     def integer(self, key: str) -> int:
         found = self.rest.pop(key, None)

@@ -132,7 +132,7 @@ def parse_snapshot(json_value: object, *, where: str = "snapshot") -> Snapshot:
         first_row_id=reader.optional_integer("first-row-id"),
         added_rows=reader.optional_integer("added-rows"),
         key_id=reader.optional_text("key-id"),
-        extra=reader.rest,
+        extra=reader.unknown(),
     )
 
 
@@ -158,14 +158,14 @@ def parse_snapshot_log_entry(json_value: object, *, where: str) -> SnapshotLogEn
     """Read an entry. Errors: `InvalidMetadataError` naming key and place."""
     reader = Reader(json_value, where)
     timestamp_ms, snapshot_id = reader.integer("timestamp-ms"), reader.integer("snapshot-id")
-    return SnapshotLogEntry(timestamp_ms, snapshot_id, reader.rest)
+    return SnapshotLogEntry(timestamp_ms, snapshot_id, reader.unknown())
 
 
 def parse_metadata_log_entry(json_value: object, *, where: str) -> MetadataLogEntry:
     """Read an entry. Errors: `InvalidMetadataError` naming key and place."""
     reader = Reader(json_value, where)
     timestamp_ms, metadata_file = reader.integer("timestamp-ms"), reader.text("metadata-file")
-    return MetadataLogEntry(timestamp_ms, metadata_file, reader.rest)
+    return MetadataLogEntry(timestamp_ms, metadata_file, reader.unknown())
 
 
 _KEEP, _AGE, _REF_AGE = "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"
@@ -180,7 +180,7 @@ def parse_snapshot_ref(json_value: object, *, where: str = "ref") -> SnapshotRef
         min_snapshots_to_keep=reader.optional_integer(_KEEP),
         max_snapshot_age_ms=reader.optional_integer(_AGE),
         max_ref_age_ms=reader.optional_integer(_REF_AGE),
-        extra=reader.rest,
+        extra=reader.unknown(),
     )
     check_snapshot_ref(ref, where=where)
     return ref

@@ -108,7 +108,7 @@ def parse_table_metadata_json(json_value: object) -> TableMetadata:
         partition_statistics=_each(reader, "partition-statistics", parse_statistics_file),
         snapshot_log=_each(reader, "snapshot-log", parse_snapshot_log_entry),
         metadata_log=_each(reader, "metadata-log", parse_metadata_log_entry),
-        extra=reader.rest,
+        extra=reader.unknown(),
         fragments=fragments,
     )
     check_metadata(metadata)

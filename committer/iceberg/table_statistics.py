@@ -51,7 +51,7 @@ def parse_statistics_file(json_value: object, *, where: str = "statistics") -> S
         reader.integer("snapshot-id"),
         reader.text("statistics-path"),
         reader.integer("file-size-in-bytes"),
-        reader.rest,
+        reader.unknown(),
     )
 
 
@@ -89,7 +89,7 @@ def parse_encrypted_key(json_value: object, *, where: str = "encryption key") ->
     """Read a key. Errors: `InvalidMetadataError` naming the place."""
     reader = Reader(json_value, where)
     key_id, metadata = reader.text("key-id"), reader.text("encrypted-key-metadata")
-    return EncryptedKey(key_id, metadata, reader.rest)
+    return EncryptedKey(key_id, metadata, reader.unknown())
 
 
 def print_encrypted_key(key: EncryptedKey) -> dict[str, object]:

@@ -248,6 +248,11 @@ _JSON: dict[str, Hostile] = {
     "metadata without schemas": Hostile(
         "table-metadata", "`schemas`", lambda: metadata(schemas=...)
     ),
+    "metadata with an unknown key nested too deeply to be printed": Hostile(
+        "table-metadata",
+        "`x`: JSON nested deeper than 200",
+        lambda: metadata()[:-1] + b',"x":' + b"[" * 300 + b"]" * 300 + b"}",
+    ),
     "metadata with a schema nested a hundred times": Hostile(
         "table-metadata", "nested deeper", lambda: metadata(schemas=[column(list_type(150))])
     ),
