@@ -6,7 +6,6 @@ decoder; it never refuses anything itself.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_bytes, read_long
 from committer.iceberg.entry_check import FILE_FORMATS
 from committer.iceberg.manifest_layout import PAIRS_MAX, Layout, Skip, plain_maps
+from committer.iceberg.map_skeleton import Skeletons
 from committer.iceberg.sized_maps import holds_bounds, holds_longs
 
 _FORMATS = tuple(bytes((2 * len(name),)) + name.encode() for name in FILE_FORMATS)
@@ -41,11 +41,13 @@ class Walk:
     layout: Layout | None
     decode_entry: Callable[[bytes, int], int]
     decode_partition: Callable[[bytes], tuple[object, ...]]
+    skeletons: Skeletons
     paths: list[bytes] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     rows: int = 0
     size_bytes: int = 0
     partitions: dict[bytes, tuple[object, ...]] = field(default_factory=dict)
+    maps: list[bytes] = field(default_factory=lambda: [b""] * 6)
     map_counts: tuple[int | None, ...] | None = None
     patterns: int = 0
 
@@ -81,8 +83,7 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
     has_block_size = layout.counts == 3
     partitions, ends, paths = walk.partitions, walk.ends, walk.paths
     file_format, partition, tail = _FORMATS[0], None if layout.partition else b"", None
-    pattern = None if walk.map_counts is None else plain_maps(walk.map_counts)
-    maps = [b""] * 6
+    stop_of_maps = walk.skeletons.stop
     while len(ends) < count:
         if not raw.startswith(head, position):
             raise _Unexpected
@@ -141,58 +142,8 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
             raise _Unexpected
         if has_block_size:
             _, position = read_long(raw, position)
-        # six maps: by their sizes, or all at once by the pattern that matched the last entry
-        maps_start = position
-        for place in _SIX:
-            if raw[position] != 2:
-                if raw[position]:
-                    raise _Unexpected
-                position += 1
-                continue
-            # The same counts as those of the entry before: most often of nulls and NaNs.
-            if (known := maps[place]) and raw.startswith(known, position):
-                position += len(known)
-                continue
-            start = position
-            number = raw[position + 1]
-            position += 2
-            if not number & 1:
-                if number == 0:
-                    continue
-                match = pattern.match(raw, maps_start) if pattern is not None else None
-                if match is None:
-                    position, pattern = _learn_maps(raw, maps_start, walk)
-                else:
-                    position = match.end()
-                break
-            if number > 127:
-                if raw[position] > 127:
-                    raise _Unexpected
-                number = number & 127 | raw[position] << 7
-                position += 1
-            length = raw[position]
-            position += 1
-            if length > 127:
-                byte = raw[position]
-                length = length & 127 | (byte & 127) << 7
-                position += 1
-                if byte > 127:
-                    byte = raw[position]
-                    length |= byte << 14
-                    position += 1
-                    if byte > 127:
-                        raise _Unexpected
-            if length & 1:
-                raise _Unexpected
-            stop = position + (length >> 1)
-            if raw[stop]:
-                raise _Unexpected
-            holds = holds_longs if place < 4 else holds_bounds
-            if not holds(raw[position:stop], number + 1 >> 1):
-                raise _Unexpected
-            position = stop + 1
-            if 0 < place < 4 and position - start <= _MAP_BYTES_MAX:
-                maps[place] = raw[start:position]
+        # six maps: all at once if they are laid out as others before
+        position = stop_of_maps(raw, position) or _skip_maps(raw, position, walk)
         # tail
         if tail is not None and raw.startswith(tail, position):
             position += len(tail)
@@ -207,6 +158,56 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
         walk.size_bytes += size >> 1
         ends.append(position)
     return position
+
+
+def _skip_maps(raw: bytes, start: int, walk: Walk) -> int:
+    """Step over six maps by their sizes, or all at once by the pattern of those before."""
+    position = start
+    for place in _SIX:
+        # The same counts as those of the entry before: most often of nulls and NaNs.
+        if (known := walk.maps[place]) and raw.startswith(known, position):
+            position += len(known)
+        elif not raw[position]:
+            position += 1
+        elif raw[position] != 2:
+            raise _Unexpected
+        elif not raw[position + 1]:
+            position += 2
+        elif raw[position + 1] & 1:
+            before, position = position, _skip_sized_map(raw, position + 1, place)
+            if 0 < place < 4 and position - before <= _MAP_BYTES_MAX:
+                walk.maps[place] = raw[before:position]
+        else:
+            position = _skip_plain_maps(raw, start, walk)
+            break
+    walk.skeletons.learn(raw, start, position)
+    return position
+
+
+def _skip_sized_map(raw: bytes, position: int, place: int) -> int:
+    number = raw[position]
+    position += 1
+    if number > 127:
+        if raw[position] > 127:
+            raise _Unexpected
+        number = number & 127 | raw[position] << 7
+        position += 1
+    length, position = read_long(raw, position)
+    stop = position + length
+    if length < 0 or raw[stop]:
+        raise _Unexpected
+    holds = holds_longs if place < 4 else holds_bounds
+    if not holds(raw[position:stop], number + 1 >> 1):
+        raise _Unexpected
+    return stop + 1
+
+
+def _skip_plain_maps(raw: bytes, start: int, walk: Walk) -> int:
+    if walk.map_counts is not None:
+        match = plain_maps(walk.map_counts).match(raw, start)
+        if match is not None:
+            return match.end()
+    return _learn_maps(raw, start, walk)
 
 
 def _format_at(raw: bytes, position: int) -> bytes:
@@ -265,7 +266,7 @@ def _skip_varints(raw: bytes, position: int) -> int:
             _, position = read_long(raw, position)
 
 
-def _learn_maps(raw: bytes, position: int, walk: Walk) -> tuple[int, re.Pattern[bytes] | None]:
+def _learn_maps(raw: bytes, position: int, walk: Walk) -> int:
     """Step over six plain maps pair by pair, and note how many pairs each has."""
     counts: list[int | None] = []
     for place in _SIX:
@@ -290,4 +291,4 @@ def _learn_maps(raw: bytes, position: int, walk: Walk) -> tuple[int, re.Pattern[
     if tuple(counts) != walk.map_counts and walk.patterns < _PATTERNS_MAX:
         walk.map_counts = tuple(counts)
         walk.patterns += 1
-    return position, None if walk.map_counts is None else plain_maps(walk.map_counts)
+    return position

@@ -29,6 +29,7 @@ from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_stepper import Walk, walk_block
 from committer.iceberg.manifest import manifest_content, manifest_version
 from committer.iceberg.manifest_layout import Layout, layout_of
+from committer.iceberg.map_skeleton import Skeletons
 from committer.iceberg.types import StructType
 from committer.reason import Reason
 
@@ -103,7 +104,7 @@ def _walk(
     checker = _EntryChecker(plan, format_version, content)
     # The layout's head is that of data entries; delete files are few, and decoded for the planner.
     layout = plan.layout if content == ManifestContent.DATA else None
-    walk = Walk(layout, checker.decode_entry, checker.decode_partition)
+    walk = Walk(layout, checker.decode_entry, checker.decode_partition, plan.skeletons)
     blocks = []
     for block, raw in iter_raw_blocks(buf, header):
         walk_block(raw, block.count, walk)
@@ -126,7 +127,8 @@ def _walk(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """All that follows from a writer schema and what the table expects."""
+    """All that follows from a writer schema and what the table expects. The last two remember what
+    entries had: the requests of many writers, of few files each, resemble one another."""
 
     layout: Layout | None
     is_ours: bool
@@ -134,6 +136,7 @@ class _Plan:
     partition: Decoder
     field_ids: tuple[int, ...]
     known_partitions: dict[bytes, tuple[object, ...]]
+    skeletons: Skeletons
 
 
 @lru_cache(maxsize=64)
@@ -150,6 +153,7 @@ def _plan(schema_text: bytes, partition_type: StructType, format_version: int) -
         _partition_decoder(schema_text),
         tuple(field.field_id for field in partition_type.fields),
         {},
+        Skeletons(),
     )
 
 
@@ -246,7 +250,6 @@ class _EntryChecker:
         return position
 
     def decode_partition(self, encoded: bytes) -> tuple[object, ...]:
-        # The requests of many writers, of few files each, share their partitions.
         known = self._plan.known_partitions
         partition = known.get(encoded)
         if partition is None:

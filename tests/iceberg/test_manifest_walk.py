@@ -421,7 +421,7 @@ def test_stepping_and_decoding_agree_on_damaged_manifests(seed: int) -> None:
     verdicts = set()
     for _ in range(100):
         one = context(format_version=chance.choice(VERSIONS))
-        files = [data_file(chance.randrange(1000)) for _ in range(chance.choice((1, 2, 5)))]
+        files = [data_file(chance.randrange(1000)) for _ in range(chance.choice((1, 2, 5, 12)))]
         content = manifest(*files, context=one, codec="null")
         if chance.random() < 0.5:
             content = foreign_manifest(content, codec="null")
