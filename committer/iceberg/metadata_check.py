@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.snapshot import MAIN, MetadataLogEntry, SnapshotLogEntry
 from committer.iceberg.sort_order import SortOrder
@@ -78,10 +78,29 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
     """Refuse a spec that cannot be written with under a schema."""
     _check_unique("name", (field.name for field in spec.fields), f"spec {spec.spec_id}")
     for field in spec.fields:
+        check_partition_name(field, schema)
         if isinstance(field.transform, VoidTransform):
             continue  # the source of a dropped field may be gone
         where = f"spec {spec.spec_id}: field `{field.name}`"
         _check_sources(field.source_ids, field.transform, schema, where)
+
+
+def check_partition_name(field: PartitionField, schema: Schema) -> None:
+    """Refuse a name that a column has which is not the source: the reference reads no such table.
+
+    Where the source is gone, so that the spec is one of old, its name may have gone to another.
+    """
+    column = schema.find(field.name)
+    if not field.name:
+        raise InvalidMetadataError(f"partition field {field.field_id}: expected a name")
+    if (
+        column is not None
+        and column.field_id != field.source_id
+        and schema.field(field.source_id) is not None
+    ):
+        raise InvalidMetadataError(
+            f"partition field `{field.name}`: another column than its source has this name"
+        )
 
 
 def check_sort_order(order: SortOrder, schema: Schema) -> None:

@@ -76,8 +76,6 @@ class PartitionSpecUpdate:
         """The spec with all changes. Errors also for names that collide."""
         fields = [self._kept(each) for each in self._spec.fields if self._stays(each)]
         changed = PartitionSpec(self._spec.spec_id, (*fields, *self._added))
-        for field in changed.fields:
-            self._check_name(field)
         check_spec(changed, self._schema)
         return EvolvedSpec(changed, self._last_partition_id)
 
@@ -87,20 +85,6 @@ class PartitionSpecUpdate:
     def _kept(self, field: PartitionField) -> PartitionField:
         transform = VOID if field.field_id in self._removed else field.transform
         return replace(field, name=self._renamed.get(field.name, field.name), transform=transform)
-
-    def _check_name(self, field: PartitionField) -> None:
-        """A name may be that of the source column, and of no other column."""
-        if not field.name:
-            raise InvalidMetadataError(f"partition field {field.field_id}: expected a name")
-        column = self._schema.find(field.name, case_sensitive=self._case_sensitive)
-        if (
-            column is not None
-            and column.field_id != field.source_id
-            and self._schema.field(field.source_id) is not None
-        ):
-            raise InvalidMetadataError(
-                f"partition field `{field.name}`: another column than its source has this name"
-            )
 
     # --- Add -------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.default_values import checked_default
 from committer.iceberg.evolution.schema_changes import ROOT, Move, SchemaChanges
 from committer.iceberg.evolution.union_by_name import union_by_name
-from committer.iceberg.metadata_check import check_schema
+from committer.iceberg.metadata_check import check_partition_name, check_schema
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.promotion import (
     is_promotion_allowed,
@@ -40,7 +40,8 @@ class SchemaUpdate:
     """Changes of one schema. Mutable; lives as long as one change set.
 
     Names are those before the changes, dotted for nested fields; an added column has the name that
-    it was added under. `specs`: all of the table, as no promotion may change their values.
+    it was added under. `specs`: all of the table, as no promotion may change their values and no
+    column may take the name of a partition field.
     `allow_incompatible_changes` lets required columns come without a default, and optional ones
     become required, though rows that are there may then read as null.
     Errors of every method: `InvalidMetadataError` for a change that the rules forbid.
@@ -79,6 +80,8 @@ class SchemaUpdate:
         )
         validate_schema(changed)
         check_schema(changed, self.format_version)
+        for field in (field for spec in self._specs for field in spec.fields):
+            check_partition_name(field, changed)
         return EvolvedSchema(changed, self._last_column_id)
 
     # --- Add, delete, rename ---------------------------------------------------------------------

@@ -280,6 +280,20 @@ def test_transforms_that_allow_a_promotion_give_equal_partition_values() -> None
     assert bucket.apply(DecimalType(9, 2), value) == bucket.apply(DecimalType(38, 2), value)
 
 
+def test_no_column_takes_the_name_of_a_partition_field_of_another() -> None:
+    day = PartitionField((3,), 1000, "p", parse_transform("day"))
+    gone = PartitionField((99,), 1001, "q", parse_transform("void"))
+    specs = (PartitionSpec(0, (day,)), PartitionSpec(1, (gone,)))
+    for change in (
+        update_of(specs=specs).add_column("p", LongType()),
+        update_of(specs=specs).rename_column("id", "p"),
+    ):
+        with pytest.raises(InvalidMetadataError, match="partition field `p`: another column"):
+            change.apply()
+    evolved = update_of(specs=specs).rename_column("day", "p").add_column("q", LongType()).apply()
+    assert names(evolved)[-1] == "q"
+
+
 # --- Defaults and nulls --------------------------------------------------------------------------
 
 
