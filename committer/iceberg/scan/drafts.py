@@ -14,11 +14,10 @@ from committer.iceberg.data_file import (
     DataFile,
     DataFileContent,
     ManifestEntry,
-    ManifestEntryStatus,
 )
 from committer.iceberg.expressions.expression import Expression
-from committer.iceberg.scan.metrics_reader import Metrics
-from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.scan.metrics_reader import ColumnMetrics
+from committer.iceberg.scan.scan_task import FileScanTask, Head
 
 # key_metadata, split_offsets, equality_ids, sort_order_id, first_row_id, referenced_data_file,
 # content_offset, content_size_in_bytes: the order of the specification, and of our writers.
@@ -33,9 +32,6 @@ Tail = tuple[
     int | None,
 ]
 
-# status, snapshot_id, sequence_number, file_sequence_number
-Head = tuple[ManifestEntryStatus, int | None, int | None, int | None]
-
 
 class _DataFileDraft:
     __slots__ = tuple(DataFile.__slots__)
@@ -47,7 +43,7 @@ class _DataFileDraft:
         partition: tuple[object, ...],
         size_in_bytes: int,
         record_count: int,
-        metrics: Metrics,
+        metrics: ColumnMetrics,
         tail: Tail,
         spec_id: int,
     ) -> None:
@@ -90,19 +86,20 @@ class _TaskDraft:
     __slots__ = tuple(FileScanTask.__slots__)
 
     def __init__(
-        self, entry: ManifestEntry, deletes: tuple[DataFile, ...], residual: Expression
+        self, data_file: DataFile, deletes: tuple[DataFile, ...], residual: Expression, head: Head
     ) -> None:
-        self.entry = entry
+        self.data_file = data_file
         self.deletes = deletes
         self.residual = residual
+        self.head = head
         self.__class__ = FileScanTask  # type: ignore[assignment]
 
 
 new_data_file = cast(
-    "Callable[[str, str, tuple[object, ...], int, int, Metrics, Tail, int], DataFile]",
+    "Callable[[str, str, tuple[object, ...], int, int, ColumnMetrics, Tail, int], DataFile]",
     _DataFileDraft,
 )
 new_entry = cast("Callable[[Head, DataFile], ManifestEntry]", _EntryDraft)
 new_task = cast(
-    "Callable[[ManifestEntry, tuple[DataFile, ...], Expression], FileScanTask]", _TaskDraft
+    "Callable[[DataFile, tuple[DataFile, ...], Expression, Head], FileScanTask]", _TaskDraft
 )

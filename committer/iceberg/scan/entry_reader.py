@@ -24,7 +24,6 @@ from committer.iceberg.data_file import (
     DataFile,
     DataFileContent,
     ManifestContent,
-    ManifestEntry,
     ManifestEntryStatus,
 )
 from committer.iceberg.entry_decoder import entry_from_record
@@ -33,16 +32,17 @@ from committer.iceberg.manifest import manifest_content
 from committer.iceberg.manifest_layout import Layout, Skip, layout_of
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.scan.drafts import Head, Tail, new_data_file, new_entry
+from committer.iceberg.scan.drafts import Tail, new_data_file
 from committer.iceberg.scan.metrics_reader import (
+    ColumnMetrics,
     Metrics,
     MetricsPattern,
     Shape,
     metrics_pattern,
-    no_metrics,
     read_metrics,
     widened,
 )
+from committer.iceberg.scan.scan_task import Head
 
 _Value = TypeVar("_Value")
 # As varints.
@@ -51,11 +51,11 @@ _FORMATS = ((b"\x0ePARQUET", "PARQUET"), (b"\x06ORC", "ORC"), (b"\x08AVRO", "AVR
 # What no part of an entry begins with: no integer has so many bytes.
 _NOTHING = b"\xff" * 16
 # A shape that differs from entry to entry would cost a pattern for each.
-_PATTERNS_MAX = 16
+_PATTERNS_MAX = 8
 _PATTERNS_TRIED_MAX = 4
 _PARTITIONS_MAX = 65_536
 _FIRST_ROW_ID = 142
-_NO_METRICS = no_metrics(0)
+_NO_METRICS = Metrics(0)
 _NO_LAYOUT = Layout(b"", (), 0, (), -1)
 # In the order of `Tail`.
 _TAIL_TYPES: tuple[tuple[int, type], ...] = (
@@ -81,21 +81,21 @@ class FileFilter:
     """
 
     residual: Callable[[tuple[object, ...]], Expression | None]
-    may_match: Callable[[Metrics | DataFile], bool] | None = None
+    may_match: Callable[[ColumnMetrics], bool] | None = None
     field_ids: frozenset[int] | None = frozenset()
     keeps_metrics: bool = False
     keeps: Callable[[Head], bool] = lambda head: head[0] is not ManifestEntryStatus.DELETED
 
 
-FoundFile = tuple[ManifestEntry, Expression]
+# What its entry says of it, the file, and its residual.
+FoundFile = tuple[Head, DataFile, Expression]
 
 
 def iter_matching_files(
     buf: bytes | memoryview, row: ManifestFile, spec: PartitionSpec, wanted: FileFilter
 ) -> Iterator[FoundFile]:
-    """The entries of a data manifest that pass the filter, each with its residual, in order.
+    """The files of a data manifest that pass the filter, in order, with all that they inherit.
 
-    Entries have inherited all ids.
     `row` is the manifest's in the manifest list, `spec` the one that it names.
     Errors: `InvalidMetadataError`, and `UnsupportedError` for a codec, naming the manifest.
     """
@@ -134,9 +134,13 @@ def _parts(schema_text: bytes) -> _Parts:
     layout, entry = layout_of(schema_text), record_decoder(schema_text)
     if layout is None:
         return _Parts(None, entry, entry, entry, False, b"")
-    fields = orjson.loads(schema_text)["fields"]
-    file = next(field["type"]["fields"] for field in fields if field["field-id"] == 2)
-    partition = next(field["type"] for field in file if field["field-id"] == 102)
+    try:
+        fields = orjson.loads(schema_text)["fields"]
+        file = next(field["type"]["fields"] for field in fields if field["field-id"] == 2)
+        partition = next(field["type"] for field in file if field["field-id"] == 102)
+    except (KeyError, TypeError, StopIteration):
+        # The same shape, written in another way: by names of types that were said before.
+        return _Parts(None, entry, entry, entry, False, b"")
     tail = file[len(file) - len(layout.tail) :]
     has_numbers = len(fields) == 5
     return _Parts(
@@ -241,7 +245,7 @@ class _Reader:
             file = new_data_file(
                 file_path, file_format, partition, size, record_count, kept, own_tail, spec_id
             )
-            yield new_entry(head, file), residual
+            yield head, file, residual
         _check_end(position, raw)
 
     # --- The parts of an entry. Errors: `_Unexpected`, IndexError and `InvalidMetadataError` all
@@ -284,30 +288,37 @@ class _Reader:
             known[encoded] = found
         return file_format, *found, position
 
-    def _read_metrics(self, raw: bytes, position: int) -> tuple[int, int, Metrics, int]:
+    def _read_metrics(self, raw: bytes, position: int) -> tuple[int, int, ColumnMetrics, int]:
         """Record count, file size and the wanted metrics."""
-        number = raw[position]
+        number, more = raw[position], raw[position + 1]
         if number < 128:
             record_count, position = (number >> 1) ^ -(number & 1), position + 1
+        elif more < 128 and not number & 1:
+            record_count, position = (number & 127 | more << 7) >> 1, position + 2
         else:
             record_count, position = read_long(raw, position)
         size, position = read_long(raw, position)
         if self._layout.counts == 3:
             _, position = read_long(raw, position)
-        wanted = self._field_ids
-        if not wanted and (stop := _jump_maps(raw, position)):
-            return record_count, size, no_metrics(record_count), stop
+        if self._field_ids:
+            metrics, position = self._read_maps(raw, position, record_count)
+            return record_count, size, metrics, position
+        stop = _jump_maps(raw, position) or self._read_maps(raw, position, record_count)[1]
+        nothing = Metrics(record_count) if self._wanted.may_match else _NO_METRICS
+        return record_count, size, nothing, stop
+
+    def _read_maps(self, raw: bytes, position: int, record_count: int) -> tuple[ColumnMetrics, int]:
+        """The wanted metrics, and where the six maps end."""
         for at, known in enumerate(self._patterns):
             match = known.pattern.match(raw, position)
             if match is not None:
                 if at:
                     self._patterns.insert(0, self._patterns.pop(at))
-                metrics = known.metrics(match, record_count) if wanted else no_metrics(record_count)
-                return record_count, size, metrics, match.end()
-        metrics, position, shape = read_metrics(raw, position, wanted, record_count)
+                return known.metrics(match, record_count), match.end()
+        metrics, position, shape = read_metrics(raw, position, self._field_ids, record_count)
         if shape is not None:
             self._learn(shape)
-        return record_count, size, metrics if wanted else no_metrics(record_count), position
+        return metrics, position
 
     def _learn(self, shape: Shape) -> None:
         """Make a pattern of a shape that none has matched."""
@@ -361,7 +372,7 @@ class _Reader:
         if self._wanted.field_ids is not None:
             field_ids = self._field_ids if self._wanted.keeps_metrics else frozenset()
             file = _with_metrics_of(file, field_ids)
-        return (ManifestEntry(*head, replace(file, first_row_id=first_row_id)), residual), position
+        return (head, replace(file, first_row_id=first_row_id), residual), position
 
     def _residual_of(self, partition: tuple[object, ...]) -> Expression | None:
         # By their text: as keys themselves -0.0 and 0.0 would be one.
@@ -386,9 +397,9 @@ def _inherited(head: Head, row: ManifestFile) -> Head:
     return status, snapshot_id, sequence_number, file_sequence_number
 
 
-def without_metrics(entry: ManifestEntry) -> ManifestEntry:
-    """The entry with a file whose metrics were needed only to find it."""
-    return replace(entry, data_file=_with_metrics_of(entry.data_file, frozenset()))
+def without_metrics(file: DataFile) -> DataFile:
+    """A file whose metrics were needed only to find it."""
+    return _with_metrics_of(file, frozenset())
 
 
 def _with_metrics_of(file: DataFile, field_ids: frozenset[int]) -> DataFile:

@@ -17,11 +17,10 @@ from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.inspection.manifest_files import snapshot_manifests
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.scan.drafts import Head
 from committer.iceberg.scan.entry_reader import FileFilter, FoundFile, iter_matching_files
 from committer.iceberg.scan.plan_files import Read, Scan
 from committer.iceberg.scan.scan_filter import ScanFilter
-from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.scan.scan_task import FileScanTask, Head
 from committer.iceberg.scan.time_travel import find_snapshot
 from committer.iceberg.snapshot import Snapshot
 
@@ -77,7 +76,7 @@ def plan_appends(
     ]
     ids = frozenset(snapshot.snapshot_id for snapshot in snapshots)
     found = _changed_files(scan, snapshots, _is_added_in(ids), read)
-    return (FileScanTask(entry, (), residual) for entry, residual in found)
+    return (FileScanTask(file, (), residual, head) for head, file, residual in found)
 
 
 def plan_changes(
@@ -108,14 +107,17 @@ def _changes(
     # All of them before the first task: whoever asks shall not find out half-way.
     for snapshot in snapshots:
         _check_no_deletes(snapshot, read)
-    for entry, residual in _changed_files(scan, snapshots, _is_changed_in(ordinals), read):
-        snapshot_id = entry.snapshot_id or 0
-        is_added = entry.status is ManifestEntryStatus.ADDED
+    found = _changed_files(scan, snapshots, _is_changed_in(ordinals), read)
+    for head, file, residual in found:
+        status, snapshot_id, _, _ = head
+        if snapshot_id is None:
+            continue
+        is_added = status is ManifestEntryStatus.ADDED
         yield ChangelogTask(
             ChangeType.INSERT if is_added else ChangeType.DELETE,
             ordinals[snapshot_id],
             snapshot_id,
-            FileScanTask(entry, (), residual),
+            FileScanTask(file, (), residual, head),
         )
 
 

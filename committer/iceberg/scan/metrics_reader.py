@@ -8,9 +8,11 @@ Nothing here knows where an entry's maps begin.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from itertools import count
+from typing import Any, ClassVar, Protocol
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import LONGS, TruncatedAvroError, read_bytes, read_long
@@ -20,7 +22,7 @@ from committer.iceberg.manifest_layout import BOUND, VARINT
 _PLACES = range(6)
 _BOUNDS = 4
 # A wider table is read pair by pair: to make its pattern takes longer than to read thousands so.
-_PAIRS_MAX = 256
+_PAIRS_MAX = 128
 # Of such bounds the length takes one byte.
 _LENGTH_MAX = 63
 
@@ -39,89 +41,122 @@ class MapShape:
 Shape = tuple[MapShape | None, ...]
 
 
+class ColumnMetrics(Protocol):
+    """What a filter is asked with: the metrics of a data file, or of some of its columns."""
+
+    @property
+    def record_count(self) -> int: ...
+    @property
+    def value_counts(self) -> Mapping[int, int] | None: ...
+    @property
+    def null_value_counts(self) -> Mapping[int, int] | None: ...
+    @property
+    def nan_value_counts(self) -> Mapping[int, int] | None: ...
+    @property
+    def lower_bounds(self) -> Mapping[int, bytes] | None: ...
+    @property
+    def upper_bounds(self) -> Mapping[int, bytes] | None: ...
+
+
+@dataclass(slots=True)
 class Metrics:
-    """What was read: column metrics as a data file has them, of the wanted columns only."""
+    """Metrics of the wanted columns, read pair by pair."""
+
+    record_count: int
+    value_counts: dict[int, int] | None = None
+    null_value_counts: dict[int, int] | None = None
+    nan_value_counts: dict[int, int] | None = None
+    lower_bounds: dict[int, bytes] | None = None
+    upper_bounds: dict[int, bytes] | None = None
 
     # For messages. Which file it is has not been read yet.
-    file_path = "a data file"
-    __slots__ = (
-        "lower_bounds",
-        "nan_value_counts",
-        "null_value_counts",
-        "record_count",
-        "upper_bounds",
-        "value_counts",
-    )
+    file_path: ClassVar[str] = "a data file"
 
-    def __init__(
-        self,
-        record_count: int,
-        value_counts: dict[int, int] | None,
-        null_value_counts: dict[int, int] | None,
-        nan_value_counts: dict[int, int] | None,
-        lower_bounds: dict[int, bytes] | None,
-        upper_bounds: dict[int, bytes] | None,
-    ) -> None:
+
+class MatchedMetrics:
+    """Metrics of the wanted columns as a pattern found them, decoded where they are asked for: a
+    filter mostly knows by one bound."""
+
+    __slots__ = ("_encoded", "_groups", "record_count")
+    file_path = Metrics.file_path
+
+    def __init__(self, groups: Groups, encoded: tuple[bytes, ...], record_count: int) -> None:
+        self._groups = groups
+        self._encoded = encoded
         self.record_count = record_count
-        self.value_counts = value_counts
-        self.null_value_counts = null_value_counts
-        self.nan_value_counts = nan_value_counts
-        self.lower_bounds = lower_bounds
-        self.upper_bounds = upper_bounds
+
+    @property
+    def value_counts(self) -> dict[int, int] | None:
+        return self._counts(1)
+
+    @property
+    def null_value_counts(self) -> dict[int, int] | None:
+        return self._counts(2)
+
+    @property
+    def nan_value_counts(self) -> dict[int, int] | None:
+        return self._counts(3)
+
+    @property
+    def lower_bounds(self) -> dict[int, bytes] | None:
+        return self._bounds(4)
+
+    @property
+    def upper_bounds(self) -> dict[int, bytes] | None:
+        return self._bounds(5)
+
+    def _counts(self, place: int) -> dict[int, int] | None:
+        groups, encoded = self._groups[place], self._encoded
+        if groups is None:
+            return None
+        return {field_id: read_long(encoded[at], 0)[0] for field_id, at in groups}
+
+    def _bounds(self, place: int) -> dict[int, bytes] | None:
+        groups, encoded = self._groups[place], self._encoded
+        if groups is None:
+            return None
+        # Behind the length.
+        return {field_id: encoded[at][1:] for field_id, at in groups}
 
 
-def no_metrics(record_count: int) -> Metrics:
-    """What a file without metrics has."""
-    return Metrics(record_count, None, None, None, None, None)
+# For each map the wanted field ids with the numbers of their groups; None: it is null.
+Groups = tuple[tuple[tuple[int, int], ...] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsPattern:
-    """Matches six maps of one shape. `groups`: of each group that it captures the place of its map
-    and its field id; `present`: which maps are not null."""
+    """Matches six maps of one shape, and captures what is wanted."""
 
     pattern: re.Pattern[bytes]
-    groups: tuple[tuple[int, int], ...]
-    present: tuple[bool, ...]
+    groups: Groups
 
-    def metrics(self, match: re.Match[bytes], record_count: int) -> Metrics:
+    def metrics(self, match: re.Match[bytes], record_count: int) -> MatchedMetrics:
         """The values that the groups captured."""
-        maps: list[Any] = [{} if present else None for present in self.present]
-        for (place, field_id), encoded in zip(self.groups, match.groups(), strict=True):
-            low = encoded[0]
-            if place >= _BOUNDS:
-                # Behind the length.
-                maps[place][field_id] = encoded[1:]
-            elif low < 128:
-                maps[place][field_id] = (low >> 1) ^ -(low & 1)
-            else:
-                maps[place][field_id] = read_long(encoded, 0)[0]
-        return Metrics(record_count, *maps[1:])
+        return MatchedMetrics(self.groups, match.groups(), record_count)
 
 
 @lru_cache(maxsize=256)
 def metrics_pattern(shape: Shape, wanted: frozenset[int]) -> MetricsPattern:
     """The pattern of a shape, which captures the wanted columns."""
+    counter = count()
     groups = tuple(
-        (place, field_id)
+        None
+        if one is None
+        else tuple((key, next(counter)) for key in one.field_ids if place and key in wanted)
         for place, one in enumerate(shape)
-        if place and one is not None
-        for field_id in one.field_ids
-        if field_id in wanted
     )
     parts = (_map(one, wanted if place else frozenset()) for place, one in enumerate(shape))
-    pattern = re.compile(b"".join(parts), re.DOTALL)
-    return MetricsPattern(pattern, groups, tuple(one is not None for one in shape))
+    return MetricsPattern(re.compile(b"".join(parts), re.DOTALL), groups)
 
 
 def _map(shape: MapShape | None, wanted: frozenset[int]) -> bytes:
     if shape is None:
         return rb"\x00"
-    count = len(shape.field_ids)
-    if not count:
+    pairs_count = len(shape.field_ids)
+    if not pairs_count:
         return rb"\x02\x00"
-    values = [_bound(length) for length in shape.lengths] or [VARINT] * count
-    head = LONGS[-count] if shape.is_sized else LONGS[count]
+    values = [_bound(length) for length in shape.lengths] or [VARINT] * pairs_count
+    head = LONGS[-pairs_count] if shape.is_sized else LONGS[pairs_count]
     size = VARINT if shape.is_sized else b""
     pairs = (
         re.escape(LONGS[field_id]) + (b"(%b)" % value if field_id in wanted else value)
@@ -190,16 +225,15 @@ def _read_map(
     lengths: list[int] = []
     blocks: list[int] = []
     while True:
-        count, position = read_long(raw, position)
-        if count == 0:
+        pairs, position = read_long(raw, position)
+        if pairs == 0:
             break
-        blocks.append(count)
-        if count < 0:
-            count = -count
+        blocks.append(pairs)
+        if pairs < 0:
             _, position = read_long(raw, position)
-        if count > len(raw) - position:
+        if abs(pairs) > len(raw) - position:
             raise TruncatedAvroError("manifest entry: a map with more pairs than bytes")
-        for _ in range(count):
+        for _ in range(abs(pairs)):
             field_id, position = read_long(raw, position)
             field_ids.append(field_id)
             value: object

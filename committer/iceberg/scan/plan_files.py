@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.data_file import ManifestContent, ManifestEntry
+from committer.iceberg.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.deletes.delete_index import DeleteIndex
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.inspection.manifest_files import snapshot_manifests
 from committer.iceberg.manifest import decode_manifest
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.scan.drafts import new_task
+from committer.iceberg.scan.drafts import new_entry, new_task
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files, without_metrics
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
@@ -142,12 +142,13 @@ def tasks_of_manifest(
     spec = scan.metadata.spec_by_id(row.partition_spec_id)
     found = iter_matching_files(content, row, spec, wanted)
     if index.is_empty:
-        return (new_task(entry, (), residual) for entry, residual in found)
+        return (new_task(file, (), residual, head) for head, file, residual in found)
     tidied = without_metrics if needs_metrics and not scan.with_metrics else _itself
     return (
-        new_task(tidied(entry), index.for_data_file(entry), residual) for entry, residual in found
+        new_task(tidied(file), index.for_data_file(new_entry(head, file)), residual, head)
+        for head, file, residual in found
     )
 
 
-def _itself(entry: ManifestEntry) -> ManifestEntry:
-    return entry
+def _itself(file: DataFile) -> DataFile:
+    return file

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import cast
 
-from committer.iceberg.data_file import DataFile
 from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.compiling import compiled
 from committer.iceberg.expressions.expression import (
@@ -29,7 +28,7 @@ from committer.iceberg.expressions.row_evaluator import predicate_evaluator
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.scan.metrics_reader import Metrics
+from committer.iceberg.scan.metrics_reader import ColumnMetrics
 from committer.iceberg.schema import Schema
 
 # The residual of a partition tuple; None if no row of the partition can match.
@@ -55,11 +54,11 @@ class ScanFilter:
         self._expression, self._case_sensitive = expression, case_sensitive
         bound = bind(expression, schema, case_sensitive=case_sensitive)
         self.field_ids = _field_ids(bound)
-        self.may_match_file: Callable[[DataFile | Metrics], bool] | None = None
+        self.may_match_file: Callable[[ColumnMetrics], bool] | None = None
         if expression != ALWAYS_TRUE:
             # Of a file it reads the metrics alone.
             self.may_match_file = cast(
-                "Callable[[DataFile | Metrics], bool]",
+                "Callable[[ColumnMetrics], bool]",
                 inclusive_metrics_evaluator(schema, expression, case_sensitive),
             )
         self._manifest_test = cache(self._make_manifest_test)

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from committer.iceberg.data_file import DataFile, ManifestEntry
+from committer.iceberg.data_file import DataFile, ManifestEntryStatus
 from committer.iceberg.expressions.expression import Expression
+
+# status, snapshot_id, sequence_number, file_sequence_number: what a manifest entry says of a file.
+Head = tuple[ManifestEntryStatus, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class FileScanTask:
     """Read a data file, leave out what its delete files delete, keep what the residual matches.
 
-    `entry` holds the data file, with its sequence numbers and the snapshot that added it; `deletes`
-    are in the order of their paths; `residual` is unbound.
+    `deletes` are in the order of their paths; `residual` is unbound. `head` is what the manifest
+    entry says beside the file, None for a task that was read from JSON.
     """
 
-    entry: ManifestEntry
+    data_file: DataFile
     deletes: tuple[DataFile, ...]
     residual: Expression
-
-    @property
-    def data_file(self) -> DataFile:
-        return self.entry.data_file
+    head: Head | None = None
 
     @property
     def spec_id(self) -> int:
-        return self.entry.data_file.spec_id
+        return self.data_file.spec_id
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that added the file."""
+        return None if self.head is None else self.head[1]
+
+    @property
+    def sequence_number(self) -> int | None:
+        """The data sequence number."""
+        return None if self.head is None else self.head[2]

@@ -10,12 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.content_file_json import parse_content_file, print_content_file
-from committer.iceberg.data_file import (
-    DataFile,
-    DataFileContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-)
+from committer.iceberg.data_file import DataFile, DataFileContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.json_reader import Reader
@@ -60,7 +55,7 @@ def parse_file_scan_task(
     known = {**(specs or {}), spec.spec_id: spec}
     data_file = _data_file(reader, known, schema)
     deletes = tuple(_delete_files(reader, known, schema, where))
-    return FileScanTask(_entry(data_file), deletes, _residual(reader, where))
+    return FileScanTask(data_file, deletes, _residual(reader, where))
 
 
 # --- Tasks that share delete files ---------------------------------------------------------------
@@ -123,7 +118,7 @@ def _parse_reference(
             )
     data_file = _data_file(reader, specs, schema)
     found = tuple(deletes[place] for place in references if isinstance(place, int))
-    return FileScanTask(_entry(data_file), found, _residual(reader, where, filter))
+    return FileScanTask(data_file, found, _residual(reader, where, filter))
 
 
 # --- Parts ---------------------------------------------------------------------------------------
@@ -151,7 +146,3 @@ def _delete_files(reader: Reader, specs: Specs, schema: Schema, where: str) -> I
 def _residual(reader: Reader, where: str, otherwise: Expression = ALWAYS_TRUE) -> Expression:
     found = reader.take("residual-filter")
     return otherwise if found is None else parse_expression(found, where=f"{where}: residual")
-
-
-def _entry(data_file: DataFile) -> ManifestEntry:
-    return ManifestEntry(ManifestEntryStatus.EXISTING, None, None, None, data_file)

@@ -55,7 +55,8 @@ def read(
         **({"keeps": lambda head: True} if deleted else {}),
     )
     spec = decode_manifest(content).spec
-    return [entry for entry, _ in iter_matching_files(content, row, spec, wanted)]
+    found = iter_matching_files(content, row, spec, wanted)
+    return [ManifestEntry(*head, file) for head, file, _ in found]
 
 
 def decoded(
@@ -177,7 +178,7 @@ def test_a_partition_is_judged_once_and_its_files_are_left_out_unread() -> None:
 
     spec = decode_manifest(content).spec
     found = list(iter_matching_files(content, manifest_row(content), spec, FileFilter(only_r1)))
-    assert [entry.data_file.partition[0] for entry, _ in found] == ["r1"] * 30
+    assert [file.partition[0] for _, file, _ in found] == ["r1"] * 30
     assert len(judged) == len(set(judged)) == 27
 
 
@@ -194,9 +195,7 @@ def test_metrics_decide_and_are_not_handed_on() -> None:
     spec = decode_manifest(content).spec
     for written in (content, foreign_manifest(content)):
         found = list(iter_matching_files(written, manifest_row(written), spec, wanted))
-        assert [entry.data_file for entry, _ in found] == [
-            with_metrics_of(data_file(7), frozenset())
-        ]
+        assert [file for _, file, _ in found] == [with_metrics_of(data_file(7), frozenset())]
 
 
 # --- Damage --------------------------------------------------------------------------------------

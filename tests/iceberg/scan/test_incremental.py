@@ -54,7 +54,7 @@ def test_appended_files_are_those_that_append_snapshots_have_added(name: str) ->
         snapshots = [metadata.snapshot_by_id(one) for one in ids[at + 1 :]]
         counted = [one.snapshot_id for one in snapshots if one and one.operation == "append"]
         tasks = list(plan_appends(metadata, SnapshotRange(ids[at]), read=read_bytes))
-        found = {(task.data_file.file_path, 1, task.entry.snapshot_id) for task in tasks}
+        found = {(task.data_file.file_path, 1, task.snapshot_id) for task in tasks}
         assert found == said(name, (1,), counted)
         assert len(found) == len(tasks)
 

@@ -121,7 +121,7 @@ def test_case_counts_unless_it_shall_not() -> None:
     with pytest.raises(InvalidFilterError):
         scan("v2_unpartitioned", filter)
     assert scan("v2_unpartitioned", filter, case_sensitive=False) == [
-        FileScanTask(task.entry, task.deletes, filter)
+        FileScanTask(task.data_file, task.deletes, filter, task.head)
         for task in scan("v2_unpartitioned", parse_where("id = 1"))
     ]
 
@@ -169,8 +169,8 @@ def test_a_task_says_when_its_file_was_added() -> None:
     assert tasks
     for task in tasks:
         added = entries[task.data_file.file_path]
-        assert task.entry.snapshot_id == added["snapshot_id"]
-        assert task.entry.sequence_number == added["data_sequence_number"]
+        assert task.snapshot_id == added["snapshot_id"]
+        assert task.sequence_number == added["data_sequence_number"]
 
 
 def test_row_ids_are_inherited_as_by_the_decoder() -> None:
