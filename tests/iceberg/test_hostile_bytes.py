@@ -5,10 +5,12 @@ A reader that hangs runs into the time limit of the tests. `make fuzz` looks for
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pytest
 
+from committer.iceberg.avro_container import encode_header, read_header
 from tests.fuzz.bounds import fault, peak_bytes
 from tests.fuzz.hostile import CORPUS
 from tests.fuzz.targets import REFUSALS, TARGETS
@@ -41,6 +43,16 @@ def test_damaged_bytes_are_read_or_refused_in_clear_words(name: str) -> None:
     for _ in range(_DAMAGED):
         content = target.damage(chance.choice(seeds), chance)
         assert fault(target, content) is None, content
+
+
+def test_a_writer_schema_that_is_said_as_the_type_of_a_schema_is_read() -> None:
+    """The fast way of a scan looks for fields where there are none."""
+    content = TARGETS["scan"].seeds()[0]
+    header = read_header(content)
+    schema = {"type": header.schema_json, "fields": {"a": "b"}}
+    metadata = {**header.metadata, "avro.schema": json.dumps(schema).encode()}
+    blocks = content[header.end_offset :]
+    assert fault(TARGETS["scan"], encode_header(metadata, header.sync) + blocks) is None
 
 
 @pytest.mark.parametrize("name", TARGETS)
