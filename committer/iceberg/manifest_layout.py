@@ -126,7 +126,7 @@ def _optional_skip(shape: Shape) -> int | None:
 
 # Of up to 63 bits: a decoder decides about more.
 VARINT = rb"[\x80-\xff]{0,8}+[\x00-\x7f]"
-_FIELD_ID = rb"[\x80-\xff]?+[\x00-\x7f]"
+FIELD_ID = rb"[\x80-\xff]?+[\x00-\x7f]"
 _LENGTHS = (8, 4, 16, 1, 12, *(n for n in range(64) if n not in (8, 4, 16, 1, 12)))
 BOUND = b"(?:%b)" % b"|".join(re.escape(LONGS[length]) + b".{%d}" % length for length in _LENGTHS)
 PAIRS_MAX = 1000
@@ -160,8 +160,8 @@ def pairs(count: int, of_bytes: bool) -> re.Pattern[bytes]:
 
 def _pairs(count: int, of_bytes: bool) -> bytes:
     if of_bytes:
-        return b"(?:%b%b){%d}" % (_FIELD_ID, BOUND, count)
+        return b"(?:%b%b){%d}" % (FIELD_ID, BOUND, count)
     # Written out it matches half again as fast, and takes the longer to compile.
     if count <= _UNROLLED_MAX:
-        return (_FIELD_ID + VARINT) * count
-    return b"(?:%b%b){%d}" % (_FIELD_ID, VARINT, count)
+        return (FIELD_ID + VARINT) * count
+    return b"(?:%b%b){%d}" % (FIELD_ID, VARINT, count)

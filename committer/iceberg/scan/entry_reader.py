@@ -40,6 +40,7 @@ from committer.iceberg.scan.metrics_reader import (
     Shape,
     metrics_pattern,
     read_metrics,
+    search_metrics,
     widened,
 )
 from committer.iceberg.scan.scan_task import Head
@@ -315,6 +316,8 @@ class _Reader:
                 if at:
                     self._patterns.insert(0, self._patterns.pop(at))
                 return known.metrics(match, record_count), match.end()
+        if self._learned == _PATTERNS_MAX:
+            return search_metrics(raw, position, self._field_ids, record_count)
         metrics, position, shape = read_metrics(raw, position, self._field_ids, record_count)
         if shape is not None:
             self._learn(shape)
@@ -322,8 +325,6 @@ class _Reader:
 
     def _learn(self, shape: Shape) -> None:
         """Make a pattern of a shape that none has matched."""
-        if self._learned == _PATTERNS_MAX:
-            return
         self._learned += 1
         if self._shape is not None:
             shape = widened(shape, self._shape)

@@ -11,6 +11,7 @@ from committer.iceberg.scan.metrics_reader import (
     Shape,
     metrics_pattern,
     read_metrics,
+    search_metrics,
     widened,
 )
 
@@ -59,6 +60,8 @@ def test_a_pattern_captures_what_is_read_pair_by_pair(
 ) -> None:
     raw = encoded(counts, {2: b"abc", 4: b"x" * 8, 70: b""}, sized=sized)
     by_pairs, shape = read_one(raw)
+    by_maps, stop = search_metrics(raw, 0, WANTED, 9)
+    assert stop == len(raw) and values(by_maps) == values(by_pairs)
     pattern = metrics_pattern(shape, WANTED)
     match = pattern.pattern.match(raw)
     assert match is not None and match.end() == len(raw)
@@ -98,4 +101,6 @@ def test_what_no_pattern_can_say_has_no_shape() -> None:
     ):
         metrics, position, shape = read_metrics(raw, 0, WANTED, 9)
         assert position == len(raw) and shape is None
+        by_maps, stop = search_metrics(raw, 0, WANTED, 9)
+        assert stop == len(raw) and values(by_maps) == values(metrics)
     assert metrics.record_count == 9
