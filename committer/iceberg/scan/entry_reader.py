@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TypeVar, cast
 
-import orjson
-
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.avro_binary import read_bytes, read_long
+from committer.iceberg.avro_binary import read_long
 from committer.iceberg.avro_container import iter_raw_blocks, read_header
-from committer.iceberg.avro_decoder import Decoder, decode_record, record_decoder
+from committer.iceberg.avro_decoder import decode_record
 from committer.iceberg.data_file import (
     DataFile,
     DataFileContent,
@@ -29,10 +26,18 @@ from committer.iceberg.data_file import (
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.expressions.expression import Expression
 from committer.iceberg.manifest import manifest_content
-from committer.iceberg.manifest_layout import Layout, Skip, layout_of
+from committer.iceberg.manifest_layout import Layout
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.scan.drafts import Tail, new_data_file
+from committer.iceberg.scan.entry_parts import (
+    EntryParts,
+    Unexpected,
+    entry_parts,
+    jump_maps,
+    read_format,
+    skip_optional,
+)
 from committer.iceberg.scan.metrics_reader import (
     ColumnMetrics,
     Metrics,
@@ -48,7 +53,6 @@ from committer.iceberg.scan.scan_task import Head
 _Value = TypeVar("_Value")
 # As varints.
 _STATUSES = {2 * status: status for status in ManifestEntryStatus}
-_FORMATS = ((b"\x0ePARQUET", "PARQUET"), (b"\x06ORC", "ORC"), (b"\x08AVRO", "AVRO"))
 # What no part of an entry begins with: no integer has so many bytes.
 _NOTHING = b"\xff" * 16
 # A shape that differs from entry to entry would cost a pattern for each.
@@ -57,6 +61,7 @@ _PATTERNS_TRIED_MAX = 4
 _PARTITIONS_MAX = 65_536
 _FIRST_ROW_ID = 142
 _NO_METRICS = Metrics(0)
+
 _NO_LAYOUT = Layout(b"", (), 0, (), -1)
 # In the order of `Tail`.
 _TAIL_TYPES: tuple[tuple[int, type], ...] = (
@@ -104,61 +109,14 @@ def iter_matching_files(
         header = read_header(buf)
         if manifest_content(header) != ManifestContent.DATA:
             raise InvalidMetadataError("a manifest of deletes, expected data")
-        reader = _Reader(_parts(header.metadata["avro.schema"]), row, spec, wanted)
+        reader = _Reader(entry_parts(header.metadata["avro.schema"]), row, spec, wanted)
         for block, raw in iter_raw_blocks(buf, header):
             yield from reader.read_block(raw, block.count)
     except (InvalidMetadataError, UnsupportedError) as error:
         raise type(error)(f"{row.manifest_path}: {error}") from error
 
 
-# --- What follows from a writer schema -----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """Decoders of a whole entry and of two parts of it, and where these lie.
-
-    `layout` None: only the decoder of whole entries can read this writer's. `has_numbers`: entries
-    have both sequence numbers. `before_path`: the bytes of a data file before its path.
-    """
-
-    layout: Layout | None
-    entry: Decoder
-    partition: Decoder
-    tail: Decoder
-    has_numbers: bool
-    before_path: bytes
-
-
-@lru_cache(maxsize=64)
-def _parts(schema_text: bytes) -> _Parts:
-    layout, entry = layout_of(schema_text), record_decoder(schema_text)
-    if layout is None:
-        return _Parts(None, entry, entry, entry, False, b"")
-    try:
-        fields = orjson.loads(schema_text)["fields"]
-        file = next(field["type"]["fields"] for field in fields if field["field-id"] == 2)
-        partition = next(field["type"] for field in file if field["field-id"] == 102)
-    except (KeyError, TypeError, StopIteration):
-        # The same shape, written in another way: by names of types that were said before.
-        return _Parts(None, entry, entry, entry, False, b"")
-    tail = file[len(file) - len(layout.tail) :]
-    has_numbers = len(fields) == 5
-    return _Parts(
-        layout,
-        entry,
-        record_decoder(orjson.dumps(partition)),
-        record_decoder(orjson.dumps({"type": "record", "name": "tail", "fields": tail})),
-        has_numbers,
-        layout.head[4 if has_numbers else 2 :],
-    )
-
-
 # --- Entries -------------------------------------------------------------------------------------
-
-
-class _Unexpected(Exception):
-    """The bytes are not what the fast way knows. The decoder of whole entries decides."""
 
 
 class _Reader:
@@ -168,7 +126,7 @@ class _Reader:
     """
 
     def __init__(
-        self, parts: _Parts, row: ManifestFile, spec: PartitionSpec, wanted: FileFilter
+        self, parts: EntryParts, row: ManifestFile, spec: PartitionSpec, wanted: FileFilter
     ) -> None:
         self._parts, self._row, self._wanted = parts, row, wanted
         self._spec_id, self._field_ids = spec.spec_id, wanted.field_ids or frozenset()
@@ -207,7 +165,7 @@ class _Reader:
                     head, is_kept, position = self._read_head(raw, position)
                     head_bytes = raw[start:position]
                 if not raw.startswith(before_path, position):
-                    raise _Unexpected
+                    raise Unexpected
                 position += len(before_path)
                 number = raw[position]
                 position += 1
@@ -215,7 +173,7 @@ class _Reader:
                     number = number & 127 | raw[position] << 7
                     position += 1
                 if number & 1 or not number or number > 16383:
-                    raise _Unexpected
+                    raise Unexpected
                 path_start = position
                 path_stop = middle = position + (number >> 1)
                 if raw.startswith(partition_bytes, middle):
@@ -231,9 +189,9 @@ class _Reader:
                     tail, position = self._read_tail(raw, position)
                     tail_bytes = raw[tail_start:position]
                 if position > len(raw):
-                    raise _Unexpected
+                    raise Unexpected
                 file_path = raw[path_start:path_stop].decode()
-            except (_Unexpected, IndexError, UnicodeDecodeError, InvalidMetadataError):
+            except (Unexpected, IndexError, UnicodeDecodeError, InvalidMetadataError):
                 head_bytes = partition_bytes = tail_bytes = _NOTHING
                 found, position = self._decode(raw, start)
                 if found is not None:
@@ -249,7 +207,7 @@ class _Reader:
             yield head, file, residual
         _check_end(position, raw)
 
-    # --- The parts of an entry. Errors: `_Unexpected`, IndexError and `InvalidMetadataError` all
+    # --- The parts of an entry. Errors: `Unexpected`, IndexError and `InvalidMetadataError` all
     # mean that the decoder is to decide. ---
 
     def _read_head(self, raw: bytes, position: int) -> tuple[Head, bool, int]:
@@ -263,9 +221,9 @@ class _Reader:
             if branch == 2:
                 numbers[place], position = read_long(raw, position)
             elif branch:
-                raise _Unexpected
+                raise Unexpected
         if status is None:
-            raise _Unexpected
+            raise Unexpected
         head = _inherited((status, numbers[0], numbers[1], numbers[2]), self._row)
         return head, self._wanted.keeps(head), position
 
@@ -273,15 +231,15 @@ class _Reader:
         self, raw: bytes, position: int
     ) -> tuple[str, tuple[object, ...], Expression | None, int]:
         """Format and partition, with the residual of the partition (None: nothing matches)."""
-        file_format, position = _read_format(raw, position)
+        file_format, position = read_format(raw, position)
         start, known = position, self._partitions
-        position = _skip_optional(raw, position, self._layout.partition)
+        position = skip_optional(raw, position, self._layout.partition)
         encoded = raw[start:position]
         found = known.get(encoded)
         if found is None:
             record, stop = decode_record(self._parts.partition, encoded, 0)
             if stop != len(encoded):
-                raise _Unexpected
+                raise Unexpected
             partition = tuple(record.get(field_id) for field_id in self._partition_ids)
             found = partition, self._wanted.residual(partition)
             if len(known) >= _PARTITIONS_MAX:
@@ -304,7 +262,7 @@ class _Reader:
         if self._field_ids:
             metrics, position = self._read_maps(raw, position, record_count)
             return record_count, size, metrics, position
-        stop = _jump_maps(raw, position) or self._read_maps(raw, position, record_count)[1]
+        stop = jump_maps(raw, position) or self._read_maps(raw, position, record_count)[1]
         nothing = Metrics(record_count) if self._wanted.may_match else _NO_METRICS
         return record_count, size, nothing, stop
 
@@ -337,7 +295,7 @@ class _Reader:
         for field_id, kind in _TAIL_TYPES:
             value = record.get(field_id)
             if value is not None and type(value) is not kind:
-                raise _Unexpected
+                raise Unexpected
         if self._next_row_id is None:
             record.pop(_FIRST_ROW_ID, None)
         return cast("Tail", tuple(record.get(field_id) for field_id, _ in _TAIL_TYPES)), position
@@ -420,65 +378,6 @@ def _with_metrics_of(file: DataFile, field_ids: frozenset[int]) -> DataFile:
         lower_bounds=some(file.lower_bounds),
         upper_bounds=some(file.upper_bounds),
     )
-
-
-def _read_format(raw: bytes, position: int) -> tuple[str, int]:
-    for encoded, file_format in _FORMATS:
-        if raw.startswith(encoded, position):
-            return file_format, position + len(encoded)
-    raise _Unexpected
-
-
-def _jump_maps(raw: bytes, position: int) -> int:
-    """Where six maps end by the sizes that they say; 0 if one does not say its size."""
-    for _ in range(6):
-        branch, number = raw[position], raw[position + 1]
-        if branch != 2:
-            if branch:
-                raise _Unexpected
-            position += 1
-            continue
-        position += 2
-        if number == 0:
-            continue
-        if not number & 1:
-            return 0
-        if number > 127:
-            if raw[position] > 127:
-                return 0
-            position += 1
-        length = raw[position]
-        if length < 128:
-            position += 1
-        else:
-            number = raw[position + 1]
-            length = length & 127 | number << 7
-            position += 2
-            if number > 127:
-                return 0
-        position += length >> 1
-        if length & 1 or raw[position]:
-            raise _Unexpected
-        position += 1
-    return position
-
-
-def _skip_optional(raw: bytes, position: int, skips: tuple[int, ...]) -> int:
-    """Step over a partition tuple: values that are each null or not."""
-    for skip in skips:
-        branch = raw[position]
-        position += 1
-        if not branch:
-            continue
-        if branch != 2 or skip == Skip.VARINTS:
-            raise _Unexpected
-        if skip > 0:
-            position += skip
-        elif skip == Skip.VARINT:
-            _, position = read_long(raw, position)
-        else:
-            _, position = read_bytes(raw, position)
-    return position
 
 
 def _check_end(position: int, raw: bytes) -> None:
