@@ -38,6 +38,7 @@ from committer.iceberg.types import (
     DecimalType,
     DoubleType,
     FloatType,
+    GeometryType,
     IcebergType,
     IntegerType,
     ListType,
@@ -46,8 +47,12 @@ from committer.iceberg.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
+    UnknownType,
+    VariantType,
 )
 from tests.integration.written_table import Row, WrittenTable
 
@@ -158,6 +163,31 @@ def types(folder: Path) -> tuple[WrittenTable, list[Row]]:
         "bn": [b"", b"\xff" * 20, None, b"\x80"],
     }
     written = [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+    table.append(written)
+    return table, written
+
+
+def types_of_v3(**columns: IcebergType) -> Callable[[Path], tuple[WrittenTable, list[Row]]]:
+    """Columns of types that came with version 3, null in all rows."""
+
+    def build(folder: Path) -> tuple[WrittenTable, list[Row]]:
+        all_columns = schema(id=LongType(), name=StringType(), **columns)
+        table = WrittenTable.create(folder, all_columns, format_version=3)
+        written: list[Row] = [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+        table.append(written)
+        return table, written
+
+    return build
+
+
+def nanoseconds(folder: Path) -> tuple[WrittenTable, list[Row]]:
+    table = WrittenTable.create(
+        folder,
+        schema(id=LongType(), tn=TimestampNanoType(), tz=TimestamptzNanoType()),
+        spec=spec((2, "d", "day"), (3, "b", "bucket[4]")),
+        format_version=3,
+    )
+    written: list[Row] = [{"id": 1, "tn": 1, "tz": -1}, {"id": 2, "tn": None, "tz": 10**18 + 1}]
     table.append(written)
     return table, written
 
@@ -405,6 +435,30 @@ FEATURES = (
     ),
     Feature("partitions_by_month_v1", partitions((3, "m", "month"), format_version=1)),
     Feature("types", types, tuple(field.name for field in TYPES.fields)),
+    Feature(
+        "nanoseconds",
+        nanoseconds,
+        ("id",),
+        without={
+            JAVA: "Cannot convert unsupported type to Spark: timestamp_ns",
+            DUCKDB: "Unrecognized primitive type: timestamptz_ns",
+        },
+    ),
+    Feature(
+        "variant",
+        types_of_v3(variant=VariantType()),
+        without={PYICEBERG: "Unsupported field type: 'variant'"},
+    ),
+    Feature(
+        "unknown",
+        types_of_v3(unknown=UnknownType()),
+        without={DUCKDB: "Unrecognized primitive type: unknown"},
+    ),
+    Feature(
+        "geometry",
+        types_of_v3(place=GeometryType("OGC:CRS84")),
+        without={PYICEBERG: "into a GeometryType"},
+    ),
     Feature("nested", nested, ("id", "point", "tags")),
     Feature("odd_names", odd_names, ("id", "1st col", "a.b", "é ☃", "select", "with-dash")),
     Feature("schema_evolution", schema_evolution, ("old", "id", "title", "f", "extra")),

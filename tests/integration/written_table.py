@@ -56,6 +56,7 @@ from committer.iceberg.table_metadata import parse_table_metadata, print_table_m
 from tests.integration.readers import local
 from tests.workers.write_target import Target, names, writer_of
 from workers.arrow_schema import arrow_schema
+from workers.arrow_types import is_writable
 
 Row = dict[str, Any]
 
@@ -111,8 +112,10 @@ class WrittenTable:
         """Data files of these rows, one for each partition, by the table's schema and spec."""
         columns = arrow_schema(self.metadata.current_schema)
         # Parquet has other names for columns whose names it cannot hold.
-        fields = zip(self.metadata.current_schema.fields, columns, strict=True)
-        arrays = [pa.array([row.get(a.name) for row in rows], b.type) for a, b in fields]
+        schema = self.metadata.current_schema
+        fields = [field for field in schema.fields if is_writable(field.field_type)]
+        pairs = zip(fields, columns, strict=True)
+        arrays = [pa.array([row.get(a.name) for row in rows], b.type) for a, b in pairs]
         return self.write_batch(pa.RecordBatch.from_arrays(arrays, schema=columns))
 
     def write_batch(self, batch: pa.RecordBatch) -> list[DataFile]:
