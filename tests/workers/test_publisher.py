@@ -300,7 +300,10 @@ async def test_a_receipt_of_one_table_is_not_taken_for_that_of_another() -> None
     queue = MemoryQueue(bench.server, consumer="c")
     await queue.reply([(await answer, receipt)])
     second = replace(
-        first, identifier=other.identifier, table_uuid=other.metadata.require_uuid(), files=first.files
+        first,
+        identifier=other.identifier,
+        table_uuid=other.metadata.require_uuid(),
+        files=first.files,
     )
     own = Receipt("stream", 1, str(first.attempt), ReceiptState.COMMITTED, 4712, 1)
     answer = asyncio.create_task(reply(bench, own))
