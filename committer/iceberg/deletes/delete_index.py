@@ -14,7 +14,12 @@ from operator import attrgetter
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.data_file import DataFile, DataFileContent, ManifestEntry
-from committer.iceberg.deletes.equality_deletes import ColumnFacts, EqualityDelete, column_facts
+from committer.iceberg.deletes.equality_deletes import (
+    ColumnFacts,
+    EqualityDelete,
+    column_facts,
+    compared_fields,
+)
 from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
@@ -81,12 +86,7 @@ class DeleteIndex:
         Errors: `InvalidMetadataError` for two vectors of one data file, a vector without a data
         file, an equality delete without known columns, an entry without a sequence number.
         """
-        # The last schema's field counts: a promoted type reads old bounds too.
-        self._fields = {
-            field.field_id: field
-            for schema in sorted(schemas, key=lambda schema: schema.schema_id)
-            for _, field in schema.walk()
-        }
+        fields = compared_fields(schemas)
         self._specs = specs
         self._vectors: dict[str, tuple[int, DataFile]] = {}
         by_path: defaultdict[str, list[tuple[int, DataFile]]] = defaultdict(list)
@@ -96,7 +96,7 @@ class DeleteIndex:
         for entry in deletes:
             file, number = entry.data_file, _sequence_number(entry)
             if file.content == DataFileContent.EQUALITY_DELETES:
-                delete = EqualityDelete.of(file, self._fields)
+                delete = EqualityDelete.of(file, fields)
                 if self._spec(file).is_unpartitioned:
                     everywhere.append((number, delete))
                 else:

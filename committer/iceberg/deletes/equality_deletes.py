@@ -5,7 +5,7 @@ Source: the specification, "Equality Delete Files"; format.md 8.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from committer.errors import InvalidMetadataError, InvariantError
@@ -49,15 +49,22 @@ class ColumnFacts:
 def column_facts(file: DataFile, column: NestedField) -> ColumnFacts:
     """Read the metrics of one primitive column. Errors: `InvalidMetadataError` for a broken bound.
 
-    A required column has no nulls, whatever the counts say.
+    A column of `compared_fields` that is required has no nulls, whatever the counts say.
     """
     nulls = (file.null_value_counts or {}).get(column.field_id)
     values = (file.value_counts or {}).get(column.field_id)
     return ColumnFacts(
         may_have_null=not column.required and (nulls is None or nulls > 0),
         has_only_null=not column.required and nulls is not None and nulls == values,
-        bounds=_bounds(file, column),
+        bounds=None if _may_have_nan(file, column) else _bounds(file, column),
     )
+
+
+def _may_have_nan(file: DataFile, column: NestedField) -> bool:
+    """NaN lies outside of bounds, and equals NaN."""
+    if not isinstance(column.field_type, FloatType | DoubleType):
+        return False
+    return (file.nan_value_counts or {}).get(column.field_id) != 0
 
 
 def _bounds(file: DataFile, column: NestedField) -> tuple[object, object] | None:
@@ -119,6 +126,22 @@ class EqualityDelete:
     def may_delete_from(self, facts: Callable[[NestedField], ColumnFacts]) -> bool:
         """Whether a row of the data file may be deleted. `facts` answers for the data file."""
         return all(facts(column).may_equal(deleted) for column, deleted in self.columns)
+
+
+def compared_fields(schemas: Iterable[Schema]) -> dict[int, NestedField]:
+    """Every field of these schemas by id, as a delete file may compare it.
+
+    The last schema says its type: a promoted one reads old bounds too. It is required only if no
+    row of any file can lack it: in every schema, and with all structs that it lies in.
+    """
+    fields: dict[int, NestedField] = {}
+    for schema in sorted(schemas, key=lambda schema: schema.schema_id):
+        for _, field in schema.walk():
+            before = fields.get(field.field_id, field)
+            around = schema.ancestors(field.field_id)
+            required = before.required and field.required and all(one.required for one in around)
+            fields[field.field_id] = replace(field, required=required)
+    return fields
 
 
 def _field(file: DataFile, field_id: int, fields: Mapping[int, NestedField]) -> NestedField:

@@ -270,7 +270,12 @@ def double(value: float) -> bytes:
 
 
 def ranged(field_id: int, lower: bytes, upper: bytes) -> dict[str, Any]:
-    return {"lower_bounds": {field_id: lower}, "upper_bounds": {field_id: upper}}
+    """Bounds of a column without NaN."""
+    return {
+        "lower_bounds": {field_id: lower},
+        "upper_bounds": {field_id: upper},
+        "nan_value_counts": {field_id: 0},
+    }
 
 
 def nulls(field_id: int, count: int, values: int = 9) -> dict[str, Any]:
@@ -317,15 +322,48 @@ def test_each_column_alone_can_rule_a_delete_out() -> None:
         equality_ids=(1, 2),
         lower_bounds={1: long(1), 2: double(1)},
         upper_bounds={1: long(2), 2: double(2)},
+        nan_value_counts={2: 0},
     )
     far = {1: long(1), 2: double(3)}, {1: long(1), 2: double(4)}
-    counts: dict[str, Any] = {"null_value_counts": {1: 0, 2: 0}}
+    counts: dict[str, Any] = {"null_value_counts": {1: 0, 2: 0}, "nan_value_counts": {2: 0}}
     assert applied(data(lower_bounds=far[0], upper_bounds=far[1], **counts), delete) == []
 
 
 def test_required_columns_have_no_nulls_whatever_the_counts_say() -> None:
     delete = equalities(9, **nulls(1, 9), **ranged(1, long(5), long(10)))
     assert applied(data(**nulls(1, 9), **ranged(1, long(11), long(12))), delete) == []
+
+
+def test_a_required_column_may_be_null_with_its_struct() -> None:
+    """Or because it was optional when the file was written."""
+    inner = {"id": 2, "name": "zip", "required": True, "type": "long"}
+    place = {
+        "id": 1,
+        "name": "place",
+        "required": False,
+        "type": {"type": "struct", "fields": [inner]},
+    }
+    nested = parse_schema({"type": "struct", "schema-id": 0, "fields": [place]})
+    optional, required = (
+        parse_schema(
+            {"type": "struct", "schema-id": number, "fields": [{**inner, "required": bool(number)}]}
+        )
+        for number in (0, 1)
+    )
+    delete = equalities(9, equality_ids=(2,), **nulls(2, 1), **ranged(2, long(5), long(10)))
+    target = data(**nulls(2, 1), **ranged(2, long(11), long(12)))
+    for schemas in ((nested,), (optional, required)):
+        assert index(delete, schemas=schemas).for_data_file(target) == (delete.data_file,)
+    assert index(delete, schemas=(required,)).for_data_file(target) == ()
+
+
+def test_nan_lies_outside_of_bounds() -> None:
+    delete = equalities(9, equality_ids=(2,), **nulls(2, 0), **ranged(2, double(1), double(2)))
+    far = data(**nulls(2, 0), **ranged(2, double(8), double(9)))
+    for count, found in (({2: 0}, []), ({2: 1}, ["e"]), (None, ["e"])):
+        deleted = replace(delete.data_file, nan_value_counts=count)
+        target = replace(far.data_file, nan_value_counts=count)
+        assert applied(replace(far, data_file=target), replace(delete, data_file=deleted)) == found
 
 
 def test_ranges_that_are_none_rule_nothing_out() -> None:
