@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 from uuid import UUID
 
 from committer.iceberg.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
     And,
+    BoundReference,
+    BoundTerm,
     Expression,
     LiteralPredicate,
     Or,
@@ -23,7 +25,15 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.partition_summary import UUID_HALVES
 from committer.iceberg.single_value import decoder
-from committer.iceberg.types import DoubleType, FloatType, IcebergType, UUIDType
+from committer.iceberg.transforms import TruncateTransform
+from committer.iceberg.types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    UUIDType,
+)
 
 Subject = TypeVar("Subject")
 _DOUBLE, _BITS, _WITHOUT_SIGN = struct.Struct("<d"), struct.Struct("<q"), 2**63 - 1
@@ -106,3 +116,55 @@ def comparable_decoder(kind: IcebergType) -> Callable[[bytes], object]:
     if isinstance(kind, FloatType | DoubleType):
         return lambda encoded: comparable(decode(encoded))
     return UUID_HALVES.unpack if kind == UUIDType() else decode
+
+
+# --- Bounds that cannot be relied on -------------------------------------------------------------
+
+
+class _Unordered:
+    """A bound that may be none. As NaN it compares with nothing, and so proves nothing."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+
+_UNORDERED = _Unordered()
+Bound = Callable[[Subject], object]
+
+
+def reliable_bounds(
+    term: BoundTerm, lower: Bound[Subject], upper: Bound[Subject]
+) -> tuple[Bound[Subject], Bound[Subject]]:
+    """Both bounds of a term as they are, or as bounds that prove nothing, where they may be no
+    bounds in the order in which values compare here, and are not in order either.
+
+    Many writers order uuids as unsigned bytes: theirs are bounds only if both have one sign.
+    Numbers that wrap around when they are truncated lie outside of their truncated bounds.
+    """
+    if not _may_be_unordered(term):
+        return lower, upper
+
+    def is_ordered(low: object, high: object) -> bool:
+        return low is not None and high is not None and low <= cast(Ordered, high)
+
+    def reliable_lower(subject: Subject) -> object:
+        low = lower(subject)
+        return low if low is None or is_ordered(low, upper(subject)) else _UNORDERED
+
+    def reliable_upper(subject: Subject) -> object:
+        high = upper(subject)
+        return high if high is None or is_ordered(lower(subject), high) else _UNORDERED
+
+    return reliable_lower, reliable_upper
+
+
+def _may_be_unordered(term: BoundTerm) -> bool:
+    kind = term.reference.value_type
+    if isinstance(term, BoundReference):
+        return isinstance(kind, UUIDType)
+    is_number = isinstance(kind, IntegerType | LongType)
+    return is_number and isinstance(term.transform, TruncateTransform)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from committer.iceberg.data_file import DataFile
-from committer.iceberg.expressions.compiling import Test, comparable_decoder
+from committer.iceberg.expressions.compiling import Test, comparable_decoder, reliable_bounds
 from committer.iceberg.expressions.expression import (
     BoundReference,
     BoundTerm,
@@ -69,8 +69,12 @@ def nothing_to_compare(term: BoundTerm) -> FileTest:
 # --- Bounds --------------------------------------------------------------------------------------
 
 
-def lower_bound(term: BoundTerm) -> FileBound:
-    """What no value is below; None if unknown, NaN (of old writers) if it cannot be relied on."""
+def bounds_of(term: BoundTerm) -> tuple[FileBound, FileBound]:
+    """What no value is below, and what none is above.
+
+    None if unknown; what compares with nothing if it cannot be relied on: NaN (of old writers), and
+    what `reliable_bounds` finds.
+    """
     decode, field_id = comparable_decoder(term.reference.value_type), term.reference.field_id
 
     def lower(file: DataFile) -> object:
@@ -78,19 +82,12 @@ def lower_bound(term: BoundTerm) -> FileBound:
         encoded = None if bounds is None else bounds.get(field_id)
         return None if encoded is None else decode(encoded)
 
-    return _through(term, lower)
-
-
-def upper_bound(term: BoundTerm) -> FileBound:
-    """What no value is above, as `lower_bound`."""
-    decode, field_id = comparable_decoder(term.reference.value_type), term.reference.field_id
-
     def upper(file: DataFile) -> object:
         bounds = file.upper_bounds
         encoded = None if bounds is None else bounds.get(field_id)
         return None if encoded is None else decode(encoded)
 
-    return _through(term, upper)
+    return reliable_bounds(term, _through(term, lower), _through(term, upper))
 
 
 def _through(term: BoundTerm, bound: FileBound) -> FileBound:

@@ -32,15 +32,14 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.expressions.file_metrics import (
     FileTest,
+    bounds_of,
     is_float,
-    lower_bound,
     may_have_nans,
     may_have_nulls,
     nothing_to_compare,
     only_nans,
     only_nulls,
     term_of,
-    upper_bound,
 )
 
 # Looking up more literals than this costs more than it saves.
@@ -86,7 +85,7 @@ def _keeps_values(term: BoundTerm) -> bool:
 
 def _comparison_test(predicate: LiteralPredicate, term: BoundTerm) -> FileTest:
     literal = cast(Ordered, predicate.value)
-    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
 
     def less_than(file: DataFile) -> bool:
         bound = lower(file)
@@ -115,7 +114,7 @@ def _comparison_test(predicate: LiteralPredicate, term: BoundTerm) -> FileTest:
 
 
 def _within(term: BoundTerm, literal: Ordered) -> FileTest:
-    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
 
     def within(file: DataFile) -> bool:
         low = lower(file)
@@ -128,7 +127,7 @@ def _within(term: BoundTerm, literal: Ordered) -> FileTest:
 
 
 def _any_within(term: BoundTerm, values: tuple[object, ...]) -> FileTest:
-    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
     if len(values) > SET_SIZE_MAX:
         return lambda file: not is_empty(file)
     literals = cast(tuple[Ordered, ...], values)
@@ -147,7 +146,7 @@ def _any_within(term: BoundTerm, values: tuple[object, ...]) -> FileTest:
 
 def _not_only(term: BoundTerm, values: frozenset[object]) -> FileTest:
     """No only where the file surely has one value throughout, and it is among these."""
-    field_id, lower, upper = term.reference.field_id, lower_bound(term), upper_bound(term)
+    field_id, (lower, upper) = term.reference.field_id, bounds_of(term)
     has_nans = is_float(term)
 
     def not_only(file: DataFile) -> bool:
@@ -163,7 +162,7 @@ def _prefix_test(term: BoundTerm, prefix: str) -> FileTest:
     """Whether some value between the bounds may start so. A shortened value may not: it passes."""
     if not isinstance(term, BoundReference):
         return always
-    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
 
     def may_start(file: DataFile) -> bool:
         return starts_between(lower(file), upper(file), prefix) and not is_empty(file)
@@ -179,7 +178,7 @@ def starts_between(low: object, high: object, prefix: str) -> bool:
 
 
 def _other_prefix_test(term: BoundTerm, prefix: str) -> FileTest:
-    field_id, lower, upper = term.reference.field_id, lower_bound(term), upper_bound(term)
+    field_id, (lower, upper) = term.reference.field_id, bounds_of(term)
 
     def may_start_otherwise(file: DataFile) -> bool:
         return may_have_nulls(file, field_id) or not both_start(lower(file), upper(file), prefix)

@@ -17,6 +17,7 @@ from committer.iceberg.expressions.compiling import (
     comparable_decoder,
     comparable_predicate,
     compiled,
+    reliable_bounds,
 )
 from committer.iceberg.expressions.expression import (
     BoundReference,
@@ -145,7 +146,8 @@ def _not_only_nans(summary: PartitionFieldSummary) -> bool:
 
 
 def _bounds(term: BoundTerm) -> tuple[SummaryBound, SummaryBound]:
-    """The functions to both bounds of a term; None where all values are null or NaN."""
+    """The functions to both bounds of a term, as `reliable_bounds`; None where all values are null
+    or NaN."""
     decode = comparable_decoder(term.reference.value_type)
     through: Callable[[object], object] = _itself
     if not isinstance(term, BoundReference):
@@ -159,7 +161,7 @@ def _bounds(term: BoundTerm) -> tuple[SummaryBound, SummaryBound]:
         encoded = summary.upper_bound
         return None if encoded is None else through(decode(encoded))
 
-    return lower, upper
+    return reliable_bounds(term, lower, upper)
 
 
 def _itself(value: object) -> object:

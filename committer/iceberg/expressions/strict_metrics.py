@@ -31,15 +31,14 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.expressions.file_metrics import (
     FileTest,
+    bounds_of,
     is_float,
-    lower_bound,
     may_have_nans,
     may_have_nulls,
     nothing_to_compare,
     only_nans,
     only_nulls,
     term_of,
-    upper_bound,
 )
 from committer.iceberg.expressions.inclusive_metrics import both_start, starts_between
 
@@ -86,7 +85,7 @@ def _may_have_others(term: BoundReference) -> FileTest:
 
 def _comparison_test(predicate: LiteralPredicate, term: BoundReference) -> FileTest:
     literal = cast(Ordered, predicate.value)
-    has_others, lower, upper = _may_have_others(term), lower_bound(term), upper_bound(term)
+    has_others, (lower, upper) = _may_have_others(term), bounds_of(term)
 
     def less_than(file: DataFile) -> bool:
         bound = upper(file)
@@ -116,7 +115,7 @@ def _comparison_test(predicate: LiteralPredicate, term: BoundReference) -> FileT
 
 def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:
     """The file has one value throughout, and it is among these."""
-    has_others, lower, upper = _may_have_others(term), lower_bound(term), upper_bound(term)
+    has_others, (lower, upper) = _may_have_others(term), bounds_of(term)
 
     def only_one_of(file: DataFile) -> bool:
         low = lower(file)
@@ -127,7 +126,7 @@ def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:
 
 def _none_within(term: BoundReference, values: tuple[object, ...]) -> FileTest:
     """No literal lies between the bounds. Null and NaN differ from every literal."""
-    is_empty, lower, upper = nothing_to_compare(term), lower_bound(term), upper_bound(term)
+    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
     literals = cast(tuple[Ordered, ...], values)
 
     def none_within(file: DataFile) -> bool:
@@ -145,7 +144,7 @@ def _none_within(term: BoundReference, values: tuple[object, ...]) -> FileTest:
 
 
 def _prefix_test(term: BoundReference, prefix: str) -> FileTest:
-    field_id, lower, upper = term.field_id, lower_bound(term), upper_bound(term)
+    field_id, (lower, upper) = term.field_id, bounds_of(term)
 
     def all_start(file: DataFile) -> bool:
         return both_start(lower(file), upper(file), prefix) and not may_have_nulls(file, field_id)
@@ -154,7 +153,7 @@ def _prefix_test(term: BoundReference, prefix: str) -> FileTest:
 
 
 def _other_prefix_test(term: BoundReference, prefix: str) -> FileTest:
-    field_id, lower, upper = term.field_id, lower_bound(term), upper_bound(term)
+    field_id, (lower, upper) = term.field_id, bounds_of(term)
 
     def none_start(file: DataFile) -> bool:
         return only_nulls(file, field_id) or not starts_between(lower(file), upper(file), prefix)

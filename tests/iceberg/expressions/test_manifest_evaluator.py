@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.expressions.expression import EqualTo, Reference
+from committer.iceberg.expressions.expression import (
+    EqualTo,
+    Expression,
+    GreaterThan,
+    Reference,
+    Transformed,
+)
 from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.manifest_evaluator import manifest_evaluator
 from committer.iceberg.expressions.row_evaluator import row_evaluator
@@ -17,8 +25,8 @@ from committer.iceberg.manifest_list import PartitionFieldSummary
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.partition_summary import summarize_partitions
 from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import IDENTITY
-from committer.iceberg.types import IntegerType, LongType, NestedField
+from committer.iceberg.transforms import IDENTITY, TruncateTransform
+from committer.iceberg.types import IntegerType, LongType, NestedField, UUIDType
 from tests.fixtures import vectors
 from tests.iceberg.expression_builders import rows_of
 from tests.iceberg.expressions.test_projection import COLUMNS, filters_on, one_column, one_field
@@ -66,6 +74,19 @@ def test_no_manifest_is_pruned_that_has_a_row_that_matches(data: st.DataObject) 
     may_match = manifest_evaluator(spec, schema, filter)(manifest_with(summaries))
     matches = row_evaluator(schema, filter)
     assert may_match >= any(matches((value,)) for value in values)
+
+
+def test_summaries_in_another_order_prove_nothing() -> None:
+    """Uuids compare as signed numbers, not by their bytes; the smallest numbers wrap around."""
+    low, middle, high = (UUID(bytes=bytes((first,)) * 16) for first in (0x10, 0x50, 0xF0))
+    summary = PartitionFieldSummary(False, None, low.bytes, high.bytes)
+    filter: Expression = EqualTo(Reference("c"), str(middle))
+    assert manifest_evaluator(SPEC, one_column(UUIDType()), filter)(manifest_with((summary,)))
+    filter = GreaterThan(Transformed(TruncateTransform(10), Reference("c")), 1_000)
+    for lowest, expected in ((-(2**31), True), (-(2**31) + 10, False)):
+        bounds = (struct.pack("<i", number) for number in (lowest, 50))
+        manifest = manifest_with((PartitionFieldSummary(False, None, *bounds),))
+        assert manifest_evaluator(SPEC, one_column(IntegerType()), filter)(manifest) == expected
 
 
 def test_summaries_that_do_not_fit_are_refused_with_the_manifest_s_name() -> None:
