@@ -55,6 +55,8 @@ Convert = Callable[[object, IcebergType], object]
 
 _FLOAT = struct.Struct("<f")
 _ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP)
+# Twice as many as any decimal type has.
+_DIGITS_MAX = 76
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 _OFFSET = re.compile(r"(.*?)(?:Z|([+-])(\d{2}):(\d{2}))", re.IGNORECASE)
 _HOUR_S_MAX = 18 * 3600
@@ -155,8 +157,15 @@ def _narrowed(value: float) -> object:
     return Limit.ABOVE_MAX if value > 0 else Limit.BELOW_MIN
 
 
-def _rounded(value: Decimal, scale: int) -> Decimal:
-    return value.quantize(Decimal(1).scaleb(-scale), context=_ROUNDING)
+def _rounded(value: Decimal, scale: int) -> Decimal | Limit:
+    return _computable(value.quantize(Decimal(1).scaleb(-scale), context=_ROUNDING))
+
+
+def _computable(value: Decimal) -> Decimal | Limit:
+    """A decimal may be beyond its type, as in the reference, but not beyond all reckoning."""
+    if len(value.as_tuple().digits) <= _DIGITS_MAX:
+        return value
+    return Limit.ABOVE_MAX if value > 0 else Limit.BELOW_MIN
 
 
 def _from_decimal(value: object, target: IcebergType) -> object:
@@ -165,7 +174,7 @@ def _from_decimal(value: object, target: IcebergType) -> object:
         return None
     if value.as_tuple().exponent != -target.scale:
         raise ValueError(f"expected a decimal with {target.scale} digits behind the point")
-    return value
+    return _computable(value)
 
 
 # --- Text ----------------------------------------------------------------------------------------

@@ -138,6 +138,12 @@ class _Projector:
             return "longer"
         return "whole" if len(prefix) == width else "shorter"
 
+    def wraps(self, value: object) -> bool:
+        """Whether truncation makes one of the largest numbers of one of the smallest: values above
+        it are not truncated to more then. (The reference loses almost all rows there.)"""
+        is_truncated = isinstance(self.transform, TruncateTransform) and isinstance(value, int)
+        return is_truncated and cast(int, self.apply(value)) > cast(int, value)
+
     def with_successors(self, values: tuple[object, ...]) -> tuple[object, ...]:
         """The values, and after each negative one the next."""
         numbers = cast(tuple[int, ...], values)
@@ -180,6 +186,8 @@ class _Inclusive(_Projector):
                 return LessThanOrEqual(self.target, self.apply(before(value)))
             case LessThanOrEqual(value=value):
                 return LessThanOrEqual(self.target, self.apply(value))
+            case GreaterThan(value=value) | GreaterThanOrEqual(value=value) if self.wraps(value):
+                return None
             case GreaterThan(value=value):
                 return GreaterThanOrEqual(self.target, self.apply(after(value)))
             case GreaterThanOrEqual(value=value):
@@ -229,6 +237,8 @@ class _Strict(_Projector):
     def ordered(self, predicate: Predicate) -> Projection:
         before, after = _neighbours(self.source_type)
         match predicate:
+            case LessThan(value=value) | LessThanOrEqual(value=value) if self.wraps(value):
+                return None
             case LessThan(value=value):
                 return LessThan(self.target, self.apply(value))
             case LessThanOrEqual(value=value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import cache
 
 from hypothesis import given, settings
@@ -14,7 +15,11 @@ from committer.iceberg.expressions.expression import (
     ALWAYS_TRUE,
     EqualTo,
     Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
     IsNull,
+    LessThan,
+    LessThanOrEqual,
     NotStartsWith,
     Or,
     Reference,
@@ -28,6 +33,7 @@ from committer.iceberg.expressions.row_evaluator import predicate_evaluator, row
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import (
+    IDENTITY,
     BucketTransform,
     Transform,
     TruncateTransform,
@@ -35,6 +41,7 @@ from committer.iceberg.transforms import (
     parse_transform,
 )
 from committer.iceberg.types import (
+    DecimalType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -146,6 +153,29 @@ def test_a_prefix_is_as_long_as_its_code_points() -> None:
     assert compiled(inclusive, predicate_evaluator)((value[:2],))
     strict = strict_projection(spec, schema, NotStartsWith(term, prefix))
     assert not compiled(strict, predicate_evaluator)((value[:2],))
+
+
+def test_a_literal_that_wraps_around_proves_nothing() -> None:
+    """Truncated, the smallest numbers become some of the largest. Values above them do not."""
+    schema, spec = one_column(IntegerType()), one_field(TruncateTransform(10))
+    c, wrapping = Reference("c"), -(2**31) + 7
+    for above in (GreaterThan, GreaterThanOrEqual):
+        assert inclusive_projection(spec, schema, above(c, wrapping)) == ALWAYS_TRUE
+        assert inclusive_projection(spec, schema, above(c, wrapping + 1)) != ALWAYS_TRUE
+    for below in (LessThan, LessThanOrEqual):
+        assert strict_projection(spec, schema, below(c, wrapping)) == ALWAYS_FALSE
+        assert strict_projection(spec, schema, below(c, wrapping + 1)) != ALWAYS_FALSE
+
+
+def test_numbers_beyond_all_decimals_are_projected_too() -> None:
+    schema = one_column(DecimalType(9, 2))
+    c, digits = Reference("c"), Decimal("9" * 99 + ".99")
+    for transform in (IDENTITY, TruncateTransform(10), BucketTransform(4)):
+        spec = one_field(transform)
+        for literal in (1e200, digits, str(digits)):
+            assert inclusive_projection(spec, schema, LessThan(c, literal)) == ALWAYS_TRUE
+            assert inclusive_projection(spec, schema, EqualTo(c, literal)) == ALWAYS_FALSE
+        assert strict_projection(spec, schema, GreaterThan(c, -1e300)) == ALWAYS_TRUE
 
 
 def test_fields_that_say_nothing_are_left_out() -> None:
