@@ -16,8 +16,8 @@ BENCH_OPTIONS := $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SYSTEMS),--syst
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null \
-	  || sed -n 's/^\([a-z]*\):[^#]*## /  make \1: /p' Makefile
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null \
+	  || sed -n 's/^\([a-z-]*\):[^#]*## /  make \1: /p' Makefile
 
 .PHONY: demo
 demo: install ## many Spark streams into one table, checked by other readers; ROWS=, STREAMS=, APPS=, BATCHES=
@@ -66,6 +66,10 @@ conformance: install ## what Iceberg Java says of its tables and values, against
 .PHONY: fuzz
 fuzz: install ## damaged and hostile bytes against every reader; SECONDS=, SEED=, TARGET=
 	@$(RUN)python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(TARGET)
+
+.PHONY: bench-format
+bench-format: install ## the format beside PyIceberg, fastavro, iceberg-rust; OPTIONS="--case encode --rounds 5"
+	@$(RUN)python -m bench.format $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(OPTIONS)
 
 .PHONY: format
 format: install ## format the code

@@ -7,8 +7,10 @@ import platform
 import re
 import subprocess
 import tempfile
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 
 from workers.java import find_java_home
 
@@ -17,7 +19,15 @@ _GIB = 1024**3
 
 
 def describe(folder: Path) -> dict[str, str]:
-    """`folder`: of this repository."""
+    """What the services and their peers ran on. `folder`: of this repository."""
+    java = {"Java": _java(), "Iceberg Java": "1.12.0"}
+    return describe_python(folder, _PACKAGES, more=java)
+
+
+def describe_python(
+    folder: Path, packages: Iterable[str], *, more: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """The same without Java, with the versions of these packages."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "commit": _commit(folder),
@@ -27,9 +37,8 @@ def describe(folder: Path) -> dict[str, str]:
         "kernel": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
         "file system": _file_system(Path(tempfile.gettempdir())),
         "Python": platform.python_version(),
-        "Java": _java(),
-        "Iceberg Java": "1.12.0",
-        **{name: version(name) for name in _PACKAGES},
+        **more,
+        **{name: version(name) for name in packages},
         "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
 

@@ -89,7 +89,7 @@ def print_report(
 ) -> str:
     parts = [
         "# Benchmark\n",
-        _table(("what", "with"), environment.items()),
+        table(("what", "with"), environment.items()),
         "## Targets, at interval 0\n",
         _targets_table(targets(groups)),
         *(f"{note}\n" for note in notes),
@@ -108,7 +108,7 @@ def _targets_table(found: Sequence[Target]) -> str:
         (f"({t.scenario})", t.text, f"{t.relation} {t.wanted:g}", number(t.found), t.verdict)
         for t in found
     )
-    return _table(("", "target", "wanted", "found", "verdict"), rows)
+    return table(("", "target", "wanted", "found", "verdict"), rows)
 
 
 def _scenario_table(scenario: str, groups: Mapping[tuple[str, str], Group]) -> str:
@@ -129,7 +129,7 @@ def _scenario_table(scenario: str, groups: Mapping[tuple[str, str], Group]) -> s
         )
         for (system, case), group in groups.items()
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _remarks(group: Group) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _remarks(group: Group) -> Iterator[str]:
             yield text
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 

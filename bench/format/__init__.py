@@ -1,0 +1,1 @@
+"""Benchmarks of the format alone, without a service: `make bench-format`."""
