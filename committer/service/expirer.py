@@ -49,7 +49,7 @@ LOOK_INTERVAL_S = 10.0
 LOOK_SNAPSHOTS = 200
 # Metadata files that fell off the log go in groups, or after so long.
 _FALLEN_MAX = 20
-_FALLEN_S_MAX = 1.0
+_FALLEN_S_MAX = 0.5
 DELETES_AT_ONCE = 1_000
 CLOCK_AHEAD_MS_MAX = 300_000
 
