@@ -58,6 +58,8 @@ _ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP)
 # Twice as many as any decimal type has.
 _DIGITS_MAX = 76
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _OFFSET = re.compile(r"(.*?)(?:Z|([+-])(\d{2}):(\d{2}))", re.IGNORECASE)
 _HOUR_S_MAX = 18 * 3600
 
@@ -184,6 +186,7 @@ def _from_text(value: object, target: IcebergType) -> object:
     assert isinstance(value, str)  # noqa: S101
     match target:
         case StringType():
+            value.encode()  # half of a surrogate pair is no text
             return value
         case DecimalType():
             return _from_decimal(_decimal(value), target)
@@ -200,6 +203,9 @@ _INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def _decimal(text: str) -> Decimal:
+    # Python also takes blanks, underscores and what is no number.
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(f"expected a decimal, found `{text[:100]}`")
     try:
         return Decimal(text)
     except ArithmeticError as error:
@@ -207,7 +213,8 @@ def _decimal(text: str) -> Decimal:
 
 
 def _uuid(text: str) -> UUID:
-    if text.count("-") != 4:
+    # Python reads other forms too, and takes hyphens anywhere.
+    if not _UUID.fullmatch(text):
         raise ValueError(f"expected a uuid, found `{text[:100]}`")
     return UUID(text)
 

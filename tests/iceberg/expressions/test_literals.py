@@ -17,6 +17,7 @@ from committer.iceberg.types import (
     FloatType,
     IcebergType,
     IntegerType,
+    StringType,
     TimestampNanoType,
     TimestamptzType,
     UUIDType,
@@ -65,6 +66,11 @@ def test_floats_beyond_four_bytes_compare_as_such() -> None:
     assert convert_literal(3.4028235e38, FloatType()) == 3.4028234663852886e38
 
 
+def test_half_of_a_character_is_no_text() -> None:
+    with pytest.raises(ValueError, match="surrogates"):
+        convert_literal("a\ud800", StringType())
+
+
 def test_infinity_has_a_text_form_and_nan_has_none() -> None:
     assert convert_literal("-Infinity", DoubleType()) == -math.inf
     assert convert_literal("NaN", DoubleType()) is None
@@ -86,6 +92,10 @@ def test_a_decimal_keeps_its_scale() -> None:
         ("2026-01-01T00:00:00+01:00", TimestampNanoType()),
         ("3000-01-01T00:00:00", TimestampNanoType()),
         ("f79c3e09677c4bbda4793f349cb785e7", UUIDType()),
+        ("f79c-3e09-677c-4bbd-a4793f349cb785e7", UUIDType()),
+        ("1_0.00", DecimalType(9, 2)),
+        (" 1.00", DecimalType(9, 2)),
+        ("Infinity", DecimalType(9, 2)),
     ],
 )
 def test_text_that_is_no_value_of_the_type_is_refused(text: str, kind: IcebergType) -> None:
