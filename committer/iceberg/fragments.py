@@ -10,6 +10,8 @@ from typing import Protocol, TypeVar
 
 import orjson
 
+from committer.errors import InvalidMetadataError
+
 _Value = TypeVar("_Value")
 
 
@@ -39,13 +41,16 @@ class Fragments:
         self._sources[id(value)] = (value, json_value)
 
     def print(self, value: _Value, print_value: Callable[[_Value], object]) -> bytes:
-        """The JSON of a value, with unknown keys of its source behind the known ones."""
+        """The JSON of a value, with unknown keys of its source behind the known ones.
+
+        Errors: `InvalidMetadataError` for those that are nested too deeply.
+        """
         known = self._printed.get(id(value))
         if known is None:
             printed = print_value(value)
             if id(value) in self._sources:
                 printed = _with_unknown_keys(printed, self._sources[id(value)][1])
-            known = self._printed[id(value)] = (value, orjson.dumps(printed))
+            known = self._printed[id(value)] = (value, _print(printed))
         return known[1]
 
     def print_list(self, name: str, values: tuple[Printed, ...]) -> orjson.Fragment:
@@ -60,6 +65,15 @@ class Fragments:
             printed = b"".join((before, b"," if known else b"", added, b"]"))
         self._lists[name] = (values, printed)
         return orjson.Fragment(printed)
+
+
+def _print(json_value: object) -> bytes:
+    try:
+        return orjson.dumps(json_value)
+    except TypeError as error:
+        raise InvalidMetadataError(
+            "schema, partition spec or sort order: unknown keys nested too deeply to be printed"
+        ) from error
 
 
 def json_list(printed: Iterable[bytes]) -> orjson.Fragment:

@@ -26,6 +26,23 @@ _NAMES: dict[type, str] = {
 }
 
 
+# By how many bits an integer has, as readers of other languages keep it.
+_LIMITS = {32: 1 << 31, 64: 1 << 63}
+
+
+def is_integer(json_value: object, bits: int) -> bool:
+    """Whether a value is an integer (no boolean) of so many bits, 32 or 64."""
+    limit = _LIMITS[bits]
+    return type(json_value) is int and -limit <= json_value < limit
+
+
+def not_an_integer(where: str, found: object, bits: int) -> InvalidMetadataError:
+    """The error for a value that is none."""
+    return expected(
+        where, f"an integer of {bits} bits" if type(found) is int else "an integer", found
+    )
+
+
 # Printers give up at 254 levels, and what is kept lies within others.
 _DEPTH_MAX = 200
 
@@ -65,17 +82,17 @@ class Reader:
                 )
         return self.rest
 
-    def integer(self, key: str) -> int:
+    def integer(self, key: str, bits: int = 64) -> int:
         found = self.rest.pop(key, None)
-        if type(found) is not int:
-            raise self.expected(key, "an integer", found)
-        return found
+        if not is_integer(found, bits):
+            raise not_an_integer(f"{self.where}: `{key}`", found, bits)
+        return cast(int, found)
 
-    def optional_integer(self, key: str) -> int | None:
+    def optional_integer(self, key: str, bits: int = 64) -> int | None:
         found = self.rest.pop(key, None)
-        if found is not None and type(found) is not int:
-            raise self.expected(key, "an integer", found)
-        return found
+        if found is not None and not is_integer(found, bits):
+            raise not_an_integer(f"{self.where}: `{key}`", found, bits)
+        return cast(int | None, found)
 
     def text(self, key: str) -> str:
         found = self.rest.pop(key, None)
@@ -99,10 +116,10 @@ class Reader:
             raise self.expected(key, "a list", found)
         return found
 
-    def integers(self, key: str) -> tuple[int, ...]:
+    def integers(self, key: str, bits: int = 64) -> tuple[int, ...]:
         found = self.rest.pop(key, None)
-        if not isinstance(found, list) or any(type(each) is not int for each in found):
-            raise self.expected(key, "a list of integers", found)
+        if not isinstance(found, list) or not all(is_integer(each, bits) for each in found):
+            raise self.expected(key, f"a list of integers of {bits} bits", found)
         return tuple(found)
 
     def texts(self, key: str) -> tuple[str, ...]:

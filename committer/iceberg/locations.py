@@ -11,12 +11,25 @@ from uuid import UUID
 
 import mmh3
 
+from committer.errors import InvalidMetadataError
+
 _VERSION = re.compile(r"(\d{1,9})-")
 _HASH_BITS = 20
 
 
 def _folder(location: str, properties: Mapping[str, str], key: str, name: str) -> str:
     return (properties.get(key) or f"{location.rstrip('/')}/{name}").rstrip("/")
+
+
+def table_location(location: str) -> str:
+    """A table's location as it is kept: without slashes at its end, but for those of a scheme.
+
+    Errors: `InvalidMetadataError` where nothing is left.
+    """
+    stripped = location.rstrip("/")
+    if not stripped:
+        raise InvalidMetadataError(f"`location`: expected a path, found `{location[:100]}`")
+    return f"{stripped}//" if stripped.endswith(":") else stripped
 
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:

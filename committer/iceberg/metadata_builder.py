@@ -15,6 +15,7 @@ from uuid import UUID
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.layout_builder import LayoutBuilder
+from committer.iceberg.locations import table_location
 from committer.iceberg.metadata_check import RESERVED_PROPERTIES, check_format_version
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.snapshot import (
@@ -28,11 +29,13 @@ from committer.iceberg.snapshot import (
 from committer.iceberg.table_statistics import (
     EncryptedKey,
     StatisticsFile,
+    check_encrypted_key,
     check_table_statistics,
 )
 
 _PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
 _PREVIOUS_VERSIONS_MAX_DEFAULT = 100
+_LONG_MAX = (1 << 63) - 1
 
 
 class MetadataBuilder:
@@ -64,6 +67,10 @@ class MetadataBuilder:
     def add_snapshot(self, snapshot: Snapshot) -> None:
         if snapshot.snapshot_id in self._index():
             raise InvalidMetadataError(f"snapshot {snapshot.snapshot_id} exists already")
+        if snapshot.manifest_list is None and (
+            self.layout.format_version > 1 or snapshot.manifests is None
+        ):
+            raise _wrong(snapshot, "manifest-list", "a file", None)
         self._check_sequence_number(snapshot)
         if self.layout.format_version >= 3:
             self._next_row_id = self._row_ids_end(snapshot)
@@ -89,6 +96,8 @@ class MetadataBuilder:
             raise _wrong(snapshot, "first-row-id", f"at least `next-row-id` {free}", first)
         if added is None or added < 0:
             raise _wrong(snapshot, "added-rows", "0 or more", added)
+        if added > _LONG_MAX - first:
+            raise _wrong(snapshot, "added-rows", f"at most {_LONG_MAX - first}", added)
         return first + added
 
     def set_ref(self, name: str, ref: SnapshotRef) -> None:
@@ -169,7 +178,7 @@ class MetadataBuilder:
             self._changed = True
 
     def set_location(self, location: str) -> None:
-        stripped = location.rstrip("/")
+        stripped = table_location(location)
         self._changed |= stripped != self._location
         self._location = stripped
 
@@ -215,6 +224,7 @@ class MetadataBuilder:
             raise InvalidMetadataError(f"encryption key `{key.key_id}` exists with other content")
         if self.layout.format_version < 3:
             raise InvalidMetadataError("encryption keys need format version 3")
+        check_encrypted_key(key)
         self._encryption_keys = (*self._encryption_keys, key)
         self._changed = True
 

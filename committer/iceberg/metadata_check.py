@@ -57,6 +57,7 @@ def check_metadata(metadata: TableMetadata) -> None:
     _check_ids(metadata)
     check_spec(metadata.default_spec, metadata.current_schema)
     check_sort_order(metadata.default_sort_order, metadata.current_schema)
+    _check_unsorted(metadata.sort_orders)
     _check_sequence_numbers(metadata)
     _check_refs(metadata)
     _check_log("snapshot-log", metadata.snapshot_log, metadata.last_updated_ms)
@@ -108,6 +109,16 @@ def check_sort_order(order: SortOrder, schema: Schema) -> None:
     for position, field in enumerate(order.fields):
         where = f"sort order {order.order_id}: field {position}"
         _check_sources(field.source_ids, field.transform, schema, where)
+
+
+def _check_unsorted(orders: Iterable[SortOrder]) -> None:
+    for order in orders:
+        if (order.order_id == 0) != (not order.fields):
+            wanted = "fields" if order.order_id else "no fields"
+            raise InvalidMetadataError(
+                f"sort order {order.order_id}: expected {wanted}: 0 is the unsorted order, and no"
+                " other is"
+            )
 
 
 def _check_sources(

@@ -221,13 +221,13 @@ _PARSERS: Mapping[str, Callable[[Reader], Update]] = {
     "assign-uuid": _assign_uuid,
     "upgrade-format-version": lambda r: UpgradeFormatVersion(r.integer("format-version")),
     "add-schema": lambda r: AddSchema(
-        _nested(r, "schema", parse_schema), r.optional_integer("last-column-id")
+        _nested(r, "schema", parse_schema), r.optional_integer("last-column-id", 32)
     ),
-    "set-current-schema": lambda r: SetCurrentSchema(r.integer("schema-id")),
+    "set-current-schema": lambda r: SetCurrentSchema(r.integer("schema-id", 32)),
     "add-spec": _add_spec,
-    "set-default-spec": lambda r: SetDefaultPartitionSpec(r.integer("spec-id")),
+    "set-default-spec": lambda r: SetDefaultPartitionSpec(r.integer("spec-id", 32)),
     "add-sort-order": lambda r: AddSortOrder(_nested(r, "sort-order", parse_sort_order)),
-    "set-default-sort-order": lambda r: SetDefaultSortOrder(r.integer("sort-order-id")),
+    "set-default-sort-order": lambda r: SetDefaultSortOrder(r.integer("sort-order-id", 32)),
     "add-snapshot": lambda r: AddSnapshot(_nested(r, "snapshot", parse_snapshot)),
     "set-snapshot-ref": _set_ref,
     "remove-snapshots": lambda r: RemoveSnapshots(r.integers("snapshot-ids")),
@@ -241,8 +241,8 @@ _PARSERS: Mapping[str, Callable[[Reader], Update]] = {
         _nested(r, "partition-statistics", parse_statistics_file)
     ),
     "remove-partition-statistics": lambda r: RemovePartitionStatistics(r.integer("snapshot-id")),
-    "remove-partition-specs": lambda r: RemovePartitionSpecs(r.integers("spec-ids")),
-    "remove-schemas": lambda r: RemoveSchemas(r.integers("schema-ids")),
+    "remove-partition-specs": lambda r: RemovePartitionSpecs(r.integers("spec-ids", 32)),
+    "remove-schemas": lambda r: RemoveSchemas(r.integers("schema-ids", 32)),
     "add-encryption-key": lambda r: AddEncryptionKey(
         _nested(r, "encryption-key", parse_encrypted_key)
     ),

@@ -94,7 +94,7 @@ def _parse_field(json_value: object, where: str, depth: int) -> MappedField:
     names = reader.texts("names") if "names" in reader.rest else ()
     nested = reader.take("fields")
     return MappedField(
-        reader.optional_integer("field-id"),
+        reader.optional_integer("field-id", 32),
         tuple(dict.fromkeys(names)),
         () if nested is None else _parse_fields(nested, where, depth + 1),
     )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.locations import table_location
 from committer.iceberg.metadata_check import (
     RESERVED_PROPERTIES,
     check_format_version,
@@ -48,7 +49,7 @@ def new_table_metadata(
     metadata = TableMetadata(
         format_version=format_version,
         table_uuid=table_uuid,
-        location=location.rstrip("/"),
+        location=table_location(location),
         last_sequence_number=0,
         last_updated_ms=now_ms,
         last_column_id=fresh_schema.highest_field_id,

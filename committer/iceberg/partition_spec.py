@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import quote_plus
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.json_reader import is_integer
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import Transform, VoidTransform, parse_transform
 from committer.iceberg.types import IcebergType, NestedField, StructType, UnknownType
@@ -99,7 +100,7 @@ def parse_partition_spec(json_value: object, *, where: str = "partition spec") -
     """
     if isinstance(json_value, list):
         return PartitionSpec(0, parse_partition_fields(json_value, where=where))
-    if not isinstance(json_value, Mapping) or not isinstance(json_value.get("spec-id"), int):
+    if not isinstance(json_value, Mapping) or not is_integer(json_value.get("spec-id"), 32):
         raise InvalidMetadataError(f"{where}: expected an object with an integer `spec-id`")
     return PartitionSpec(
         json_value["spec-id"], parse_partition_fields(json_value.get("fields"), where=where)
@@ -125,8 +126,10 @@ def _parse_field(json_value: object, default_id: int, where: str) -> PartitionFi
     field_id = json_value.get("field-id", default_id)
     if not isinstance(name, str) or not isinstance(transform, str):
         raise InvalidMetadataError(f"{where}: expected a `name` and a `transform` for each field")
-    if not isinstance(field_id, int):
-        raise InvalidMetadataError(f"{where}: field `{name}`: expected an integer `field-id`")
+    if not is_integer(field_id, 32):
+        raise InvalidMetadataError(
+            f"{where}: field `{name}`: expected an integer `field-id` of 32 bits"
+        )
     return PartitionField(
         parse_source_ids(json_value, f"{where}: field `{name}`"),
         field_id,
@@ -138,7 +141,7 @@ def _parse_field(json_value: object, default_id: int, where: str) -> PartitionFi
 def parse_source_ids(json_value: Mapping[str, object], where: str) -> tuple[int, ...]:
     """`source-id`, or `source-ids` of a transform that takes several."""
     found = json_value.get("source-ids", [json_value.get("source-id")])
-    if not isinstance(found, list) or not found or not all(isinstance(i, int) for i in found):
+    if not isinstance(found, list) or not found or not all(is_integer(i, 32) for i in found):
         raise InvalidMetadataError(f"{where}: expected an integer `source-id`")
     return tuple(found)
 

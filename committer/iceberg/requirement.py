@@ -155,15 +155,15 @@ def parse_requirement(json_value: object, *, where: str = "requirement") -> Requ
         case "assert-ref-snapshot-id":
             return AssertRefSnapshotId(reader.text("ref"), reader.optional_integer("snapshot-id"))
         case "assert-last-assigned-field-id":
-            return AssertLastAssignedFieldId(reader.integer("last-assigned-field-id"))
+            return AssertLastAssignedFieldId(reader.integer("last-assigned-field-id", 32))
         case "assert-current-schema-id":
-            return AssertCurrentSchemaId(reader.integer("current-schema-id"))
+            return AssertCurrentSchemaId(reader.integer("current-schema-id", 32))
         case "assert-last-assigned-partition-id":
-            return AssertLastAssignedPartitionId(reader.integer("last-assigned-partition-id"))
+            return AssertLastAssignedPartitionId(reader.integer("last-assigned-partition-id", 32))
         case "assert-default-spec-id":
-            return AssertDefaultSpecId(reader.integer("default-spec-id"))
+            return AssertDefaultSpecId(reader.integer("default-spec-id", 32))
         case "assert-default-sort-order-id":
-            return AssertDefaultSortOrderId(reader.integer("default-sort-order-id"))
+            return AssertDefaultSortOrderId(reader.integer("default-sort-order-id", 32))
         case "assert-view-uuid":
             raise UnsupportedError(f"{where}: `{kind}` is of a view, expected one of a table")
     raise UnsupportedError(f"{where}: unknown requirement `{kind[:100]}`")

@@ -11,6 +11,7 @@ from dataclasses import field as attribute
 from itertools import count
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.json_reader import is_integer
 from committer.iceberg.types import (
     DoubleType,
     FloatType,
@@ -189,12 +190,13 @@ def parse_schema(json_value: object, *, where: str = "schema") -> Schema:
     schema_id = json_value.get("schema-id", 0)
     identifiers = json_value.get("identifier-field-ids") or []
     if (
-        not isinstance(schema_id, int)
+        not is_integer(schema_id, 32)
         or not isinstance(identifiers, list)
-        or not all(isinstance(field_id, int) for field_id in identifiers)
+        or not all(is_integer(field_id, 32) for field_id in identifiers)
     ):
         raise InvalidMetadataError(
-            f"{where}: expected an integer `schema-id` and a list `identifier-field-ids`"
+            f"{where}: expected an integer `schema-id` and a list of integers"
+            " `identifier-field-ids`"
         )
     schema = Schema(
         parse_fields(json_value.get("fields"), where=where), schema_id, tuple(identifiers)
@@ -214,12 +216,12 @@ def print_schema(schema: Schema) -> dict[str, object]:
 
 def validate_schema(schema: Schema, *, where: str = "schema") -> None:
     """Check ids, names, unknown columns and identifier fields. Errors: `InvalidMetadataError`."""
-    if schema.highest_field_id > FIELD_ID_MAX:
-        raise InvalidMetadataError(
-            f"{where}: field id {schema.highest_field_id} is reserved, expected at most"
-            f" {FIELD_ID_MAX}"
-        )
     for name, found in schema.walk():
+        if not 0 <= found.field_id <= FIELD_ID_MAX:
+            raise InvalidMetadataError(
+                f"{where}: column `{name}`: field id {found.field_id}, expected 0 to"
+                f" {FIELD_ID_MAX}: others are reserved"
+            )
         if found.required and isinstance(found.field_type, UnknownType):
             raise InvalidMetadataError(f"{where}: column `{name}`: an unknown column is optional")
     if not schema.identifier_field_ids:

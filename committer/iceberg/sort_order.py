@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.json_reader import is_integer
 from committer.iceberg.partition_spec import parse_source_ids, print_source_ids
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import Transform, parse_transform
@@ -64,7 +65,7 @@ def _satisfies_key(key: SortField, other: SortField, schema: Schema) -> bool:
 
 def parse_sort_order(json_value: object, *, where: str = "sort order") -> SortOrder:
     """Read an order. Errors: `InvalidMetadataError` naming the place."""
-    if not isinstance(json_value, Mapping) or not isinstance(json_value.get("order-id"), int):
+    if not isinstance(json_value, Mapping) or not is_integer(json_value.get("order-id"), 32):
         raise InvalidMetadataError(f"{where}: expected an object with an integer `order-id`")
     fields = json_value.get("fields")
     if not isinstance(fields, list):

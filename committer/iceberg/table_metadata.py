@@ -82,7 +82,7 @@ def parse_table_metadata_json(json_value: object) -> TableMetadata:
     fragments = Fragments()
     schemas, current_schema_id = _schemas(reader, fragments)
     specs, default_spec_id = _specs(reader, fragments)
-    last_partition_id = reader.optional_integer("last-partition-id")
+    last_partition_id = reader.optional_integer("last-partition-id", 32)
     current_snapshot_id = _current_snapshot_id(reader)
     metadata = TableMetadata(
         format_version=format_version,
@@ -90,17 +90,17 @@ def parse_table_metadata_json(json_value: object) -> TableMetadata:
         location=reader.text("location"),
         last_sequence_number=reader.optional_integer("last-sequence-number") or 0,
         last_updated_ms=reader.integer("last-updated-ms"),
-        last_column_id=reader.integer("last-column-id"),
+        last_column_id=reader.integer("last-column-id", 32),
         current_schema_id=current_schema_id,
         schemas=schemas,
         default_spec_id=default_spec_id,
         partition_specs=specs,
         last_partition_id=_highest(specs) if last_partition_id is None else last_partition_id,
-        default_sort_order_id=reader.optional_integer("default-sort-order-id") or 0,
+        default_sort_order_id=reader.optional_integer("default-sort-order-id", 32) or 0,
         sort_orders=_each(reader, "sort-orders", parse_sort_order, fragments) or (UNSORTED,),
         properties=reader.optional_text_map("properties") or {},
         current_snapshot_id=current_snapshot_id,
-        next_row_id=reader.integer("next-row-id") if format_version >= 3 else None,
+        next_row_id=_next_row_id(reader, format_version),
         encryption_keys=_each(reader, "encryption-keys", parse_encrypted_key),
         refs=_refs(reader, current_snapshot_id),
         snapshots=_each(reader, "snapshots", parse_snapshot),
@@ -149,9 +149,17 @@ def _current_snapshot_id(reader: Reader) -> int | None:
     return None if found == _NO_SNAPSHOT else found
 
 
+def _next_row_id(reader: Reader, format_version: int) -> int | None:
+    """Below version 3 the key means nothing, and is not kept: an upgrade sets it."""
+    if format_version >= 3:
+        return reader.integer("next-row-id")
+    reader.take("next-row-id")
+    return None
+
+
 def _schemas(reader: Reader, fragments: Fragments) -> tuple[tuple[Schema, ...], int]:
     """All schemas and the current one's id; the oldest files of version 1 have one schema only."""
-    current_id = reader.optional_integer("current-schema-id")
+    current_id = reader.optional_integer("current-schema-id", 32)
     single = reader.take("schema")
     if reader.rest.get("schemas") is not None:
         return _each(reader, "schemas", parse_schema, fragments), current_id or 0
@@ -163,7 +171,7 @@ def _schemas(reader: Reader, fragments: Fragments) -> tuple[tuple[Schema, ...], 
 
 def _specs(reader: Reader, fragments: Fragments) -> tuple[tuple[PartitionSpec, ...], int]:
     """All specs and the default one's id; the oldest files of version 1 have bare fields only."""
-    default_id = reader.optional_integer("default-spec-id") or 0
+    default_id = reader.optional_integer("default-spec-id", 32) or 0
     single = reader.take("partition-spec")
     if reader.rest.get("partition-specs") is not None:
         return _each(reader, "partition-specs", parse_partition_spec, fragments), default_id

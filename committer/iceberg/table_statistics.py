@@ -92,6 +92,16 @@ def parse_encrypted_key(json_value: object, *, where: str = "encryption key") ->
     return EncryptedKey(key_id, metadata, reader.unknown())
 
 
+def check_encrypted_key(key: EncryptedKey) -> None:
+    """Refuse a key that other readers refuse, and with it the table.
+
+    Errors: `InvalidMetadataError` naming the key.
+    """
+    reader = Reader(dict(key.details), f"encryption key `{key.key_id}`")
+    reader.optional_text("encrypted-by-id")
+    reader.optional_text_map("properties")
+
+
 def print_encrypted_key(key: EncryptedKey) -> dict[str, object]:
     """The JSON form, keys in the reference's order."""
     return {

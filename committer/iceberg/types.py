@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Self, cast
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.json_reader import is_integer
 
 DEFAULT_CRS = "OGC:CRS84"
 EDGE_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
@@ -264,7 +265,8 @@ _GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^()]+?)\s*\))?", re.IGNORECASE)
 _GEOGRAPHY = re.compile(
     r"geography\s*(?:\(\s*([^,()]+?)\s*(?:,\s*([A-Za-z]+)\s*)?\))?", re.IGNORECASE
 )
-_DEPTH_MAX = 100
+# Each level is three of JSON, of which printers take 254.
+_DEPTH_MAX = 60
 
 
 def parse_type(json_value: object, *, where: str = "type") -> IcebergType:
@@ -390,9 +392,9 @@ def _default(
 
 def _id(json_value: Mapping[str, object], key: str, where: str) -> int:
     found = json_value.get(key)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise InvalidMetadataError(f"{where}: expected an integer `{key}`")
-    return found
+    if not is_integer(found, 32):
+        raise InvalidMetadataError(f"{where}: expected an integer `{key}` of 32 bits")
+    return cast(int, found)
 
 
 def _flag(json_value: Mapping[str, object], key: str, where: str) -> bool:
