@@ -118,53 +118,60 @@ def comparable_decoder(kind: IcebergType) -> Callable[[bytes], object]:
     return UUID_HALVES.unpack if kind == UUIDType() else decode
 
 
-# --- Bounds that cannot be relied on -------------------------------------------------------------
+# --- Bounds that are turned round ----------------------------------------------------------------
 
 
-class _Unordered:
-    """A bound that may be none. As NaN it compares with nothing, and so proves nothing."""
+class TurnedBounds:
+    """In the place of a lower bound above its upper one: no value lies between the two.
 
-    __slots__ = ()
+    As NaN it compares with nothing, and so proves nothing else.
+    """
 
-    def __lt__(self, other: object) -> bool:
+    __slots__ = ("_lower", "_upper")
+
+    def __init__(self, lower: object, upper: object) -> None:
+        self._lower, self._upper = lower, upper
+
+    def _never(self, other: object) -> bool:
         return False
 
-    __le__ = __gt__ = __ge__ = __lt__
+    __lt__ = __le__ = __gt__ = __ge__ = _never
+
+    def excludes(self, value: Ordered) -> bool:
+        """Whether no value is this one. `upper` None: nobody knows."""
+        return self._upper is not None and value < self._lower and value > self._upper
 
 
-_UNORDERED = _Unordered()
 Bound = Callable[[Subject], object]
 
 
 def reliable_bounds(
     term: BoundTerm, lower: Bound[Subject], upper: Bound[Subject]
 ) -> tuple[Bound[Subject], Bound[Subject]]:
-    """Both bounds of a term as they are, or as bounds that prove nothing, where they may be no
-    bounds in the order in which values compare here, and are not in order either.
+    """Both bounds of a term as they are, or `TurnedBounds` where they may be turned round, and
+    there is not a lower bound below an upper one.
 
-    Many writers order uuids as unsigned bytes: theirs are bounds only if both have one sign.
-    Numbers that wrap around when they are truncated lie outside of their truncated bounds.
+    Numbers that wrap around when they are truncated are beyond the truncated bounds of the others.
+    Bounds of uuids are taken as they are, though writers that order them as unsigned bytes turn
+    them round where signs differ: so does the reference, and loses the same files.
     """
-    if not _may_be_unordered(term):
+    if not _may_be_turned(term):
         return lower, upper
 
-    def is_ordered(low: object, high: object) -> bool:
-        return low is not None and high is not None and low <= cast(Ordered, high)
-
     def reliable_lower(subject: Subject) -> object:
-        low = lower(subject)
-        return low if low is None or is_ordered(low, upper(subject)) else _UNORDERED
+        low, high = lower(subject), upper(subject)
+        is_sure = low is None or (high is not None and low <= cast(Ordered, high))
+        return low if is_sure else TurnedBounds(low, high)
 
     def reliable_upper(subject: Subject) -> object:
-        high = upper(subject)
-        return high if high is None or is_ordered(lower(subject), high) else _UNORDERED
+        low, high = lower(subject), upper(subject)
+        is_sure = high is None or (low is not None and low <= cast(Ordered, high))
+        return high if is_sure else TurnedBounds(low, high)
 
     return reliable_lower, reliable_upper
 
 
-def _may_be_unordered(term: BoundTerm) -> bool:
-    kind = term.reference.value_type
-    if isinstance(term, BoundReference):
-        return isinstance(kind, UUIDType)
-    is_number = isinstance(kind, IntegerType | LongType)
-    return is_number and isinstance(term.transform, TruncateTransform)
+def _may_be_turned(term: BoundTerm) -> bool:
+    is_number = isinstance(term.reference.value_type, IntegerType | LongType)
+    is_reference = isinstance(term, BoundReference)
+    return is_number and not is_reference and isinstance(term.transform, TruncateTransform)

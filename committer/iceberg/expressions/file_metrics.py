@@ -72,8 +72,8 @@ def nothing_to_compare(term: BoundTerm) -> FileTest:
 def bounds_of(term: BoundTerm) -> tuple[FileBound, FileBound]:
     """What no value is below, and what none is above.
 
-    None if unknown; what compares with nothing if it cannot be relied on: NaN (of old writers), and
-    what `reliable_bounds` finds.
+    None if unknown; what compares with nothing if it cannot be relied on: NaN (of old writers),
+    `TurnedBounds`.
     """
     decode, field_id = comparable_decoder(term.reference.value_type), term.reference.field_id
 

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import cast
 
 from committer.iceberg.data_file import DataFile
-from committer.iceberg.expressions.compiling import Ordered, always, comparable_predicate
+from committer.iceberg.expressions.compiling import (
+    Ordered,
+    TurnedBounds,
+    always,
+    comparable_predicate,
+)
 from committer.iceberg.expressions.expression import (
     BoundReference,
     BoundTerm,
@@ -120,6 +125,8 @@ def _within(term: BoundTerm, literal: Ordered) -> FileTest:
         low = lower(file)
         if low is not None and low > literal:
             return False
+        if isinstance(low, TurnedBounds):
+            return not low.excludes(literal) and not is_empty(file)
         high = upper(file)
         return (high is None or not high < literal) and not is_empty(file)
 
@@ -136,6 +143,8 @@ def _any_within(term: BoundTerm, values: tuple[object, ...]) -> FileTest:
         low, high = lower(file), upper(file)
         if low != low:  # NaN: the bounds of old writers, not reliable
             return not is_empty(file)
+        if isinstance(low, TurnedBounds):
+            return not all(map(low.excludes, literals)) and not is_empty(file)
         return any(
             (low is None or not low > literal) and (high is None or not high < literal)
             for literal in literals

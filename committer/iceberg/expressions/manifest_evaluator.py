@@ -13,6 +13,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.expressions.compiling import (
     Ordered,
     Test,
+    TurnedBounds,
     always,
     comparable_decoder,
     comparable_predicate,
@@ -206,6 +207,8 @@ def _any_within(term: BoundTerm, values: tuple[object, ...]) -> SummaryTest:
 
     def any_within(summary: PartitionFieldSummary) -> bool:
         low, high = lower(summary), upper(summary)
+        if isinstance(low, TurnedBounds):
+            return not all(map(low.excludes, literals))
         return low is not None and any(
             not low > literal and (high is None or not high < literal) for literal in literals
         )
