@@ -119,12 +119,11 @@ def _live_deletes(scan: Scan, row: ManifestFile, read: Read) -> Iterator[Manifes
     residual = scan.filter.residual(row.partition_spec_id)
     content = read(row.manifest_path)
     try:
-        entries = decode_manifest(content, manifest_file=row).entries
+        for entry in decode_manifest(content, manifest_file=row).entries:
+            if entry.is_live and residual(entry.data_file.partition) is not None:
+                yield entry
     except (InvalidMetadataError, UnsupportedError) as error:
         raise type(error)(f"{row.manifest_path}: {error}") from error
-    for entry in entries:
-        if entry.is_live and residual(entry.data_file.partition) is not None:
-            yield entry
 
 
 def tasks_of_manifest(

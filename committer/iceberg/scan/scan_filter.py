@@ -9,17 +9,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import cast
 
-from committer.iceberg.expressions.binding import bind
+from committer.errors import InvalidMetadataError
+from committer.iceberg.expressions.binding import bind, referenced_field_ids
 from committer.iceberg.expressions.compiling import compiled
-from committer.iceberg.expressions.expression import (
-    ALWAYS_TRUE,
-    And,
-    Expression,
-    Not,
-    Or,
-    Predicate,
-)
-from committer.iceberg.expressions.file_metrics import term_of
+from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.manifest_evaluator import manifest_evaluator
 from committer.iceberg.expressions.metrics_evaluator import inclusive_metrics_evaluator
 from committer.iceberg.expressions.projection import inclusive_projection
@@ -53,7 +46,7 @@ class ScanFilter:
         self._metadata, self._schema = metadata, schema
         self._expression, self._case_sensitive = expression, case_sensitive
         bound = bind(expression, schema, case_sensitive=case_sensitive)
-        self.field_ids = _field_ids(bound)
+        self.field_ids = referenced_field_ids(bound)
         self.may_match_file: Callable[[ColumnMetrics], bool] | None = None
         if expression != ALWAYS_TRUE:
             # Of a file it reads the metrics alone.
@@ -82,19 +75,17 @@ class ScanFilter:
         # As in the reference a null partition value is less than every literal.
         may_match = compiled(projected, lambda found: predicate_evaluator(found, nulls_first=True))
         residual = residual_evaluator(*self._arguments(spec_id))
-        return lambda partition: residual(partition) if may_match(partition) else None
+
+        def residual_of(partition: tuple[object, ...]) -> Expression | None:
+            try:
+                return residual(partition) if may_match(partition) else None
+            except (TypeError, ValueError, ArithmeticError) as error:
+                raise InvalidMetadataError(
+                    f"a partition of spec {spec_id}: expected values of its fields' types"
+                ) from error
+
+        return residual_of
 
     def _arguments(self, spec_id: int) -> tuple[PartitionSpec, Schema, Expression, bool]:
         spec = self._metadata.spec_by_id(spec_id)
         return spec, self._schema, self._expression, self._case_sensitive
-
-
-def _field_ids(bound: Expression) -> frozenset[int]:
-    match bound:
-        case And(left, right) | Or(left, right):
-            return _field_ids(left) | _field_ids(right)
-        case Not(child):
-            return _field_ids(child)
-        case Predicate():
-            return frozenset((term_of(bound).reference.field_id,))
-    return frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from committer.errors import InvalidFilterError
+from committer.errors import InvalidFilterError, InvalidMetadataError
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.expressions.where_text import parse_where
 from committer.iceberg.scan.scan_filter import ScanFilter
@@ -30,6 +30,12 @@ def test_null_is_less_than_every_literal_as_in_the_reference() -> None:
     residual = filter_of("p < 1").residual(0)
     assert residual((None, "be")) == ALWAYS_TRUE
     assert filter_of("p > 1").residual(0)((None, "be")) is None
+
+
+def test_partitions_of_other_types_than_their_columns_are_refused() -> None:
+    for text in ("p < 1", "p >= 1", "truncate(2, p) < 1"):
+        with pytest.raises(InvalidMetadataError, match="a partition of spec 0"):
+            filter_of(text).residual(0)(("one", "be"))
 
 
 def test_the_columns_of_a_filter_are_those_whose_metrics_are_read() -> None:
