@@ -51,8 +51,7 @@ class MetadataBuilder:
         self._last_sequence_number = base.last_sequence_number
         self._next_row_id = base.next_row_id
         self._refs = dict(base.refs)
-        self._snapshots = base.snapshots
-        self._by_id: dict[int, Snapshot] | None = None
+        self._snapshots: dict[int, Snapshot] | None = None
         self._statistics = base.statistics
         self._partition_statistics = base.partition_statistics
         self._encryption_keys = base.encryption_keys
@@ -65,7 +64,7 @@ class MetadataBuilder:
     # --- Snapshots and refs ----------------------------------------------------------------------
 
     def add_snapshot(self, snapshot: Snapshot) -> None:
-        if snapshot.snapshot_id in self._index():
+        if snapshot.snapshot_id in self.snapshots:
             raise InvalidMetadataError(f"snapshot {snapshot.snapshot_id} exists already")
         if snapshot.manifest_list is None and (
             self.layout.format_version > 1 or snapshot.manifests is None
@@ -74,8 +73,7 @@ class MetadataBuilder:
         self._check_sequence_number(snapshot)
         if self.layout.format_version >= 3:
             self._next_row_id = self._row_ids_end(snapshot)
-        self._snapshots = (*self._snapshots, snapshot)
-        self._index()[snapshot.snapshot_id] = snapshot
+        self.snapshots[snapshot.snapshot_id] = snapshot
         self._added.add(snapshot.snapshot_id)
         # A snapshot without a parent may have any number: the table's own never falls.
         self._last_sequence_number = max(self._last_sequence_number, snapshot.sequence_number)
@@ -104,7 +102,7 @@ class MetadataBuilder:
         if self._refs.get(name) == ref:
             return
         check_snapshot_ref(ref, where=f"ref `{name}`")
-        snapshot = self._index().get(ref.snapshot_id)
+        snapshot = self.snapshots.get(ref.snapshot_id)
         if snapshot is None:
             raise InvalidMetadataError(
                 f"ref `{name}`: expected a snapshot {ref.snapshot_id}, found none"
@@ -136,27 +134,23 @@ class MetadataBuilder:
         self._changed = True
 
     def remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
-        removed = {each for each in snapshot_ids if each in self._index()}
+        removed = {each for each in snapshot_ids if each in self.snapshots}
         if not removed:
             return
         for name in [name for name, ref in self._refs.items() if ref.snapshot_id in removed]:
             self.remove_ref(name)
-        self._snapshots = tuple(each for each in self._snapshots if each.snapshot_id not in removed)
-        self._by_id = None
+        for snapshot_id in removed:
+            del self.snapshots[snapshot_id]
         self._statistics = _without(self._statistics, removed)
         self._partition_statistics = _without(self._partition_statistics, removed)
         self._removed_snapshots = self._changed = True
 
-    def _index(self) -> dict[int, Snapshot]:
-        """The snapshots by id: a copy of the base's, as that stays true for the base."""
-        if self._by_id is None:
-            untouched = self._snapshots is self._base.snapshots
-            self._by_id = (
-                dict(self._base.snapshots_by_id)
-                if untouched
-                else {snapshot.snapshot_id: snapshot for snapshot in self._snapshots}
-            )
-        return self._by_id
+    @property
+    def snapshots(self) -> dict[int, Snapshot]:
+        """The snapshots by id, in their order: a copy of the base's, as that stays true for it."""
+        if self._snapshots is None:
+            self._snapshots = dict(self._base.snapshots_by_id)
+        return self._snapshots
 
     # --- Everything else that is named by a key --------------------------------------------------
 
@@ -254,7 +248,7 @@ class MetadataBuilder:
             next_row_id=self._next_row_id,
             encryption_keys=self._encryption_keys,
             refs=self._refs,
-            snapshots=self._snapshots,
+            snapshots=self._built_snapshots(),
             statistics=self._statistics,
             partition_statistics=self._partition_statistics,
             snapshot_log=self._built_snapshot_log(),
@@ -263,7 +257,11 @@ class MetadataBuilder:
         built = replace(built, last_updated_ms=max(self._now_ms, _latest_ms(built)))
         if self.layout.is_changed:
             built = self.layout.applied(built)
-        return built if self._by_id is None else built.with_index(self._by_id)
+        return built if self._snapshots is None else built.with_index(self._snapshots)
+
+    def _built_snapshots(self) -> tuple[Snapshot, ...]:
+        is_changed = self._removed_snapshots or self._added
+        return tuple(self.snapshots.values()) if is_changed else self._base.snapshots
 
     def _built_snapshot_log(self) -> tuple[SnapshotLogEntry, ...]:
         """Without snapshots that were current within this change only, and without gaps."""
@@ -272,7 +270,7 @@ class MetadataBuilder:
             return self._snapshot_log
         kept: list[SnapshotLogEntry] = []
         for entry in self._snapshot_log:
-            if entry.snapshot_id not in self._index():
+            if entry.snapshot_id not in self.snapshots:
                 # What was current between two kept entries is unknown now: time travel over the
                 # gap would find the wrong snapshot, so that everything before it goes.
                 kept.clear()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.metadata_builder import MetadataBuilder
 from committer.iceberg.metadata_check import RESERVED_PROPERTIES
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.metadata_update import (
@@ -755,3 +756,23 @@ def _step(table: TableMetadata, action: str, number: int) -> Update:
 
 def _assert_sorted(times_ms: list[int], table: TableMetadata) -> None:
     assert [*times_ms, table.last_updated_ms] == sorted([*times_ms, table.last_updated_ms])
+
+
+def test_snapshots_that_are_removed_one_by_one_are_not_listed_anew_for_each() -> None:
+    """So Iceberg Java asks for it: one update a snapshot, thousands in an expiry."""
+    base = build_history(3)
+    builder = MetadataBuilder(base, START_MS)
+    builder.remove_snapshots([1])
+    index = builder.snapshots
+    builder.remove_snapshots([2])
+    assert builder.snapshots is index
+    assert builder.build(None).snapshots == base.snapshots[2:]
+    assert list(base.snapshots_by_id) == [1, 2, 3]
+
+
+def test_a_snapshot_that_is_removed_and_added_again_comes_last() -> None:
+    base = build_history(2)
+    again = build_snapshot(base, snapshot_id=1, parent=2)
+    changed = apply(base, RemoveSnapshots((1,)), AddSnapshot(again))
+    assert [each.snapshot_id for each in changed.snapshots] == [2, 1]
+    assert changed.snapshot_by_id(1) is again
