@@ -21,6 +21,7 @@ from uuid import UUID
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import TruncatedAvroError, read_bytes, read_long
 from committer.iceberg.avro_schema_check import check_schema
+from committer.iceberg.map_reader import read_bounds_pairs, read_long_pairs
 
 Decoder = Callable[[bytes, int], tuple[object, int]]
 Record = dict[int, object]
@@ -191,8 +192,26 @@ def _map(key: Decoder, value: Decoder) -> Decoder:
     return decode
 
 
+def _read_known(
+    buf: bytes, position: int, read: Callable[[bytes, int], object]
+) -> tuple[object, int] | None:
+    """A map of one block that says its size, if its pairs are laid out as others before."""
+    if not buf[position : position + 1] or not buf[position] & 1:
+        return None
+    count, position = read_long(buf, position)
+    size, start = read_long(buf, position)
+    stop = start + size
+    if size < 0 or stop >= len(buf) or buf[stop]:
+        return None
+    pairs = read(buf[start:stop], -count)
+    return None if pairs is None else (pairs, stop + 1)
+
+
 def _read_long_map(buf: bytes, position: int) -> tuple[object, int]:
     """`_map(_read_int, read_long)` with the calls written out: counts are half of a manifest."""
+    known = _read_known(buf, position, read_long_pairs)
+    if known is not None:
+        return known
     pairs: dict[int, int] = {}
     stop = None
     while True:
@@ -219,6 +238,9 @@ def _read_long_map(buf: bytes, position: int) -> tuple[object, int]:
 
 def _read_bytes_map(buf: bytes, position: int) -> tuple[object, int]:
     """`_map(_read_int, _read_bytes)` with the calls written out: bounds are the other half."""
+    known = _read_known(buf, position, read_bounds_pairs)
+    if known is not None:
+        return known
     pairs: dict[int, bytes] = {}
     stop = None
     while True:
