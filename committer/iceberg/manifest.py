@@ -44,6 +44,7 @@ __all__ = [
     "encode_manifest",
     "encode_manifests",
     "inherit",
+    "iter_entries",
     "manifest_content",
     "manifest_file",
     "manifest_header",
@@ -73,17 +74,31 @@ def decode_manifest(
     Errors: `InvalidMetadataError`; `UnsupportedError` for a codec.
     """
     header = read_header(buf)
-    version, content = manifest_version(header), manifest_content(header)
-    spec = manifest_spec(header)
-    if manifest_file is not None and manifest_file.content != content:
+    entries = tuple(iter_entries(buf, manifest_file=manifest_file))
+    return DecodedManifest(
+        manifest_version(header),
+        manifest_content(header),
+        manifest_schema(header),
+        manifest_spec(header),
+        entries,
+    )
+
+
+def iter_entries(
+    buf: bytes | memoryview, *, manifest_file: ManifestFile | None = None
+) -> Iterator[ManifestEntry]:
+    """The entries of a manifest one by one; one block is inflated at a time. As `decode_manifest`,
+    whose errors come where reading has got to."""
+    header = read_header(buf)
+    content, spec = manifest_content(header), manifest_spec(header)
+    if manifest_file is None:
+        return _entries(buf, header, spec)
+    if manifest_file.content != content:
         raise InvalidMetadataError(
             f"{manifest_file.manifest_path}: holds {content.name}, but its row in the manifest"
             f" list says {manifest_file.content.name}"
         )
-    entries = _entries(buf, header, spec)
-    if manifest_file is not None:
-        entries = inherit(entries, manifest_file)
-    return DecodedManifest(version, content, manifest_schema(header), spec, tuple(entries))
+    return inherit(_entries(buf, header, spec), manifest_file)
 
 
 def _entries(

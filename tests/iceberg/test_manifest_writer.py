@@ -11,7 +11,7 @@ import pytest
 from committer.errors import InvariantError
 from committer.iceberg.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.data_file import ManifestEntryStatus as Status
-from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest import decode_manifest, iter_entries
 from committer.iceberg.manifest_writer import (
     BLOCK_BYTES,
     ManifestWriter,
@@ -76,6 +76,20 @@ def test_a_writer_keeps_no_more_than_a_block() -> None:
     finally:
         tracemalloc.stop()
     assert length > 10 * BLOCK_BYTES
+    assert peak < 8 * BLOCK_BYTES
+
+
+def test_a_reader_keeps_no_more_than_a_block() -> None:
+    files = [data_file(number, partition=("r", 1)) for number in range(5_000)]
+    content = encode_additions(files, context(), sync=SYNC).content
+    assert [entry.data_file for entry in iter_entries(content)] == files
+    tracemalloc.start()
+    try:
+        for _ in iter_entries(content):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     assert peak < 8 * BLOCK_BYTES
 
 
