@@ -172,6 +172,7 @@ def reliable_bounds(
 
 
 def _may_be_turned(term: BoundTerm) -> bool:
+    if isinstance(term, BoundReference):
+        return False
     is_number = isinstance(term.reference.value_type, IntegerType | LongType)
-    is_reference = isinstance(term, BoundReference)
-    return is_number and not is_reference and isinstance(term.transform, TruncateTransform)
+    return is_number and isinstance(term.transform, TruncateTransform)
