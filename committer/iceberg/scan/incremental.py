@@ -7,7 +7,7 @@ Source: the reference's incremental append and changelog scans.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -20,7 +20,7 @@ from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.scan.entry_reader import FileFilter, FoundFile, iter_matching_files
 from committer.iceberg.scan.plan_files import Read, Scan
 from committer.iceberg.scan.scan_filter import ScanFilter
-from committer.iceberg.scan.scan_task import FileScanTask, Head
+from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.time_travel import find_snapshot
 from committer.iceberg.snapshot import Snapshot
 
@@ -74,8 +74,7 @@ def plan_appends(
     snapshots = [
         snapshot for snapshot in _lineage(metadata, found_in) if snapshot.operation == _APPEND
     ]
-    ids = frozenset(snapshot.snapshot_id for snapshot in snapshots)
-    found = _changed_files(scan, snapshots, _is_added_in(ids), read)
+    found = _changed_files(scan, snapshots, _ADDED, read)
     return (FileScanTask(file, (), residual, head) for head, file, residual in found)
 
 
@@ -107,7 +106,7 @@ def _changes(
     # All of them before the first task: whoever asks shall not find out half-way.
     for snapshot in snapshots:
         _check_no_deletes(snapshot, read)
-    found = _changed_files(scan, snapshots, _is_changed_in(ordinals), read)
+    found = _changed_files(scan, snapshots, _CHANGED, read)
     for head, file, residual in found:
         status, snapshot_id, _, _ = head
         if snapshot_id is None:
@@ -123,7 +122,8 @@ def _changes(
 
 def _check_no_deletes(snapshot: Snapshot, read: Read) -> None:
     for row in snapshot_manifests(snapshot, read):
-        if row.content == ManifestContent.DELETES and row.has_live_files:
+        # Also where none is live any more: rows that vanish with their file may have been deleted.
+        if row.content == ManifestContent.DELETES:
             raise UnsupportedError(
                 f"changes of snapshot {snapshot.snapshot_id}: it has delete files, expected none"
             )
@@ -156,38 +156,32 @@ def _lineage(metadata: TableMetadata, found_in: SnapshotRange) -> list[Snapshot]
 
 # --- Files of a range ----------------------------------------------------------------------------
 
-_Keeps = Callable[[Head], bool]
-
-
-def _is_added_in(snapshot_ids: Collection[int]) -> _Keeps:
-    return lambda head: head[0] is ManifestEntryStatus.ADDED and head[1] in snapshot_ids
-
-
-def _is_changed_in(snapshot_ids: Collection[int]) -> _Keeps:
-    return lambda head: head[0] is not ManifestEntryStatus.EXISTING and head[1] in snapshot_ids
+_ADDED = frozenset((ManifestEntryStatus.ADDED,))
+_CHANGED = frozenset((ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED))
 
 
 def _changed_files(
-    scan: Scan, snapshots: Sequence[Snapshot], keeps: _Keeps, read: Read
+    scan: Scan, snapshots: Sequence[Snapshot], statuses: Collection[ManifestEntryStatus], read: Read
 ) -> Iterator[FoundFile]:
-    """Entries of the manifests that these snapshots have added, in the order of the snapshots."""
+    """What these snapshots have done to files, in the order of the snapshots."""
     for snapshot in snapshots:
         for row in snapshot_manifests(snapshot, read):
             is_own = row.added_snapshot_id == snapshot.snapshot_id
             is_data = row.content == ManifestContent.DATA
             if is_own and is_data and scan.filter.may_match_manifest(row):
-                yield from _files_of_manifest(scan, row, keeps, read)
+                yield from _files_of_manifest(scan, row, statuses, read)
 
 
 def _files_of_manifest(
-    scan: Scan, row: ManifestFile, keeps: _Keeps, read: Read
+    scan: Scan, row: ManifestFile, statuses: Collection[ManifestEntryStatus], read: Read
 ) -> Iterator[FoundFile]:
     asked = scan.filter
     wanted = FileFilter(
         residual=asked.residual(row.partition_spec_id),
         may_match=asked.may_match_file,
         field_ids=asked.field_ids,
-        keeps=keeps,
+        # A manifest that a snapshot of version 1 names itself may be of snapshots before it too.
+        keeps=lambda head: head[0] in statuses and head[1] == row.added_snapshot_id,
     )
     spec = scan.metadata.spec_by_id(row.partition_spec_id)
     return iter_matching_files(read(row.manifest_path), row, spec, wanted)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from committer.errors import NotFoundError, UnsupportedError
+from committer.iceberg.data_file import ManifestContent
 from committer.iceberg.expressions.where_text import parse_where
+from committer.iceberg.inspection.manifest_files import snapshot_manifests
+from committer.iceberg.manifest_list import encode_manifest_file, encode_manifest_list
 from committer.iceberg.scan.incremental import (
     ChangeType,
     SnapshotRange,
@@ -50,10 +54,12 @@ def said(name: str, statuses: tuple[int, ...], snapshot_ids: list[int]) -> set[t
 def test_appended_files_are_those_that_append_snapshots_have_added(name: str) -> None:
     metadata = load(name)
     ids = lineage(metadata)
-    for at in range(0, len(ids), 3):
-        snapshots = [metadata.snapshot_by_id(one) for one in ids[at + 1 :]]
+    ranges = [(SnapshotRange(), ids)]
+    ranges += [(SnapshotRange(ids[at]), ids[at + 1 :]) for at in range(0, len(ids), 3)]
+    for found_in, counted in ranges:
+        snapshots = [metadata.snapshot_by_id(one) for one in counted]
         counted = [one.snapshot_id for one in snapshots if one and one.operation == "append"]
-        tasks = list(plan_appends(metadata, SnapshotRange(ids[at]), read=read_bytes))
+        tasks = list(plan_appends(metadata, found_in, read=read_bytes))
         found = {(task.data_file.file_path, 1, task.snapshot_id) for task in tasks}
         assert found == said(name, (1,), counted)
         assert len(found) == len(tasks)
@@ -88,6 +94,31 @@ def test_changes_of_snapshots_with_delete_files_are_refused() -> None:
     metadata = load("v2_position_deletes")
     with pytest.raises(UnsupportedError, match="delete files"):
         next(plan_changes(metadata, SnapshotRange(), read=read_bytes))
+
+
+def test_changes_of_a_snapshot_that_removes_delete_files_are_refused_too() -> None:
+    """With its data file go rows that were deleted before: they do not vanish again."""
+    metadata = load("v2_position_deletes")
+    snapshot = metadata.current_snapshot
+    assert snapshot is not None and snapshot.manifest_list is not None
+    rows = [
+        replace(row, added_files_count=0, existing_files_count=0, deleted_files_count=1)
+        for row in snapshot_manifests(snapshot, read_bytes)
+        if row.content == ManifestContent.DELETES
+    ]
+    content = encode_manifest_list(
+        [encode_manifest_file(row, 2) for row in rows],
+        format_version=2,
+        snapshot_id=snapshot.snapshot_id,
+        parent_snapshot_id=snapshot.parent_snapshot_id,
+        sequence_number=snapshot.sequence_number,
+        first_row_id=None,
+        sync=bytes(16),
+        extra_metadata={},
+    )
+    last = SnapshotRange(snapshot.snapshot_id, with_first=True)
+    with pytest.raises(UnsupportedError, match="delete files"):
+        next(plan_changes(metadata, last, read=lambda location: content))
 
 
 def test_a_filter_leaves_out_files() -> None:
