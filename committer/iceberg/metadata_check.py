@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
+from committer.iceberg.schema import Schema, validate_schema
 from committer.iceberg.snapshot import MAIN, MetadataLogEntry, SnapshotLogEntry
 from committer.iceberg.sort_order import SortOrder
 from committer.iceberg.transforms import Transform, VoidTransform
@@ -144,7 +144,8 @@ def _check_sources(
 
 
 def check_schema(schema: Schema, format_version: int) -> None:
-    """Refuse a new schema with types or defaults that came with a later format version."""
+    """Refuse a new schema that no reader accepts, or none of its format version."""
+    validate_schema(schema)
     if format_version >= FORMAT_VERSION_MAX:
         return
     for name, field in schema.walk():

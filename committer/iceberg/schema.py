@@ -260,11 +260,17 @@ def fresh_type(kind: IcebergType, numbers: Iterator[int]) -> IcebergType:
 def assign_fresh_ids(schema: Schema) -> Schema:
     """Number all fields anew from 1, as the reference does for a new table.
 
-    The fields of a level are numbered before what is nested in them.
+    The fields of a level are numbered before what is nested in them. Errors:
+    `InvalidMetadataError` for an identifier field that is not there.
     """
     numbers = count(1)
     renamed: dict[int, int] = {}
     fields = _fresh_fields(schema.fields, numbers, renamed)
+    for field_id in schema.identifier_field_ids:
+        if field_id not in renamed:
+            raise InvalidMetadataError(
+                f"schema: identifier field {field_id}: expected a column with this id, found none"
+            )
     identifiers = tuple(sorted(renamed[field_id] for field_id in schema.identifier_field_ids))
     return Schema(fields, 0, identifiers)
 

@@ -7,6 +7,7 @@ import pytest
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.metadata_check import RESERVED_PROPERTIES
+from committer.iceberg.metadata_update import AddSchema, apply_updates
 from committer.iceberg.new_table import new_table_metadata
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
@@ -21,9 +22,10 @@ from committer.iceberg.types import (
     StringType,
     StructType,
     TimestampNanoType,
+    UnknownType,
 )
 from tests.fixtures import table_dir, table_names
-from tests.iceberg.metadata_builders import build_table
+from tests.iceberg.metadata_builders import START_MS, build_table
 
 
 @pytest.mark.parametrize("name", ["v1_empty", "v2_empty", "v3_empty"])
@@ -139,3 +141,23 @@ def test_types_and_versions_that_do_not_exist_yet_are_refused() -> None:
     assert build_table(schema=schema, format_version=3).next_row_id == 0
     with pytest.raises(UnsupportedError, match="version 4"):
         build_table(format_version=4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "identifiers", "words"),
+    [
+        ((NestedField(1, "a", LongType(), True),), (9,), "identifier field 9: expected a column"),
+        ((NestedField(4, "a", LongType(), False),), (4,), r"identifier field 1 \(`a`\): expected"),
+        ((NestedField(1, "a", UnknownType(), True),), (), "an unknown column is optional"),
+    ],
+)
+def test_a_schema_that_no_reader_accepts_is_refused(
+    fields: tuple[NestedField, ...], identifiers: tuple[int, ...], words: str
+) -> None:
+    schema = Schema(fields, 0, identifiers)
+    with pytest.raises(InvalidMetadataError, match=words):
+        build_table(format_version=3, schema=schema)
+    if identifiers != (9,):
+        base = build_table(format_version=3)
+        with pytest.raises(InvalidMetadataError, match="optional"):
+            apply_updates(base, [AddSchema(schema)], base_location=None, now_ms=START_MS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.partition_spec import (
@@ -51,13 +52,17 @@ def with_field_ids(
 def _numbered(
     fields: Iterable[PartitionField], by_meaning: Mapping[_Meaning, int], free: int
 ) -> Iterator[PartitionField]:
+    fields = tuple(fields)
+    given = {field.field_id for field in fields}
     for field in fields:
+        known = by_meaning.get(_meaning(field))
         if field.field_id != NEW_FIELD_ID:
             free = max(free, field.field_id + 1)
             yield field
-        elif _meaning(field) in by_meaning:
-            yield replace(field, field_id=by_meaning[_meaning(field)])
+        elif known is not None and known not in given:
+            yield replace(field, field_id=known)
         else:
+            free = next(each for each in count(free) if each not in given)
             yield replace(field, field_id=free)
             free += 1
 

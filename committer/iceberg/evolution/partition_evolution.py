@@ -138,11 +138,16 @@ class PartitionSpecUpdate:
             # The latest comes first, so that its name is the one that is taken up.
             for spec in sorted(self._specs, key=lambda each: each.spec_id, reverse=True):
                 for field in spec.fields:
-                    if _key(field) == key and name in (None, field.name):
+                    if _key(field) == key and name in (None, field.name) and self._is_free(field):
                         return field
         self._last_partition_id += 1
         given = name or _default_name(self._schema.column_name(source_id) or "", transform)
         return PartitionField((source_id,), self._last_partition_id, given, transform)
+
+    def _is_free(self, former: PartitionField) -> bool:
+        """Whether no field holds its id: one that version 1 dropped may, as void."""
+        held = (each for each in self._spec.fields if each.field_id not in self._removed)
+        return former.field_id not in {each.field_id for each in held}
 
     def _free_name(self, name: str) -> None:
         """A field that is void, or removed in this update, gives way with its id in its name."""

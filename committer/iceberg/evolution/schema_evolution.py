@@ -21,7 +21,7 @@ from committer.iceberg.promotion import (
     keeps_partition_values,
     promoted_value,
 )
-from committer.iceberg.schema import Schema, fresh_type, nested_fields, validate_schema
+from committer.iceberg.schema import Schema, fresh_type, nested_fields
 from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 
@@ -78,7 +78,6 @@ class SchemaUpdate:
         changed = Schema(
             self._changes.apply(self.schema.fields), self.schema.schema_id, self._identifier_ids
         )
-        validate_schema(changed)
         check_schema(changed, self.format_version)
         for field in (field for spec in self._specs for field in spec.fields):
             check_partition_name(field, changed)

@@ -52,6 +52,12 @@ def test_a_dropped_field_keeps_the_id_of_what_it_was() -> None:
     assert ids(build_spec((1, "void", 1000), (2, "void", 1001))) == [1000, 1001]
 
 
+def test_an_id_that_the_spec_has_already_is_not_given_again() -> None:
+    """A void field of before an upgrade holds the id; so may what comes later in the spec."""
+    assert ids(build_spec((1, "void", 1000), (1, "identity", NEW_FIELD_ID))) == [1000, 1005]
+    assert ids(build_spec((4, "day", NEW_FIELD_ID), (5, "day", 1005))) == [1006, 1005]
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

@@ -18,6 +18,7 @@ from committer.iceberg.metadata_update import (
     LAST_ADDED,
     AddPartitionSpec,
     SetDefaultPartitionSpec,
+    UpgradeFormatVersion,
     apply_updates,
 )
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec, print_partition_spec
@@ -341,3 +342,17 @@ def their_update(table: TableMetadata) -> Any:
         default_spec_id=table.default_spec_id,
     )
     return UpdateSpec(SimpleNamespace(table_metadata=metadata))
+
+
+def test_a_field_that_version_1_dropped_comes_back_beside_its_void_under_a_new_id() -> None:
+    """The void one holds the id that it had; both in one spec would have none of their own."""
+    table = evolve(build_table(format_version=1, schema=SCHEMA), lambda u: u.add_identity("id"))
+    table = evolve(table, lambda u: u.remove_field("id"))
+    table = apply_updates(table, [UpgradeFormatVersion(2)], base_location=None, now_ms=START_MS)
+    back = evolve(table, lambda u: u.add_identity("id")).default_spec
+    assert [(each.field_id, each.name, str(each.transform)) for each in back.fields] == [
+        (1000, "id_1000", "void"),
+        (1001, "id", "identity"),
+    ]
+    instead = evolve(table, lambda u: u.remove_field("id"), lambda u: u.add_identity("id"))
+    assert [each.field_id for each in instead.default_spec.fields] == [1000]
