@@ -6,10 +6,12 @@ Source: the specification, "Default values"; format.md section 2.2.
 from __future__ import annotations
 
 import struct
+from decimal import Decimal
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.single_value import parse_json_value, print_json_value
 from committer.iceberg.types import (
+    DecimalType,
     GeographyType,
     GeometryType,
     IcebergType,
@@ -33,9 +35,17 @@ def checked_default(kind: IcebergType, value: object, where: str) -> object:
         raise InvalidMetadataError(f"column `{where}`: the default of a {kind} is null")
     if not kind.is_primitive:
         raise UnsupportedError(f"column `{where}`: a default of the nested type {kind}")
+    if isinstance(kind, DecimalType) and _digits(value) > kind.precision:
+        raise InvalidMetadataError(
+            f"column `{where}`: expected a default of at most {kind.precision} digits"
+        )
     try:
         return parse_json_value(kind, print_json_value(kind, value))
     except (TypeError, ValueError, ArithmeticError, struct.error) as error:
         raise InvalidMetadataError(
             f"column `{where}`: expected a default of type {kind}"
         ) from error
+
+
+def _digits(value: object) -> int:
+    return len(value.as_tuple().digits) if isinstance(value, Decimal) else 0

@@ -228,12 +228,20 @@ def validate_schema(schema: Schema, *, where: str = "schema") -> None:
         return
     allowed = set(_identifier_ids(schema.fields))
     for field_id in schema.identifier_field_ids:
+        if schema.field(field_id) is None:
+            raise _no_identifier(field_id, where)
         if field_id not in allowed:
             raise InvalidMetadataError(
                 f"{where}: identifier field {field_id} (`{schema.column_name(field_id)}`): expected"
                 " a required primitive other than float and double, not inside a list, a map or an"
                 " optional struct"
             )
+
+
+def _no_identifier(field_id: int, where: str) -> InvalidMetadataError:
+    return InvalidMetadataError(
+        f"{where}: identifier field {field_id}: expected a column with this id, found none"
+    )
 
 
 def _identifier_ids(fields: tuple[NestedField, ...]) -> Iterator[int]:
@@ -268,9 +276,7 @@ def assign_fresh_ids(schema: Schema) -> Schema:
     fields = _fresh_fields(schema.fields, numbers, renamed)
     for field_id in schema.identifier_field_ids:
         if field_id not in renamed:
-            raise InvalidMetadataError(
-                f"schema: identifier field {field_id}: expected a column with this id, found none"
-            )
+            raise _no_identifier(field_id, "schema")
     identifiers = tuple(sorted(renamed[field_id] for field_id in schema.identifier_field_ids))
     return Schema(fields, 0, identifiers)
 

@@ -205,7 +205,7 @@ def test_fresh_ids_number_a_maps_parts_before_what_is_nested_in_them() -> None:
             r"both called `a\.b`",
         ),
         (Schema((optional(FIELD_ID_MAX + 1, "a", LongType()),)), "reserved"),
-        (Schema((required(1, "a", LongType()),), 0, (2,)), "identifier field 2"),
+        (Schema((required(1, "a", LongType()),), 0, (2,)), "identifier field 2: expected a column"),
         (Schema((optional(1, "a", LongType()),), 0, (1,)), "identifier field 1"),
         (Schema((required(1, "a", DoubleType()),), 0, (1,)), "identifier field 1"),
         (Schema((required(1, "a", ListType(2, LongType(), True)),), 0, (2,)), "identifier field 2"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.schema import nested_fields
+from committer.iceberg.schema import Schema, nested_fields
 from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 # The id under which changes of top-level fields are kept.
@@ -83,6 +83,15 @@ def _move(fields: list[NestedField], move: Move) -> None:
         fields.insert(0, moved)
     else:
         fields.insert(_position(fields, move.beside) + (move.where == "after"), moved)
+
+
+def check_names_in_any_case(schema: Schema) -> None:
+    """Refuse names that differ in case alone. Errors: `InvalidMetadataError`."""
+    seen: set[str] = set()
+    for name in (name.lower() for name, _ in schema.walk()):
+        if name in seen:
+            raise InvalidMetadataError(f"schema: several columns are called `{name}` in some case")
+        seen.add(name)
 
 
 def _position(fields: list[NestedField], field_id: int | None) -> int:

@@ -12,7 +12,12 @@ from typing import Self
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.default_values import checked_default
-from committer.iceberg.evolution.schema_changes import ROOT, Move, SchemaChanges
+from committer.iceberg.evolution.schema_changes import (
+    ROOT,
+    Move,
+    SchemaChanges,
+    check_names_in_any_case,
+)
 from committer.iceberg.evolution.union_by_name import union_by_name
 from committer.iceberg.metadata_check import check_partition_name, check_schema
 from committer.iceberg.partition_spec import PartitionSpec
@@ -72,13 +77,16 @@ class SchemaUpdate:
     def apply(self) -> EvolvedSchema:
         """The schema with all changes. May be called again after further ones.
 
-        Errors: `InvalidMetadataError` also for names that collide, for what the format version does
+        Errors: `InvalidMetadataError` also for names that collide (in any case, where case does not
+        count), for what the format version does
         not know, and for an identifier field that is deleted or may be null now.
         """
         changed = Schema(
             self._changes.apply(self.schema.fields), self.schema.schema_id, self._identifier_ids
         )
         check_schema(changed, self.format_version)
+        if not self.case_sensitive:
+            check_names_in_any_case(changed)
         for field in (field for spec in self._specs for field in spec.fields):
             check_partition_name(field, changed)
         return EvolvedSchema(changed, self._last_column_id)
@@ -173,13 +181,14 @@ class SchemaUpdate:
                 f" {self.format_version}"
             )
         self._check_partitions(field, kind, name)
+        try:
+            initial = promoted_value(old, kind, field.initial_default)
+            write = promoted_value(old, kind, field.write_default)
+        except InvalidMetadataError as error:
+            raise InvalidMetadataError(f"column `{name}`: {error}") from error
+        promoted = fresh_type(kind, self._numbers)
         return self._keep(
-            replace(
-                field,
-                field_type=fresh_type(kind, self._numbers),
-                initial_default=promoted_value(old, kind, field.initial_default),
-                write_default=promoted_value(old, kind, field.write_default),
-            )
+            replace(field, field_type=promoted, initial_default=initial, write_default=write)
         )
 
     def _check_partitions(self, field: NestedField, kind: IcebergType, name: str) -> None:

@@ -193,6 +193,21 @@ def test_names_are_found_in_any_case_where_that_is_asked_for() -> None:
         update_of().rename_column("NAME", "who")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda update: update.rename_column("id", "NAME"),
+        lambda update: update.rename_column("place.y", "X"),
+        lambda update: update.delete_column("id").rename_column("name", "D").add_column("d", POINT),
+    ],
+)
+def test_names_that_differ_in_case_alone_collide_where_case_does_not_count(change: Change) -> None:
+    update = update_of(case_sensitive=False)
+    with pytest.raises(InvalidMetadataError, match="several columns are called `"):
+        change(update)
+        update.apply()
+
+
 # --- Types ---------------------------------------------------------------------------------------
 
 PRIMITIVES: tuple[IcebergType, ...] = (
@@ -310,7 +325,7 @@ def test_defaults_are_promoted_with_their_column() -> None:
     day = 86_400_000_000_000
     assert column(evolved, "a") == NestedField(1, "a", TimestampNanoType(), False, None, day, -day)
     far = Schema((NestedField(1, "a", DateType(), False, None, 2**30, None),))
-    with pytest.raises(InvalidMetadataError, match="out of the range"):
+    with pytest.raises(InvalidMetadataError, match="column `a`: a date is out of the range"):
         update_of(far).update_column("a", TimestampNanoType())
 
 
@@ -332,6 +347,7 @@ def test_float_default_is_what_four_bytes_hold() -> None:
         (FloatType(), 1e300),
         (DateType(), "2017-11-16"),
         (DecimalType(9, 2), Decimal("1.234")),
+        (DecimalType(4, 2), Decimal("123.45")),
         (FixedType(4), b"123"),
         (UUIDType(), "f79c3e09-677c-4bbd-a479-3f349cb785e7-"),
         (BinaryType(), "zz"),
