@@ -126,15 +126,14 @@ def _parse_field(json_value: object, default_id: int, where: str) -> PartitionFi
     field_id = json_value.get("field-id", default_id)
     if not isinstance(name, str) or not isinstance(transform, str):
         raise InvalidMetadataError(f"{where}: expected a `name` and a `transform` for each field")
+    place = f"{where}: field `{name}`"
     if not is_integer(field_id, 32):
-        raise InvalidMetadataError(
-            f"{where}: field `{name}`: expected an integer `field-id` of 32 bits"
-        )
+        raise InvalidMetadataError(f"{place}: expected an integer `field-id` of 32 bits")
     return PartitionField(
-        parse_source_ids(json_value, f"{where}: field `{name}`"),
+        parse_source_ids(json_value, place),
         field_id,
         name,
-        parse_transform(transform),
+        parse_transform(transform, where=place),
     )
 
 

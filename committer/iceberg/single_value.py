@@ -387,9 +387,16 @@ def _number(kind: IcebergType) -> Callable[[object], object]:
     def parse(json_value: object) -> object:
         if not isinstance(json_value, float):
             raise _unexpected(kind, json_value)
-        return _FLOAT.unpack(_FLOAT.pack(json_value))[0] if kind == FloatType() else json_value
+        return _of_four_bytes(json_value) if kind == FloatType() else json_value
 
     return parse
+
+
+def _of_four_bytes(value: float) -> object:
+    try:
+        return _FLOAT.unpack(_FLOAT.pack(value))[0]
+    except OverflowError as error:
+        raise ValueError(f"out of range for float: {value}") from error
 
 
 def _text(kind: IcebergType, parse: Callable[[str], object]) -> Callable[[object], object]:
@@ -399,6 +406,25 @@ def _text(kind: IcebergType, parse: Callable[[str], object]) -> Callable[[object
         return parse(json_value)
 
     return parse_text
+
+
+def _counted(
+    kind: IcebergType, bits: int, parse: Callable[[str], int]
+) -> Callable[[object], object]:
+    """Text of what is counted from the epoch, in so many bits."""
+    limit = 1 << (bits - 1)
+
+    def parse_counted(text: str) -> object:
+        found = parse(text)
+        if not -limit <= found < limit:
+            raise ValueError(f"out of range for {kind}: {text}")
+        return found
+
+    return _text(kind, parse_counted)
+
+
+def _timestamp(kind: IcebergType, per_second: int, with_zone: bool) -> Callable[[object], object]:
+    return _counted(kind, 64, lambda text: parse_timestamp(text, per_second, with_zone=with_zone))
 
 
 def _parse_uuid(text: str) -> UUID:
@@ -413,20 +439,12 @@ _PARSERS: Mapping[type[IcebergType], Callable[[object], object]] = {
     LongType: _integer(LongType(), 64),
     FloatType: _number(FloatType()),
     DoubleType: _number(DoubleType()),
-    DateType: _text(DateType(), parse_date),
+    DateType: _counted(DateType(), 32, parse_date),
     TimeType: _text(TimeType(), lambda text: parse_time(text, SECOND_MICROS)),
-    TimestampType: _text(
-        TimestampType(), lambda text: parse_timestamp(text, SECOND_MICROS, with_zone=False)
-    ),
-    TimestamptzType: _text(
-        TimestamptzType(), lambda text: parse_timestamp(text, SECOND_MICROS, with_zone=True)
-    ),
-    TimestampNanoType: _text(
-        TimestampNanoType(), lambda text: parse_timestamp(text, SECOND_NANOS, with_zone=False)
-    ),
-    TimestamptzNanoType: _text(
-        TimestamptzNanoType(), lambda text: parse_timestamp(text, SECOND_NANOS, with_zone=True)
-    ),
+    TimestampType: _timestamp(TimestampType(), SECOND_MICROS, False),
+    TimestamptzType: _timestamp(TimestamptzType(), SECOND_MICROS, True),
+    TimestampNanoType: _timestamp(TimestampNanoType(), SECOND_NANOS, False),
+    TimestamptzNanoType: _timestamp(TimestamptzNanoType(), SECOND_NANOS, True),
     StringType: _text(StringType(), str),
     UUIDType: _text(UUIDType(), _parse_uuid),
 }

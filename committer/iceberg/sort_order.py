@@ -84,7 +84,7 @@ def _parse_field(json_value: object, where: str) -> SortField:
         )
     return SortField(
         parse_source_ids(json_value, where),
-        parse_transform(json_value["transform"]),
+        parse_transform(json_value["transform"], where=where),
         direction,
         null_order,
     )

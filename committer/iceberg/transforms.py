@@ -334,10 +334,10 @@ _BY_NAME: dict[str, Transform] = {
 _WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d{1,10})\]")
 
 
-def parse_transform(text: str) -> Transform:
+def parse_transform(text: str, *, where: str = "transform") -> Transform:
     """The transform of its text. What is not known is kept as `UnknownTransform`.
 
-    Errors: `InvalidMetadataError` for a width of zero or beyond an int.
+    Errors: `InvalidMetadataError` naming the place, for a width of zero or beyond an int.
     """
     lowered = text.strip().lower()
     if lowered in _BY_NAME:
@@ -347,7 +347,9 @@ def parse_transform(text: str) -> Transform:
         return UnknownTransform(text)
     number = int(match[2])
     if not 1 <= number < 2**31:
-        raise InvalidMetadataError(f"transform `{text}`: expected a number from 1 to 2147483647")
+        raise InvalidMetadataError(
+            f"{where}: expected a number from 1 to 2147483647 in `{lowered}`"
+        )
     return BucketTransform(number) if match[1] == "bucket" else TruncateTransform(number)
 
 

@@ -89,6 +89,14 @@ REFUSED_WHEN_READ: dict[str, tuple[dict[str, Any], str]] = {
         {"partition-specs": spec_json(**{"field-id": INT_LIMIT})},
         "field `p`: expected an integer `field-id`",
     ),
+    "no buckets": (
+        {"partition-specs": spec_json(transform="bucket[0]")},
+        r"`partition-specs`\[0\]: field `p`: expected a number from 1 to 2147483647",
+    ),
+    "default of too large a fraction": (
+        {"schemas": schema_json(field_json(type="float", **{"initial-default": 1e300}))},
+        r"`schemas`\[0\].c: initial-default: out of range for float",
+    ),
     "order id is false": ({"sort-orders": order_json(False)}, "`order-id`"),
     "a sorted order 0": ({"sort-orders": order_json(0, 1)}, "order 0: expected no fields"),
     "an unsorted order 3": (

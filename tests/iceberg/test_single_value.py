@@ -34,6 +34,7 @@ from committer.iceberg.types import (
     StructType,
     TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     UnknownType,
     UUIDType,
@@ -201,3 +202,29 @@ def test_negative_zero_and_nan_keep_their_bits() -> None:
 def test_bytes_are_read_in_hexadecimal_of_either_case() -> None:
     assert parse_json_value(BinaryType(), "0aFf") == b"\x0a\xff"
     assert print_json_value(BinaryType(), b"\x0a\xff") == "0AFF"
+
+
+@pytest.mark.parametrize(
+    ("kind", "json_value"),
+    [
+        (FloatType(), 1e300),
+        (FloatType(), -1e39),
+        (DateType(), "+9999999-01-01"),
+        (TimestampType(), "+300000-01-01T00:00:00"),
+        (TimestamptzType(), "-300000-01-01T00:00:00+00:00"),
+        (TimestampNanoType(), "2262-04-11T23:47:16.854775808"),
+        (TimestamptzNanoType(), "1677-09-21T00:12:43.145224191+00:00"),
+    ],
+    ids=str,
+)
+def test_json_beyond_what_the_bytes_of_its_type_hold_is_refused(
+    kind: IcebergType, json_value: object
+) -> None:
+    with pytest.raises(ValueError, match=f"out of range for {kind}: "):
+        parse_json_value(kind, json_value)
+
+
+def test_json_up_to_what_the_bytes_of_its_type_hold_is_read() -> None:
+    last = parse_json_value(TimestampNanoType(), "2262-04-11T23:47:16.854775807")
+    first = parse_json_value(TimestamptzNanoType(), "1677-09-21T00:12:43.145224192+00:00")
+    assert (last, first) == (2**63 - 1, -(2**63))
