@@ -13,7 +13,12 @@ from committer.iceberg.changes.partition_field_ids import (
     with_field_ids,
     with_field_ids_by_position,
 )
-from committer.iceberg.metadata_check import check_schema, check_sort_order, check_spec
+from committer.iceberg.metadata_check import (
+    check_partition_name,
+    check_schema,
+    check_sort_order,
+    check_spec,
+)
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
@@ -35,7 +40,10 @@ class LayoutBuilder:
         self._added_order_id: int | None = None
 
     def applied(self, metadata: TableMetadata) -> TableMetadata:
-        """The metadata with this layout. Errors: default spec or order do not fit the schema."""
+        """The metadata with this layout.
+
+        Errors: default spec or order do not fit the schema, or the names of any spec do not.
+        """
         changed = replace(
             metadata,
             schemas=self.schemas,
@@ -48,6 +56,8 @@ class LayoutBuilder:
             default_sort_order_id=self.default_order_id,
         )
         check_spec(changed.default_spec, changed.current_schema)
+        for field in (field for spec in self.specs for field in spec.fields):
+            check_partition_name(field, changed.current_schema)
         check_sort_order(changed.default_sort_order, changed.current_schema)
         return changed
 

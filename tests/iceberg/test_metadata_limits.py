@@ -10,24 +10,37 @@ import pytest
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.metadata_update import (
+    LAST_ADDED,
     AddEncryptionKey,
+    AddPartitionSpec,
+    AddSchema,
     AddSnapshot,
+    SetCurrentSchema,
+    SetDefaultPartitionSpec,
     SetLocation,
     Update,
     UpgradeFormatVersion,
     apply_updates,
 )
 from committer.iceberg.metadata_update_json import parse_update
+from committer.iceberg.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
+from committer.iceberg.schema import Schema
 from committer.iceberg.table_metadata import parse_table_metadata_json, print_table_metadata
 from committer.iceberg.table_statistics import EncryptedKey
-from tests.iceberg.metadata_builders import START_MS, as_json, build_snapshot, build_table
+from committer.iceberg.transforms import parse_transform
+from committer.iceberg.types import LongType, NestedField
+from tests.iceberg.metadata_builders import SCHEMA, START_MS, as_json, build_snapshot, build_table
 
 LONG_LIMIT = 2**63
 INT_LIMIT = 2**31
 
 
 def apply(base: TableMetadata, update: Update) -> TableMetadata:
-    return apply_updates(base, [update], base_location=None, now_ms=START_MS)
+    return apply_all(base, update)
+
+
+def apply_all(base: TableMetadata, *updates: Update) -> TableMetadata:
+    return apply_updates(base, updates, base_location=None, now_ms=START_MS)
 
 
 def nested(depth: int) -> object:
@@ -213,3 +226,17 @@ def test_what_a_file_of_version_2_says_of_row_ids_is_not_taken_over() -> None:
     document = {**as_json(build_table()), "next-row-id": None}
     upgraded = apply(parse_table_metadata_json(document), UpgradeFormatVersion(3))
     assert as_json(upgraded)["next-row-id"] == 0
+
+
+def test_no_column_of_the_current_schema_takes_the_name_of_a_former_partition_field() -> None:
+    """Iceberg Java binds every spec of a table to its current schema, whichever is the default."""
+    spec = PartitionSpec(0, (PartitionField((1,), 1000, "shard", parse_transform("bucket[4]")),))
+    unpartitioned = (AddPartitionSpec(UNPARTITIONED), SetDefaultPartitionSpec(LAST_ADDED))
+    base = apply_all(build_table(partition_spec=spec), *unpartitioned)
+    shard = NestedField(3, "shard", LongType(), False)
+    add = AddSchema(Schema((*SCHEMA.fields, shard)))
+    assert len(apply_all(base, add).schemas) == 2
+    with pytest.raises(InvalidMetadataError, match="partition field `shard`: another column"):
+        apply_all(base, add, SetCurrentSchema(LAST_ADDED))
+    without_source = AddSchema(Schema((*SCHEMA.fields[1:], shard)))
+    assert apply_all(base, without_source, SetCurrentSchema(LAST_ADDED)).current_schema_id == 1
