@@ -200,8 +200,10 @@ def mapped_fields(
 ) -> tuple[NestedField, ...]:
     """The file's fields with the ids that a mapping gives them."""
     mapped = []
+    # Thousands of columns are not looked for one by one. Of several with one name the first counts.
+    by_name = {name: field for field in reversed(mapping) for name in field.names}
     for field in stored:
-        found = mapped_field(mapping, field.name) or MappedField(None, ())
+        found = by_name.get(field.name, MappedField(None, ()))
         field_id = NO_ID if found.field_id is None else found.field_id
         kind = _mapped_type(field.field_type, found.fields)
         mapped.append(replace(field, field_id=field_id, field_type=kind))

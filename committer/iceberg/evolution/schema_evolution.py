@@ -73,6 +73,8 @@ class SchemaUpdate:
         self._added: dict[str, int] = {}
         self._added_parents: dict[int, int] = {}
         self._identifier_ids = schema.identifier_field_ids
+        # What is changed, and what that lies in.
+        self._touched: set[int] = set()
 
     def apply(self) -> EvolvedSchema:
         """The schema with all changes. May be called again after further ones.
@@ -116,11 +118,10 @@ class SchemaUpdate:
         field_id = next(self._numbers)
         fresh = fresh_type(kind, self._numbers)
         value = checked_default(fresh, default, full_name)
-        self._keep(NestedField(field_id, name, fresh, required, doc, value, value))
-        self._changes.adds.setdefault(parent_id, []).append(field_id)
         self._added[self._cased(full_name)] = field_id
         self._added_parents[field_id] = parent_id
-        return self
+        self._changes.adds.setdefault(parent_id, []).append(field_id)
+        return self._keep(NestedField(field_id, name, fresh, required, doc, value, value))
 
     def _place(self, name: str, parent: str | None) -> tuple[int, str]:
         """The id of the struct that a new field goes to, and the field's full name."""
@@ -151,7 +152,7 @@ class SchemaUpdate:
         field = self._existing(name)
         self._check_in_struct(field, name)
         self._check_changeable(field, name)
-        if any(field.field_id in self._lies_in(each) for each in self._changes.updates):
+        if field.field_id in self._touched:
             raise InvalidMetadataError(f"column `{name}` is changed, and cannot be deleted too")
         self._changes.deletes.add(field.field_id)
         return self
@@ -309,6 +310,7 @@ class SchemaUpdate:
 
     def _keep(self, field: NestedField) -> Self:
         self._changes.updates[field.field_id] = field
+        self._touched.update(self._lies_in(field.field_id))
         return self
 
     def _parent_id(self, field_id: int) -> int:

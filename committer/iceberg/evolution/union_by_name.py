@@ -25,12 +25,26 @@ def union_by_name(update: SchemaUpdate, new: Schema) -> None:
     _Union(update).structs(new.as_struct, update.schema.as_struct, None)
 
 
+class _Partners:
+    """The fields of a struct by name; in any case, the first counts."""
+
+    def __init__(self, known: StructType, *, case_sensitive: bool) -> None:
+        self._exact = {field.name: field for field in known.fields}
+        fields = () if case_sensitive else reversed(known.fields)
+        self._lowered = {field.name.lower(): field for field in fields}
+
+    def of(self, field: NestedField) -> NestedField | None:
+        exact = self._exact.get(field.name)
+        return self._lowered.get(field.name.lower()) if exact is None else exact
+
+
 class _Union:
     def __init__(self, update: SchemaUpdate) -> None:
         self._update = update
 
     def structs(self, new: StructType, known: StructType, parent: str | None) -> None:
-        pairs = [(field, self._partner(field, known)) for field in new.fields]
+        partners = _Partners(known, case_sensitive=self._update.case_sensitive)
+        pairs = [(field, partners.of(field)) for field in new.fields]
         for field, partner in pairs:
             if partner is not None:
                 self._nested(field.field_type, partner)
@@ -39,13 +53,6 @@ class _Union:
                 self._add(field, parent)
             else:
                 self._change(field, partner)
-
-    def _partner(self, field: NestedField, known: StructType) -> NestedField | None:
-        exact = next((each for each in known.fields if each.name == field.name), None)
-        if exact is not None or self._update.case_sensitive:
-            return exact
-        lowered = field.name.lower()
-        return next((each for each in known.fields if each.name.lower() == lowered), None)
 
     def _nested(self, new: IcebergType, known: NestedField) -> None:
         if isinstance(new, StructType) and isinstance(known.field_type, StructType):
