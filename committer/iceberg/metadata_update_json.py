@@ -152,6 +152,8 @@ def _print_spec(spec: PartitionSpec) -> dict[str, object]:
 def parse_update(json_value: object, *, where: str = "update") -> Update:
     """Read an update of a table. Keys that the action does not have are ignored.
 
+    But for those of a ref: its keys lie beside the action's, and what is not known of them is kept.
+
     Errors: `UnsupportedError` for an unknown action or one of views, `InvalidMetadataError` for a
     malformed one.
     """

@@ -381,6 +381,8 @@ def _default(
     found = json_value.get(key)
     if found is None:
         return None
+    if isinstance(field_type, GeometryType | GeographyType):
+        raise InvalidMetadataError(f"{where}: {key}: the default of a {field_type} is null")
     # Imported late: single values are typed, so that module knows this one.
     from committer.iceberg.single_value import parse_json_value
 

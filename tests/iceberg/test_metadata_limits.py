@@ -110,6 +110,10 @@ REFUSED_WHEN_READ: dict[str, tuple[dict[str, Any], str]] = {
         {"schemas": schema_json(field_json(type="float", **{"initial-default": 1e300}))},
         r"`schemas`\[0\].c: initial-default: out of range for float",
     ),
+    "default of a geometry": (
+        {"schemas": schema_json(field_json(type="geometry", **{"write-default": "00"}))},
+        "write-default: the default of a geometry",
+    ),
     "order id is false": ({"sort-orders": order_json(False)}, "`order-id`"),
     "a sorted order 0": ({"sort-orders": order_json(0, 1)}, "order 0: expected no fields"),
     "an unsorted order 3": (
