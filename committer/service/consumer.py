@@ -18,7 +18,9 @@ FULL_PAUSE_S = 0.05
 
 
 class Consumer:
-    """Feeds the intake until cancelled. While the queue is away, `is_away` says so."""
+    """Feeds the intake until cancelled. While the queue is away, `is_away` says so; `has_caught_up`
+    once all that waited there has been read for the first time.
+    """
 
     def __init__(
         self, *, queue: Queue, intake: Intake, world: World, health: Health, reclaim_idle_s: float
@@ -32,6 +34,7 @@ class Consumer:
         self._failures = 0
         self._is_proven = False
         self.is_away = asyncio.Event()
+        self.has_caught_up = asyncio.Event()
 
     async def run(self) -> None:
         """Read for ever; wait with back-off while the server is away."""
@@ -51,8 +54,11 @@ class Consumer:
             await self._queue.probe()
             self._is_proven = True
         await self._reclaim_sometimes()
-        deliveries = await self._queue.read(count_max=READ_COUNT_MAX, wait_s=READ_WAIT_S)
+        wait_s = READ_WAIT_S if self.has_caught_up.is_set() else 0.0
+        deliveries = await self._queue.read(count_max=READ_COUNT_MAX, wait_s=wait_s)
         await self._intake.take_deliveries(deliveries)
+        if len(deliveries) < READ_COUNT_MAX:
+            self.has_caught_up.set()
 
     async def _reclaim_sometimes(self) -> None:
         now_s = self._world.monotonic_s()

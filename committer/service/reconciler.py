@@ -7,6 +7,7 @@ this is how requests are found at all: slower, nothing else.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from committer.errors import FrazilError
@@ -54,6 +55,8 @@ class Reconciler:
         health: Health,
         metrics: Metrics,
         queue_is_away: asyncio.Event | None,
+        queue_is_read: asyncio.Event | None,
+        is_leaving: Callable[[str], bool],
         interval_s: float,
         age_s: float,
     ) -> None:
@@ -64,6 +67,8 @@ class Reconciler:
         self._health = health
         self._metrics = metrics
         self._queue_is_away = queue_is_away
+        self._queue_is_read = queue_is_read
+        self._is_leaving = is_leaving
         self._interval_s = interval_s
         self._age_s = age_s
         self.listing: Listing | None = None
@@ -73,25 +78,32 @@ class Reconciler:
         return self._queue_is_away is None or self._queue_is_away.is_set()
 
     async def run(self) -> None:
-        """Reconcile for ever; the first pass takes all ages, since a start may follow a crash."""
+        """Reconcile for ever; the first pass takes all ages, since a start may follow a crash.
+
+        Not before the queue has handed over what waits there: of that nothing has to be listed.
+        """
+        if not self._alone:
+            await self._wait(self._queue_is_read)
         age_s = 0.0
         while True:
             await self._pass(0.0 if self._alone else age_s)
             age_s = self._age_s
             await self._wait()
 
-    async def _wait(self) -> None:
+    async def _wait(self, sooner: asyncio.Event | None = None) -> None:
         """Until the next pass: soon without a queue, and soon after the queue went away."""
         if self._alone:
             await self._world.sleep(min(ALONE_INTERVAL_S, self._interval_s))
             return
-        waited = asyncio.ensure_future(self._world.sleep(self._interval_s))
-        away = asyncio.ensure_future(_set(self._queue_is_away))
+        waited = [
+            asyncio.ensure_future(self._world.sleep(self._interval_s)),
+            *(asyncio.ensure_future(each.wait()) for each in (self._queue_is_away, sooner) if each),
+        ]
         try:
-            await asyncio.wait((waited, away), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            waited.cancel()
-            away.cancel()
+            for each in waited:
+                each.cancel()
 
     async def _pass(self, age_s: float) -> None:
         try:
@@ -118,7 +130,7 @@ class Reconciler:
             pending = self._intake.find(waiting.key)
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
-            elif waiting.modified_ms <= before_ms:
+            elif waiting.modified_ms <= before_ms and not self._is_leaving(waiting.key):
                 if not self._intake.is_full:
                     found += 1
                     if await self._intake.take_key(waiting.key, waiting.modified_ms):
@@ -167,8 +179,3 @@ def _landed_before(entry: ProducerEntry, metadata: TableMetadata, before_ms: int
 
 def _has_many_gaps(entry: ProducerEntry) -> bool:
     return entry.sequential and len(entry.epochs.ranges) > GAPS_MAX
-
-
-async def _set(event: asyncio.Event | None) -> None:
-    if event is not None:
-        await event.wait()

@@ -115,6 +115,8 @@ class Service:
             health=self.health,
             metrics=self._overview.metrics,
             queue_is_away=consumer.is_away if consumer else None,
+            queue_is_read=consumer.has_caught_up if consumer else None,
+            is_leaving=self._settler.is_leaving,
             interval_s=settings.service.reconcile_interval_s,
             age_s=settings.service.reconcile_age_s,
         )

@@ -41,21 +41,29 @@ class Settler:
         self._health = health
         self._to_answer: list[Ended] = []
         self._to_delete: list[str] = []
+        self._leaving: set[str] = set()
         self._has_ended = asyncio.Event()
         self._has_keys = asyncio.Event()
 
     def settle(self, ended: Sequence[Ended]) -> None:
         """Take over requests that have their verdict (and, quarantined, their durable record)."""
         self._to_answer.extend(ended)
-        self._to_delete.extend(one.key for one in ended if one.key is not None)
+        keys = [one.key for one in ended if one.key is not None]
+        self._to_delete.extend(keys)
+        self._leaving.update(keys)
         dropped = max(len(self._to_answer), len(self._to_delete)) - WAITING_MAX
         if dropped > 0:
             log.warning("settler.overflowed", dropped=dropped)
+            self._leaving.difference_update(self._to_delete[:-WAITING_MAX])
             del self._to_answer[:-WAITING_MAX], self._to_delete[:-WAITING_MAX]
         if self._to_answer:
             self._has_ended.set()
         if self._to_delete:
             self._has_keys.set()
+
+    def is_leaving(self, key: str) -> bool:
+        """Whether a request has ended, and is about to leave the inbox."""
+        return key in self._leaving
 
     @property
     def is_idle(self) -> bool:
@@ -122,5 +130,6 @@ class Settler:
             if self._health.trouble("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
             return False
+        self._leaving.difference_update(keys)
         self._health.well("inbox")
         return True

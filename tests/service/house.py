@@ -138,6 +138,8 @@ class House:
                 health=self.health,
                 metrics=self.metrics,
                 queue_is_away=consumer.is_away if consumer else None,
+                queue_is_read=consumer.has_caught_up if consumer else None,
+                is_leaving=settler.is_leaving,
                 interval_s=reconcile_interval_s,
                 age_s=0.0,
             )

@@ -31,6 +31,7 @@ from committer.plan.batch import prepare_manifests
 from committer.plan.commit import LedgerChores, plan_commit
 from committer.ports import (
     Committed,
+    Delivery,
     NewObject,
     Rejected,
     Swap,
@@ -526,6 +527,31 @@ async def test_a_doorbell_whose_object_could_not_be_read_is_acknowledged_in_the_
     assert len(await paths(house)) == 1
     assert len(await house.receipts()) == 1
     assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_a_start_behind_a_backlog_reads_no_request_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("committer.service.consumer.READ_COUNT_MAX", 10)
+    house = House(min_interval_ms=1_000)
+    assert house.queue is not None
+    at_once = house.queue.read
+
+    async def slowly(*, count_max: int, wait_s: float) -> Sequence[Delivery]:
+        await asyncio.sleep(0.01)
+        return await at_once(count_max=count_max, wait_s=wait_s)
+
+    monkeypatch.setattr(house.queue, "read", slowly)
+    table = await house.create_table()
+    for epoch in range(300):
+        await house.publish(build_request(table, epoch=epoch))
+    unannounced = build_request(table, producer="unannounced")
+    await house.publish(unannounced, announce=False)
+    house.inbox_storage.calls.clear()
+    async with house.running():
+        await house.settle(5.0)
+        assert len(await paths(house)) == 301
+    assert house.inbox_storage.calls["get"] == 1
 
 
 # --- The ledger's chores -------------------------------------------------------------------------
