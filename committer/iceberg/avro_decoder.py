@@ -105,9 +105,9 @@ class _Compiler:
         key, value = (self.compile(f["type"], depth + 1) for f in pair["fields"])
         self._named[str(pair["name"])] = _record(((-1, key), (-2, value)))
         if key is _read_int and value is read_long:
-            return _read_long_map
+            return read_long_map
         if key is _read_int and value is _read_bytes:
-            return _read_bytes_map
+            return read_bytes_map
         return _map(key, value)
 
 
@@ -207,7 +207,7 @@ def _read_known(
     return None if pairs is None else (pairs, stop + 1)
 
 
-def _read_long_map(buf: bytes, position: int) -> tuple[object, int]:
+def read_long_map(buf: bytes, position: int) -> tuple[object, int]:
     """`_map(_read_int, read_long)` with the calls written out: counts are half of a manifest."""
     known = _read_known(buf, position, read_long_pairs)
     if known is not None:
@@ -236,7 +236,7 @@ def _read_long_map(buf: bytes, position: int) -> tuple[object, int]:
             raise TruncatedAvroError("Avro: the bytes end inside a map") from None
 
 
-def _read_bytes_map(buf: bytes, position: int) -> tuple[object, int]:
+def read_bytes_map(buf: bytes, position: int) -> tuple[object, int]:
     """`_map(_read_int, _read_bytes)` with the calls written out: bounds are the other half."""
     known = _read_known(buf, position, read_bounds_pairs)
     if known is not None:

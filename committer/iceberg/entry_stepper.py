@@ -83,7 +83,7 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
     has_block_size = layout.counts == 3
     partitions, ends, paths = walk.partitions, walk.ends, walk.paths
     file_format, partition, tail = _FORMATS[0], None if layout.partition else b"", None
-    stop_of_maps = walk.skeletons.stop
+    match_maps = walk.skeletons.match
     while len(ends) < count:
         if not raw.startswith(head, position):
             raise _Unexpected
@@ -143,7 +143,8 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
         if has_block_size:
             _, position = read_long(raw, position)
         # six maps: all at once if they are laid out as others before
-        position = stop_of_maps(raw, position) or _skip_maps(raw, position, walk)
+        known = match_maps(raw, position)
+        position = _skip_maps(raw, position, walk) if known is None else position + known[0]
         # tail
         if tail is not None and raw.startswith(tail, position):
             position += len(tail)

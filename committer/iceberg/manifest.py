@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.avro_container import Header, iter_raw_blocks, read_header
-from committer.iceberg.avro_decoder import decode_record, record_decoder
+from committer.iceberg.avro_container import Header, read_header
 from committer.iceberg.data_file import ManifestContent, ManifestEntry, ManifestEntryStatus
-from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.manifest_reader import read_entries
 from committer.iceberg.manifest_writer import (
     BLOCK_BYTES,
     EncodedManifest,
@@ -91,28 +90,15 @@ def iter_entries(
     whose errors come where reading has got to."""
     header = read_header(buf)
     content, spec = manifest_content(header), manifest_spec(header)
+    entries = read_entries(buf, header, spec)
     if manifest_file is None:
-        return _entries(buf, header, spec)
+        return entries
     if manifest_file.content != content:
         raise InvalidMetadataError(
             f"{manifest_file.manifest_path}: holds {content.name}, but its row in the manifest"
             f" list says {manifest_file.content.name}"
         )
-    return inherit(_entries(buf, header, spec), manifest_file)
-
-
-def _entries(
-    buf: bytes | memoryview, header: Header, spec: PartitionSpec
-) -> Iterator[ManifestEntry]:
-    decoder = record_decoder(header.metadata["avro.schema"])
-    field_ids = tuple(field.field_id for field in spec.fields)
-    for block, raw in iter_raw_blocks(buf, header):
-        position = 0
-        for _ in range(block.count):
-            record, position = decode_record(decoder, raw, position)
-            yield entry_from_record(record, field_ids, spec.spec_id)
-        if position != len(raw):
-            raise InvalidMetadataError("manifest: bytes behind the last entry of a block")
+    return inherit(entries, manifest_file)
 
 
 def inherit(entries: Iterable[ManifestEntry], row: ManifestFile) -> Iterator[ManifestEntry]:

@@ -56,7 +56,7 @@ def read_long_pairs(body: bytes, count: int) -> dict[int, int] | None:
         unpack = _learn_longs(marks)
         if unpack is None:
             return None
-    numbers = itemgetter(*unpack(body))(_numbers())
+    numbers = itemgetter(*unpack(body))(narrow_longs())
     if len(numbers) != 2 * count:
         return None
     return dict(zip(numbers[::2], numbers[1::2], strict=True))
@@ -75,7 +75,7 @@ def read_bounds_pairs(body: bytes, count: int) -> dict[int, bytes] | None:
 
 
 @cache
-def _numbers() -> tuple[int, ...]:
+def narrow_longs() -> tuple[int, ...]:
     """Integers by their one byte, or by their two as a little-endian number."""
     packed = (each if each < 0x80 else each & 0x7F | each >> 8 << 7 for each in range(0x8000))
     return tuple((number >> 1) ^ -(number & 1) for number in packed)

@@ -25,6 +25,10 @@ _CREDIT_MAX = 128
 _PAUSE_ENTRIES = 1_000
 
 
+# Length in bytes, mask, and what a layout has under its mask.
+Skeleton = tuple[int, int, int]
+
+
 class Skeletons:
     """The layouts that the maps of one writer's entries have had. Mutable; may be shared by
     threads, which at worst learn a layout twice."""
@@ -32,12 +36,12 @@ class Skeletons:
     __slots__ = ("_credit", "_known", "_pause")
 
     def __init__(self) -> None:
-        # Length in bytes, mask, and what a layout has under its mask; the latest in front.
-        self._known: tuple[tuple[int, int, int], ...] = ()
+        # The latest in front.
+        self._known: tuple[Skeleton, ...] = ()
         self._credit, self._pause = _CREDIT, 0
 
-    def stop(self, raw: bytes, start: int) -> int:
-        """Where the six maps at `start` stop, if they are laid out as others before; else 0.
+    def match(self, raw: bytes, start: int) -> Skeleton | None:
+        """The layout of the six maps at `start`, if others before were laid out so.
 
         Bytes that are missing at the end of `raw` may be taken for zeros.
         """
@@ -49,8 +53,8 @@ class Skeletons:
                     self._known = (one, *(other for other in known if other is not one))
                 if self._credit < _CREDIT_MAX:
                     self._credit += 1
-                return start + length
-        return 0
+                return one
+        return None
 
     def learn(self, raw: bytes, start: int, stop: int) -> None:
         """Note six maps that were not recognised, and that fill these bytes as was proven."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro_binary import read_long
@@ -23,14 +23,9 @@ from committer.iceberg.data_file import (
     ManifestContent,
     ManifestEntryStatus,
 )
+from committer.iceberg.drafts import Head, Tail, new_data_file
 from committer.iceberg.entry_decoder import entry_from_record
-from committer.iceberg.expressions.expression import Expression
-from committer.iceberg.manifest import manifest_content
-from committer.iceberg.manifest_layout import Layout
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.scan.drafts import Tail, new_data_file
-from committer.iceberg.scan.entry_parts import (
+from committer.iceberg.entry_parts import (
     EntryParts,
     Unexpected,
     entry_parts,
@@ -38,6 +33,12 @@ from committer.iceberg.scan.entry_parts import (
     read_format,
     skip_optional,
 )
+from committer.iceberg.expressions.expression import Expression
+from committer.iceberg.manifest import manifest_content
+from committer.iceberg.manifest_layout import Layout
+from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.map_layouts import Maps
+from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.scan.metrics_reader import (
     ColumnMetrics,
     Metrics,
@@ -48,7 +49,6 @@ from committer.iceberg.scan.metrics_reader import (
     search_metrics,
     widened,
 )
-from committer.iceberg.scan.scan_task import Head
 
 _Value = TypeVar("_Value")
 # As varints.
@@ -59,21 +59,11 @@ _NOTHING = b"\xff" * 16
 _PATTERNS_MAX = 8
 _PATTERNS_TRIED_MAX = 4
 _PARTITIONS_MAX = 65_536
-_FIRST_ROW_ID = 142
 _NO_METRICS = Metrics(0)
 
 _NO_LAYOUT = Layout(b"", (), 0, (), -1)
-# In the order of `Tail`.
-_TAIL_TYPES: tuple[tuple[int, type], ...] = (
-    (131, bytes),
-    (132, tuple),
-    (135, tuple),
-    (140, int),
-    (_FIRST_ROW_ID, int),
-    (143, str),
-    (144, int),
-    (145, int),
-)
+_NO_MAPS: Maps = (None, None, None, None, None, None)
+_DATA = DataFileContent.DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +190,17 @@ class _Reader:
             own_tail = self._with_row_id(tail, head, record_count) if has_row_ids else tail
             if residual is None or not is_kept or (may_match and not may_match(metrics)):
                 continue
-            kept = metrics if keeps_metrics else _NO_METRICS
+            maps = _maps_of(metrics) if keeps_metrics else _NO_MAPS
             file = new_data_file(
-                file_path, file_format, partition, size, record_count, kept, own_tail, spec_id
+                _DATA,
+                file_path,
+                file_format,
+                partition,
+                record_count,
+                size,
+                maps,
+                own_tail,
+                spec_id,
             )
             yield head, file, residual
         _check_end(position, raw)
@@ -291,14 +289,10 @@ class _Reader:
         self._patterns = [known, *self._patterns[: _PATTERNS_TRIED_MAX - 1]]
 
     def _read_tail(self, raw: bytes, position: int) -> tuple[Tail, int]:
-        record, position = decode_record(self._parts.tail, raw, position)
-        for field_id, kind in _TAIL_TYPES:
-            value = record.get(field_id)
-            if value is not None and type(value) is not kind:
-                raise Unexpected
+        tail, position = self._parts.read_tail(raw, position)
         if self._next_row_id is None:
-            record.pop(_FIRST_ROW_ID, None)
-        return cast("Tail", tuple(record.get(field_id) for field_id, _ in _TAIL_TYPES)), position
+            tail = _with_first_row_id(tail, None)
+        return tail, position
 
     def _with_row_id(self, tail: Tail, head: Head, record_count: int) -> Tail:
         """The tail with the row id that a live file without one inherits. Source: format.md 8.8."""
@@ -306,7 +300,7 @@ class _Reader:
         if tail[4] is not None or not is_live or self._next_row_id is None:
             return tail
         first_row_id, self._next_row_id = self._next_row_id, self._next_row_id + record_count
-        return (*tail[:4], first_row_id, *tail[5:])
+        return _with_first_row_id(tail, first_row_id)
 
     def _decode(self, raw: bytes, position: int) -> tuple[FoundFile | None, int]:
         """The entry at a position, decoded whole; None if the filter does not keep it."""
@@ -341,6 +335,21 @@ class _Reader:
                 self._residuals.clear()
             self._residuals[key] = self._wanted.residual(partition)
         return self._residuals[key]
+
+
+def _maps_of(metrics: ColumnMetrics) -> Maps:
+    return (
+        None,
+        metrics.value_counts,
+        metrics.null_value_counts,
+        metrics.nan_value_counts,
+        metrics.lower_bounds,
+        metrics.upper_bounds,
+    )
+
+
+def _with_first_row_id(tail: Tail, first_row_id: int | None) -> Tail:
+    return (*tail[:4], first_row_id, *tail[5:])
 
 
 def _inherited(head: Head, row: ManifestFile) -> Head:

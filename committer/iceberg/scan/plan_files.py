@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.deletes.delete_index import DeleteIndex
+from committer.iceberg.drafts import new_entry
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.inspection.manifest_files import snapshot_manifests
 from committer.iceberg.manifest import decode_manifest
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.scan.drafts import new_entry, new_task
+from committer.iceberg.scan.drafts import new_task
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files, without_metrics
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask

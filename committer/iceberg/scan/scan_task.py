@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from committer.iceberg.data_file import DataFile, ManifestEntryStatus
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.drafts import Head
 from committer.iceberg.expressions.expression import Expression
-
-# status, snapshot_id, sequence_number, file_sequence_number: what a manifest entry says of a file.
-Head = tuple[ManifestEntryStatus, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from committer.iceberg.data_file import (
     DataFile,
     ManifestContent,
     ManifestEntry,
-    ManifestEntryStatus,
     added_entry,
 )
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
@@ -25,6 +24,7 @@ from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from committer.iceberg.table_metadata import parse_table_metadata
 from tests.fixtures import expected, read_bytes, table_names
 from tests.iceberg.manifest_builders import SYNC, context, data_file, foreign_manifest
+from tests.iceberg.random_entries import FIELD_IDS, entries
 from tests.iceberg.scan.rows import manifest_row, rows_of
 
 METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
@@ -92,49 +92,13 @@ def test_all_manifests_of_the_fixtures_are_read_as_the_decoder_reads_them(
 
 # --- Shapes that change from file to file --------------------------------------------------------
 
-_COUNT = st.integers(0, 2**62)
-_BOUND = st.one_of(
-    st.binary(min_size=8, max_size=8), st.binary(max_size=20), st.binary(min_size=60, max_size=70)
-)
-_IDS = st.sampled_from([1, 2, 3, 4, 63, 64, 5000, 2_000_000])
-_COUNTS = st.one_of(st.none(), st.dictionaries(_IDS, _COUNT, max_size=5))
-_BOUNDS = st.one_of(st.none(), st.dictionaries(_IDS, _BOUND, max_size=5))
-
-
-@st.composite
-def files(draw: st.DrawFn) -> DataFile:
-    return data_file(
-        draw(st.integers(0, 50)),
-        record_count=draw(_COUNT),
-        file_size_in_bytes=draw(_COUNT),
-        file_format=draw(st.sampled_from(["PARQUET", "ORC", "AVRO"])),
-        column_sizes=draw(_COUNTS),
-        value_counts=draw(_COUNTS),
-        null_value_counts=draw(_COUNTS),
-        nan_value_counts=draw(_COUNTS),
-        lower_bounds=draw(_BOUNDS),
-        upper_bounds=draw(_BOUNDS),
-        key_metadata=draw(st.one_of(st.none(), st.binary(max_size=5))),
-        split_offsets=draw(st.one_of(st.none(), st.just((4,)), st.just((4, 2**30)))),
-        sort_order_id=draw(st.one_of(st.none(), st.just(0))),
-    )
-
-
-@st.composite
-def entries(draw: st.DrawFn) -> ManifestEntry:
-    status = draw(st.sampled_from(list(ManifestEntryStatus)))
-    number = draw(_COUNT)
-    if status == ManifestEntryStatus.ADDED and draw(st.booleans()):
-        return added_entry(draw(files()))
-    return ManifestEntry(status, draw(_COUNT), number, number, draw(files()))
-
 
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(entries(), max_size=12),
     st.booleans(),
     st.sampled_from([1, 2, 3]),
-    st.frozensets(_IDS, max_size=3),
+    st.frozensets(FIELD_IDS, max_size=3),
     st.one_of(st.none(), st.just(1000)),
 )
 def test_any_entries_are_read_as_the_decoder_reads_them(

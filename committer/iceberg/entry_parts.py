@@ -7,14 +7,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import orjson
 
+from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_bytes, read_long
-from committer.iceberg.avro_decoder import Decoder, record_decoder
+from committer.iceberg.avro_decoder import Decoder, decode_record, record_decoder
+from committer.iceberg.drafts import Tail
 from committer.iceberg.manifest_layout import Layout, Skip, layout_of
 
 _FORMATS = ((b"\x0ePARQUET", "PARQUET"), (b"\x06ORC", "ORC"), (b"\x08AVRO", "AVRO"))
+# In the order of `Tail`.
+_TAIL_TYPES: tuple[tuple[int, type], ...] = (
+    (131, bytes),
+    (132, tuple),
+    (135, tuple),
+    (140, int),
+    (142, int),
+    (143, str),
+    (144, int),
+    (145, int),
+)
 
 
 class Unexpected(Exception):
@@ -36,27 +50,44 @@ class EntryParts:
     has_numbers: bool
     before_path: bytes
 
+    def read_tail(self, raw: bytes, position: int) -> tuple[Tail, int]:
+        """What follows the metrics, and where it ends.
+
+        Errors: `Unexpected`; `InvalidMetadataError`, IndexError.
+        """
+        record, position = decode_record(self.tail, raw, position)
+        for field_id, kind in _TAIL_TYPES:
+            value = record.get(field_id)
+            if value is not None and type(value) is not kind:
+                raise Unexpected
+        return cast("Tail", tuple(record.get(field_id) for field_id, _ in _TAIL_TYPES)), position
+
 
 @lru_cache(maxsize=64)
 def entry_parts(schema_text: bytes) -> EntryParts:
     """The parts of a writer's entries. Errors: `InvalidMetadataError` for no schema of records."""
     layout, entry = layout_of(schema_text), record_decoder(schema_text)
+    whole = EntryParts(None, entry, entry, entry, False, b"")
     if layout is None:
-        return EntryParts(None, entry, entry, entry, False, b"")
+        return whole
     try:
         fields = orjson.loads(schema_text)["fields"]
         file = next(field["type"]["fields"] for field in fields if field["field-id"] == 2)
         partition = next(field["type"] for field in file if field["field-id"] == 102)
-    except (KeyError, TypeError, StopIteration):
+        tail = file[len(file) - len(layout.tail) :]
+        partition_decoder = record_decoder(orjson.dumps(partition))
+        tail_decoder = record_decoder(
+            orjson.dumps({"type": "record", "name": "tail", "fields": tail})
+        )
+    except (KeyError, TypeError, StopIteration, ValueError, InvalidMetadataError):
         # The same shape, written in another way: by names of types that were said before.
-        return EntryParts(None, entry, entry, entry, False, b"")
-    tail = file[len(file) - len(layout.tail) :]
+        return whole
     has_numbers = len(fields) == 5
     return EntryParts(
         layout,
         entry,
-        record_decoder(orjson.dumps(partition)),
-        record_decoder(orjson.dumps({"type": "record", "name": "tail", "fields": tail})),
+        partition_decoder,
+        tail_decoder,
         has_numbers,
         layout.head[4 if has_numbers else 2 :],
     )
