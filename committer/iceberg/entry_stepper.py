@@ -47,6 +47,8 @@ class Walk:
     rows: int = 0
     size_bytes: int = 0
     partitions: dict[bytes, tuple[object, ...]] = field(default_factory=dict)
+    # Formats with partitions, as they lie in entries.
+    middles: set[bytes] = field(default_factory=set)
     maps: list[bytes] = field(default_factory=lambda: [b""] * 6)
     map_counts: tuple[int | None, ...] | None = None
     patterns: int = 0
@@ -82,7 +84,7 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
     head, head_bytes, row_id = layout.head, len(layout.head), layout.row_id
     has_block_size = layout.counts == 3
     partitions, ends, paths = walk.partitions, walk.ends, walk.paths
-    file_format, partition, tail = _FORMATS[0], None if layout.partition else b"", None
+    middles, middle_bytes, tail = walk.middles, 0, None
     match_maps = walk.skeletons.match
     while len(ends) < count:
         if not raw.startswith(head, position):
@@ -98,18 +100,18 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
             raise _Unexpected
         path_start = position
         path_stop = position = position + (number >> 1)
-        # format
-        if not raw.startswith(file_format, position):
-            file_format = _format_at(raw, position)
-        position += len(file_format)
-        # partition
-        if partition is not None and raw.startswith(partition, position):
-            position += len(partition)
+        # format and partition: most are as long as those before, and none begins with another
+        if raw[position : position + middle_bytes] in middles:
+            position += middle_bytes
         else:
-            start, position = position, _skip_optional(raw, position, layout.partition)
-            partition = raw[start:position]
-            if partition not in partitions:
+            start, position = position, position + len(_format_at(raw, position))
+            partition_start = position
+            position = _skip_optional(raw, position, layout.partition)
+            partition = raw[partition_start:position]
+            if partition and partition not in partitions:
                 partitions[partition] = walk.decode_partition(partition)
+            middles.add(raw[start:position])
+            middle_bytes = position - start
         # record count
         rows = raw[position]
         position += 1

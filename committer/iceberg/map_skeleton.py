@@ -23,6 +23,8 @@ _LEARNING_COSTS = 12
 _CREDIT = 32
 _CREDIT_MAX = 128
 _PAUSE_ENTRIES = 1_000
+# Named here, because it is looked up for every entry.
+_number = int.from_bytes
 
 
 # Length in bytes, mask, and what a layout has under its mask.
@@ -48,7 +50,7 @@ class Skeletons:
         known = self._known
         for one in known:
             length, mask, bits = one
-            if int.from_bytes(raw[start : start + length], "little") & mask == bits:
+            if _number(raw[start : start + length], "little") & mask == bits:
                 if one is not known[0]:
                     self._known = (one, *(other for other in known if other is not one))
                 if self._credit < _CREDIT_MAX:
