@@ -220,7 +220,8 @@ def test_order_that_a_transform_satisfies_is_kept_by_rows_sorted_by_it() -> None
         values = ordered_values(kind)[2:]
         for first, second in itertools.product(map(parse_transform, texts), repeat=2):
             # Rows of one partition of `first` may come in any order: here the worst one.
-            rows = sorted(values[::-1], key=first.function(kind))  # type: ignore[arg-type]
+            worst = list(reversed(values))
+            rows = sorted(worst, key=first.function(kind))  # type: ignore[arg-type]
             parts: list[Any] = [second.apply(kind, value) for value in rows]
             if first.satisfies_order_of(second, kind):
                 satisfied += 1
