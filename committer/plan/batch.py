@@ -7,6 +7,7 @@ changed set of requests is a new batch.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from uuid import UUID
@@ -19,6 +20,7 @@ from committer.iceberg.schema import Schema
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.check import CheckedRequest
 from committer.plan.handed_manifest import CheckedManifest
+from committer.plan.manifest_size import target_bytes
 from committer.ports import NewObject
 
 
@@ -57,23 +59,48 @@ def snapshot_id_from(random: UUID, metadata: TableMetadata) -> int | None:
 
 
 def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedManifest, ...]:
-    """Join what the requests handed over: one manifest for each partition spec.
+    """Join what the requests handed over: one manifest for each partition spec, several where it
+    would be larger than the table wants its manifests.
 
-    Depends on the batch, and of the table on its format version, current schema and specs only.
+    Depends on the batch, and of the table on its format version, current schema, specs and
+    properties only.
     """
     by_spec: dict[int, list[CheckedManifest]] = defaultdict(list)
     for checked in batch.requests:
         for manifest in checked.manifests:
             by_spec[manifest.spec_id].append(manifest)
     folder = metadata_folder(metadata.location, metadata.properties)
+    size_bytes = target_bytes(metadata.properties)
+    groups = [
+        (spec_id, group)
+        for spec_id, manifests in sorted(by_spec.items())
+        for group in _rolled(manifests, size_bytes)
+    ]
     return tuple(
         PreparedManifest(
             manifest_location(folder, batch.commit_uuid, number),
             spec_id,
             _join(batch, metadata, spec_id, manifests, number),
         )
-        for number, (spec_id, manifests) in enumerate(sorted(by_spec.items()))
+        for number, (spec_id, manifests) in enumerate(groups)
     )
+
+
+def _rolled(
+    manifests: Iterable[CheckedManifest], size_bytes: int
+) -> Iterator[list[CheckedManifest]]:
+    """Neighbours up to that size: readers plan manifests side by side. One is never divided."""
+    group: list[CheckedManifest] = []
+    left_bytes = size_bytes
+    for manifest in manifests:
+        entries_bytes = len(manifest.part.content) - manifest.walked.header.end_offset
+        if group and left_bytes < entries_bytes:
+            yield group
+            group, left_bytes = [], size_bytes
+        group.append(manifest)
+        left_bytes -= entries_bytes
+    if group:
+        yield group
 
 
 def _join(

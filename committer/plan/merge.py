@@ -17,12 +17,10 @@ from committer.iceberg.manifest import ManifestContext
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.batch import schema_of_spec
+from committer.plan.manifest_size import positive, target_bytes
 
 ENABLED_PROPERTY = "commit.manifest-merge.enabled"
-TARGET_PROPERTY = "commit.manifest.target-size-bytes"
 MIN_COUNT_PROPERTY = "commit.manifest.min-count-to-merge"
-# A merged manifest is held in memory until it is written.
-TARGET_BYTES_MAX = 64 * 1024 * 1024
 # Where an old list does not count files: what an entry takes, compressed.
 _ENTRY_BYTES = 250
 
@@ -41,17 +39,9 @@ def merge_policy(properties: Mapping[str, str]) -> MergePolicy:
     default = MergePolicy()
     return MergePolicy(
         is_enabled=properties.get(ENABLED_PROPERTY, "true").strip().lower() == "true",
-        target_bytes=min(
-            _positive(properties, TARGET_PROPERTY, default.target_bytes), TARGET_BYTES_MAX
-        ),
-        count_min=max(2, _positive(properties, MIN_COUNT_PROPERTY, default.count_min)),
+        target_bytes=target_bytes(properties),
+        count_min=max(2, positive(properties, MIN_COUNT_PROPERTY, default.count_min)),
     )
-
-
-def _positive(properties: Mapping[str, str], key: str, default: int) -> int:
-    text = properties.get(key, "").strip()
-    is_number = text.isascii() and text.isdigit() and len(text) < 16
-    return int(text) if is_number and int(text) > 0 else default
 
 
 def plan_merges(

@@ -186,6 +186,27 @@ def test_the_header_of_the_list_says_which_requests_it_holds() -> None:
     assert header["sequence-number"] == str(plan.snapshot.sequence_number)
 
 
+@VERSIONS
+def test_a_large_commit_has_several_manifests_of_the_size_that_the_table_wants(
+    format_version: int,
+) -> None:
+    table = table_of(
+        format_version=format_version,
+        properties={"commit.manifest.target-size-bytes": "1500"},
+    )
+    large = request(table, "large", files_count=500)
+    small = [request(table, f"small-{number}") for number in range(9)]
+    plan = table.commit(*small[:6], large, *small[6:])
+    counts = [row.added_files_count for row in table.manifest_list().rows]
+    assert 500 in counts  # one that was handed over is not divided
+    assert len(counts) > 2
+    assert all(count < 9 for count in counts if count != 500)
+    entries = table.entries()
+    assert len(entries) == len({one.data_file.file_path for one in entries}) == 509
+    assert plan.snapshot.summary is not None
+    assert plan.snapshot.summary["added-data-files"] == "509"
+
+
 # --- Attempts ------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,22 @@
+"""How large a table wants its manifests. Source: format.md 9.4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TARGET_PROPERTY = "commit.manifest.target-size-bytes"
+# A manifest is held in memory until it is written.
+TARGET_BYTES_MAX = 64 * 1024 * 1024
+_DEFAULT_BYTES = 8 * 1024 * 1024
+
+
+def target_bytes(properties: Mapping[str, str]) -> int:
+    """What the table's properties say; the reference's default where they say nothing readable."""
+    return min(positive(properties, TARGET_PROPERTY, _DEFAULT_BYTES), TARGET_BYTES_MAX)
+
+
+def positive(properties: Mapping[str, str], key: str, default: int) -> int:
+    """A property that is a number above 0; the default where it says nothing readable."""
+    text = properties.get(key, "").strip()
+    is_number = text.isascii() and text.isdigit() and len(text) < 16
+    return int(text) if is_number and int(text) > 0 else default
