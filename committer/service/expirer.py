@@ -47,9 +47,8 @@ from committer.storage.journal import Journal, JournalEntry
 # after so many commits, whichever is first.
 LOOK_INTERVAL_S = 10.0
 LOOK_SNAPSHOTS = 200
-# Metadata files that fell off the log go in groups, or after so long.
-_FALLEN_MAX = 20
-_FALLEN_S_MAX = 0.5
+# So long metadata files that fall off the log are gathered: many tables lose one each commit.
+GATHER_S = 0.25
 DELETES_AT_ONCE = 1_000
 CLOCK_AHEAD_MS_MAX = 300_000
 
@@ -92,7 +91,6 @@ class Expirer:
         self._is_resumed = False
         self._look_at_s = 0.0
         self._look_at_snapshots = 0
-        self._fallen_at_s = 0.0
 
     # --- In the commit loop ---
 
@@ -109,8 +107,6 @@ class Expirer:
     def landed(self, plan: CommitPlan) -> None:
         """See what became of what is on offer, and which metadata files fell off the log."""
         swap = plan.swap
-        if not self._fallen:
-            self._fallen_at_s = self._parts.world.monotonic_s()
         self._fallen += fallen_metadata_files(swap.base.metadata, swap.metadata)
         entry = self._offered
         if entry is None:
@@ -133,14 +129,9 @@ class Expirer:
             self._look_at_s = now_s + LOOK_INTERVAL_S
             self._look_at_snapshots = snapshots + LOOK_SNAPSHOTS
             self._found = self._due(state)
-        is_unfinished = self._gone or self._void or not self._is_resumed
-        return self._found is not None or bool(is_unfinished) or self._has_fallen_files(now_s)
-
-    def _has_fallen_files(self, now_s: float) -> bool:
-        """On many tables every commit leaves a metadata file to delete."""
-        if len(self._fallen) >= _FALLEN_MAX:
-            return True
-        return bool(self._fallen) and now_s - self._fallen_at_s >= _FALLEN_S_MAX
+        # Not the first question: on many tables every commit leaves a metadata file to delete.
+        is_unfinished = self._gone or self._void or self._fallen or not self._is_resumed
+        return self._found is not None or bool(is_unfinished)
 
     def _due(self, state: TableState) -> ExpiredSnapshots | None:
         return due_expiry(
@@ -164,7 +155,9 @@ class Expirer:
         """Finish what has landed before anything new is begun: of a chain, one end at a time."""
         if not self._is_resumed:
             await self._resume(state)
-        await self._delete_fallen(state)
+        if self._fallen:
+            await self._parts.world.sleep(GATHER_S)
+            await self._delete_fallen(self._current() or state)
         while self._void:
             await self._parts.journal.delete(self._void[0])
             del self._void[0]
