@@ -14,7 +14,8 @@ import orjson
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_bytes, read_long
 from committer.iceberg.avro_decoder import Decoder, decode_record, record_decoder
-from committer.iceberg.drafts import Tail
+from committer.iceberg.data_file import ManifestEntryStatus
+from committer.iceberg.drafts import Head, Tail
 from committer.iceberg.manifest_layout import Layout, Skip, layout_of
 
 _FORMATS = ((b"\x0ePARQUET", "PARQUET"), (b"\x06ORC", "ORC"), (b"\x08AVRO", "AVRO"))
@@ -29,6 +30,9 @@ _TAIL_TYPES: tuple[tuple[int, type], ...] = (
     (144, int),
     (145, int),
 )
+
+# As varints.
+_STATUSES = {2 * status: status for status in ManifestEntryStatus}
 
 
 class Unexpected(Exception):
@@ -49,6 +53,25 @@ class EntryParts:
     tail: Decoder
     has_numbers: bool
     before_path: bytes
+
+    def read_head(self, raw: bytes, position: int) -> tuple[Head, int]:
+        """Status and ids as they are written, and where they end.
+
+        Errors: `Unexpected`; `InvalidMetadataError`, IndexError.
+        """
+        status = _STATUSES.get(raw[position])
+        position += 1
+        numbers: list[int | None] = [None, None, None]
+        for place in range(3 if self.has_numbers else 1):
+            branch = raw[position]
+            position += 1
+            if branch == 2:
+                numbers[place], position = read_long(raw, position)
+            elif branch:
+                raise Unexpected
+        if status is None:
+            raise Unexpected
+        return (status, numbers[0], numbers[1], numbers[2]), position
 
     def read_tail(self, raw: bytes, position: int) -> tuple[Tail, int]:
         """What follows the metrics, and where it ends.

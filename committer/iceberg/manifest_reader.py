@@ -16,7 +16,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_bytes, read_long
 from committer.iceberg.avro_container import Header, iter_raw_blocks
 from committer.iceberg.avro_decoder import decode_record
-from committer.iceberg.data_file import DataFileContent, ManifestEntry, ManifestEntryStatus
+from committer.iceberg.data_file import DataFileContent, ManifestEntry
 from committer.iceberg.drafts import Head, new_data_file, new_entry
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_parts import EntryParts, Unexpected, entry_parts, skip_optional
@@ -25,7 +25,6 @@ from committer.iceberg.map_layouts import MapLayouts
 from committer.iceberg.partition_spec import PartitionSpec
 
 # As varints.
-_STATUSES = {2 * status: status for status in ManifestEntryStatus}
 _CONTENTS = {2 * content: content for content in DataFileContent}
 # What no part of an entry begins with: no integer has so many bytes.
 _NOTHING = b"\xff" * 16
@@ -136,23 +135,14 @@ class _Reader:
 
     def _read_head(self, raw: bytes, position: int) -> tuple[Head, DataFileContent, int]:
         """Status and ids, and what the file holds."""
-        status = _STATUSES.get(raw[position])
-        position += 1
-        numbers: list[int | None] = [None, None, None]
-        for place in range(3 if self._parts.has_numbers else 1):
-            branch = raw[position]
-            position += 1
-            if branch == 2:
-                numbers[place], position = read_long(raw, position)
-            elif branch:
-                raise Unexpected
+        head, position = self._parts.read_head(raw, position)
         content: DataFileContent | None = DataFileContent.DATA
         if self._parts.before_path:
             content = _CONTENTS.get(raw[position])
             position += 1
-        if status is None or content is None:
+        if content is None:
             raise Unexpected
-        return (status, numbers[0], numbers[1], numbers[2]), content, position
+        return head, content, position
 
     def _read_middle(self, raw: bytes, position: int, layout: Layout) -> tuple[_Middle, int]:
         """Format and partition, and where they end."""

@@ -51,8 +51,6 @@ from committer.iceberg.scan.metrics_reader import (
 )
 
 _Value = TypeVar("_Value")
-# As varints.
-_STATUSES = {2 * status: status for status in ManifestEntryStatus}
 # What no part of an entry begins with: no integer has so many bytes.
 _NOTHING = b"\xff" * 16
 # A shape that differs from entry to entry would cost a pattern for each.
@@ -210,19 +208,8 @@ class _Reader:
 
     def _read_head(self, raw: bytes, position: int) -> tuple[Head, bool, int]:
         """Status and ids, inherited where they are null; whether such entries are kept."""
-        status = _STATUSES.get(raw[position])
-        position += 1
-        numbers: list[int | None] = [None, None, None]
-        for place in range(3 if self._parts.has_numbers else 1):
-            branch = raw[position]
-            position += 1
-            if branch == 2:
-                numbers[place], position = read_long(raw, position)
-            elif branch:
-                raise Unexpected
-        if status is None:
-            raise Unexpected
-        head = _inherited((status, numbers[0], numbers[1], numbers[2]), self._row)
+        written, position = self._parts.read_head(raw, position)
+        head = _inherited(written, self._row)
         return head, self._wanted.keeps(head), position
 
     def _read_middle(
