@@ -15,6 +15,11 @@ class Reason(StrEnum):
     REQUEST_KEY_MISMATCH = "request_key_mismatch"
     REQUEST_TOO_LARGE = "request_too_large"
     HASH_MISMATCH = "hash_mismatch"
+    SIGNATURE_MISSING = "signature_missing"
+    SIGNATURE_INVALID = "signature_invalid"
+    SIGNATURE_KEY_UNKNOWN = "signature_key_unknown"
+    SIGNATURE_KEY_NOT_ALLOWED = "signature_key_not_allowed"
+    SIGNATURE_EXPIRED = "signature_expired"
     CATALOG_MISMATCH = "catalog_mismatch"
     TABLE_UNKNOWN = "table_unknown"
     TABLE_UUID_MISMATCH = "table_uuid_mismatch"
@@ -45,10 +50,71 @@ class Reason(StrEnum):
     PLAN_FAILED = "plan_failed"
 
     @property
+    def meaning(self) -> str:
+        """What is wrong with such a request, one sentence."""
+        return _MEANING[self]
+
+    @property
     def advice(self) -> str:
         """What an operator does about it, one sentence."""
         return _ADVICE[self]
 
+
+_MEANING: Mapping[Reason, str] = {
+    Reason.REQUEST_TRUNCATED: "The object ends before its line or its manifests do.",
+    Reason.REQUEST_MALFORMED: (
+        "The line is not what the schema says, or bytes follow the last manifest."
+    ),
+    Reason.REQUEST_VERSION_UNKNOWN: "A `request-version` that this committer does not read.",
+    Reason.REQUEST_KEY_MISMATCH: "It lies under another key than its line says.",
+    Reason.REQUEST_TOO_LARGE: "The line or the object is larger than allowed.",
+    Reason.HASH_MISMATCH: "A manifest does not have the length or hash that its reference names.",
+    Reason.SIGNATURE_MISSING: "Its table wants signed requests, and it has no signature.",
+    Reason.SIGNATURE_INVALID: "Its signature is not that of its content by the key that it names.",
+    Reason.SIGNATURE_KEY_UNKNOWN: "It names a key that the committer does not have.",
+    Reason.SIGNATURE_KEY_NOT_ALLOWED: "Its key is not for this table, or not for this operation.",
+    Reason.SIGNATURE_EXPIRED: "It became durable after the time that its signature is good for.",
+    Reason.CATALOG_MISMATCH: "It is for another catalog.",
+    Reason.TABLE_UNKNOWN: "The catalog has no such table.",
+    Reason.TABLE_UUID_MISMATCH: "The table of that name has another uuid now.",
+    Reason.BRANCH_UNKNOWN: "The table has no such branch.",
+    Reason.SCHEMA_MISMATCH: "A field id or type in a manifest is in no schema of the table.",
+    Reason.SPEC_UNKNOWN: "The table has no partition spec of that id.",
+    Reason.SPEC_MISMATCH: (
+        "The spec in a manifest has other fields than the table's, or another id than its"
+        " reference."
+    ),
+    Reason.FORMAT_VERSION_MISMATCH: "A manifest of a newer format version than the table.",
+    Reason.MANIFEST_MALFORMED: "A manifest is no valid Avro file, or breaks the specification.",
+    Reason.MANIFEST_TRUNCATED: "A manifest ends in the middle.",
+    Reason.MANIFEST_MISSING: "A manifest that is named by path does not exist.",
+    Reason.MANIFEST_CONTENT_MISMATCH: (
+        "A manifest holds deletes where its reference says data, or the other way round."
+    ),
+    Reason.ENTRY_NOT_ADDED: "An entry has another status than added.",
+    Reason.ENTRY_SNAPSHOT_ID_SET: "An entry names a snapshot id, which must be inherited.",
+    Reason.ENTRY_SEQUENCE_NUMBER_SET: "An entry names a sequence number, which must be inherited.",
+    Reason.ROW_ID_SET: "A file has a first row id, which the commit assigns.",
+    Reason.NEGATIVE_COUNT: "A record count or size below zero.",
+    Reason.PARTITION_TYPE_MISMATCH: "Partition values of other types than the spec's.",
+    Reason.COUNT_MISMATCH: (
+        "A manifest holds other counts of files or rows than its reference says."
+    ),
+    Reason.PATH_NOT_ALLOWED: "A path outside the table's places, or in another spelling.",
+    Reason.PATH_WITHOUT_ATTEMPT: "A file name without the attempt.",
+    Reason.PATH_REPEATED: "One path twice in a request.",
+    Reason.EPOCH_CONTENT_DIFFERS: "The epoch has landed and stood for something else.",
+    Reason.EPOCH_LANDED_UNPROVEN: (
+        "The epoch has landed, and nothing proves that it stood for the same."
+    ),
+    Reason.PRODUCER_FROZEN: (
+        "Its producer is frozen: by an operator, by a rollback behind its last commit, or"
+        " because its ledger entry cannot be read."
+    ),
+    Reason.UNSUPPORTED: "Valid, but not supported by this version.",
+    Reason.COMMIT_REJECTED: "The catalog refused the change.",
+    Reason.PLAN_FAILED: "The committer failed on it: a bug.",
+}
 
 _RESEND = "Nothing can be read from it: discard it, and publish the micro-batch again."
 _CLIENT = (
@@ -57,7 +123,7 @@ _CLIENT = (
 _REPLAY = "Make the table fit (or fix the writer), then `frazil quarantine replay` or `discard`."
 _EPOCH = (
     "The producer's epoch counter was reset, or its checkpoint restored or cloned: compare both"
-    " writes, then discard this one, or publish its files under another producer."
+    " writes, then discard this one; or `frazil quarantine accept` it, to have both in the table."
 )
 
 _ADVICE: Mapping[Reason, str] = {
@@ -67,6 +133,23 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.REQUEST_KEY_MISMATCH: _CLIENT,
     Reason.REQUEST_TOO_LARGE: "Publish the files in several epochs, then discard this one.",
     Reason.HASH_MISMATCH: _RESEND,
+    Reason.SIGNATURE_MISSING: (
+        "Give its producer a key (setting `security.keys`) and publish again."
+    ),
+    Reason.SIGNATURE_INVALID: (
+        "Its signer has another secret under this key id, or somebody changed it on the way: find"
+        " out which, then discard it and publish again."
+    ),
+    Reason.SIGNATURE_KEY_UNKNOWN: (
+        "Add the key to the committer's file of keys and replay; discard it if the key was revoked."
+    ),
+    Reason.SIGNATURE_KEY_NOT_ALLOWED: (
+        "If its signer may do that, widen the key in the committer's file of keys and replay; else"
+        " discard it."
+    ),
+    Reason.SIGNATURE_EXPIRED: (
+        "It came into the inbox after the time that its signer set: discard it and publish again."
+    ),
     Reason.CATALOG_MISMATCH: "Point the producer at the inbox of its own catalog's committer.",
     Reason.TABLE_UNKNOWN: "Create or restore the table, then replay; or discard.",
     Reason.TABLE_UUID_MISMATCH: (
@@ -95,12 +178,11 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.EPOCH_CONTENT_DIFFERS: _EPOCH,
     Reason.EPOCH_LANDED_UNPROVEN: (
         "The epoch landed too long ago to compare. If these are the same rows, discard it; if not,"
-        " publish its files under another producer."
+        " `frazil quarantine accept` it."
     ),
     Reason.PRODUCER_FROZEN: (
-        "The table was rolled back or restored behind this producer's last commit. Decide which"
-        " history is right; to go on from here, remove the producer's `frazil.producer.` table"
-        " property and replay."
+        "`frazil producer show` says why, and which epochs are concerned: bring the history back,"
+        " or `frazil producer thaw`; then replay. `frazil quarantine accept` lands this one alone."
     ),
     Reason.UNSUPPORTED: "This version cannot commit that. Discard it, or upgrade and replay.",
     Reason.PLAN_FAILED: (

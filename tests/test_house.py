@@ -111,11 +111,11 @@ def test_the_published_schema_accepts_a_request_that_we_write() -> None:
     Draft202012Validator(schema).validate(json.loads(line))
 
 
-def test_the_page_of_reasons_has_each_code_with_its_advice_and_no_other() -> None:
+def test_the_page_of_reasons_has_each_code_with_its_meaning_and_advice_and_no_other() -> None:
     rows = _rows(DOCS / "reference/reasons.md")
-    assert {code.strip("`"): advice for code, _, advice in rows} == {
-        reason.value: reason.advice for reason in Reason
-    }
+    assert [(code.strip("`"), *texts) for code, *texts in rows] == [
+        (reason.value, reason.meaning, reason.advice) for reason in Reason
+    ]
 
 
 def test_the_page_of_spark_options_has_each_option_and_setting() -> None:

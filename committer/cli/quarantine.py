@@ -67,7 +67,7 @@ def show(key: KeyArgument, as_json: AsJson = False) -> None:
     from committer.cli.inspection import inspect_content, without_details
     from committer.cli.printing import print_json_lines
     from committer.cli.printing import show as show_views
-    from committer.cli.quarantined import advice_for, find_keys, load
+    from committer.cli.quarantined import advice_for, find_keys, load, meaning_of
     from committer.cli.session import run_with_requests
     from committer.cli.view import Facts
 
@@ -75,13 +75,16 @@ def show(key: KeyArgument, as_json: AsJson = False) -> None:
         return await load(parts, (await find_keys(parts, [key]))[0])
 
     found = inspect_content(run_with_requests(work))
-    advice = advice_for(str(found.lines[0].get("reason")))
+    reason = str(found.lines[0].get("reason"))
+    meaning, advice = meaning_of(reason), advice_for(reason)
     if as_json:
-        print_json_lines([{**found.lines[0], "advice": advice}, *found.lines[1:]])
+        first = {**found.lines[0], "meaning": meaning, "advice": advice}
+        print_json_lines([first, *found.lines[1:]])
         return
     record, *rest = without_details(found.views)
     if isinstance(record, Facts):
-        record = Facts(record.title, {**record.facts, "what to do": advice})
+        said = {"what is wrong": meaning, "what to do": advice}
+        record = Facts(record.title, {**record.facts, **said})
     show_views([record, *rest])
 
 

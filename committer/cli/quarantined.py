@@ -77,6 +77,7 @@ class Quarantined:
             "attempt": parsed.attempt if parsed else None,
             "reason": self.record.reason,
             "message": self.record.message,
+            "meaning": meaning_of(self.record.reason),
             "advice": self.advice,
             "quarantined_at_ms": self.record.quarantined_at_ms,
             "bytes": self.size_bytes,
@@ -86,8 +87,18 @@ class Quarantined:
 
 def advice_for(reason: str) -> str:
     """What to do about it; empty for a code of another version."""
-    known = next((code for code in Reason if code.value == reason), None)
+    known = _known(reason)
     return known.advice if known else ""
+
+
+def meaning_of(reason: str) -> str:
+    """What is wrong with such requests; empty for a code of another version."""
+    known = _known(reason)
+    return known.meaning if known else ""
+
+
+def _known(reason: str) -> Reason | None:
+    return next((code for code in Reason if code.value == reason), None)
 
 
 async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
