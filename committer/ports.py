@@ -1,4 +1,4 @@
-"""The four ports of the service and the answers of a swap. Each docstring is a contract.
+"""The five ports of the service and the answers of a swap. Each docstring is a contract.
 
 `tests/contract/` has one test per obligation and runs it on every adapter. An adapter takes plain
 keyword arguments and knows nothing of settings, planning or the service.
@@ -6,9 +6,9 @@ keyword arguments and knows nothing of settings, planning or the service.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 from committer.errors import AlreadyExistsError, NotFoundError, StorageUnavailableError
@@ -18,6 +18,7 @@ from committer.iceberg.table_metadata import TableMetadata
 from committer.request import Receipt, TableIdentifier
 
 SHARDS = 64
+ALL_SHARDS: tuple[int, ...] = tuple(range(SHARDS))
 
 
 # --- Storage -------------------------------------------------------------------------------------
@@ -298,16 +299,25 @@ class Queue(Protocol):
     async def announce(self, doorbells: Sequence[Doorbell]) -> None:
         """Append each doorbell to the shard of its table. Repeated, it is delivered twice."""
 
-    async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
-        """Take up to `count_max` new doorbells of each shard; wait up to `wait_s` for the first.
+    async def read(
+        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
+        """Take up to `count_max` new doorbells of each of these shards (at least one); wait up to
+        `wait_s` for the first.
 
         After an error or a cancelled read the next call returns what was handed to this consumer
-        and never seen. A missing stream or group is created from the beginning, never from the
-        end.
+        and never seen. So does the first call that names a shard after one that did not: what was
+        held of a shard that is not named is let go, and may be taken over or delivered again;
+        acknowledging it still works. A missing stream or group is created from the beginning,
+        never from the end.
         """
 
-    async def reclaim(self, *, idle_s: float) -> Sequence[Delivery]:
-        """Take over doorbells that another consumer holds and has not acknowledged for `idle_s`."""
+    async def reclaim(
+        self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
+        """Take over doorbells of these shards that another consumer holds and has not acknowledged
+        for `idle_s`.
+        """
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         """Forget the doorbells for good. Unknown tokens are ignored; may be repeated."""
@@ -335,6 +345,88 @@ class Queue(Protocol):
 def shard_of(table_uuid: UUID) -> int:
     """The shard of a table, 0 ≤ shard < `SHARDS`: the same for every version of every party."""
     return table_uuid.int % SHARDS
+
+
+# --- Leases --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who owns a shard. Each new owner has a higher `term` than every owner before."""
+
+    member: str
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A committer that shares the shards. `left_s`: until it counts as gone, unless it renews."""
+
+    name: str
+    is_leaving: bool
+    left_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """One member's turn. `is_new`: its first; whoever had its name before is gone from then on.
+    `claim`: shards that it wants if they are free. `release`: shards that it gives up.
+    """
+
+    lease_s: float
+    is_new: bool = False
+    is_leaving: bool = False
+    claim: frozenset[int] = frozenset()
+    release: frozenset[int] = frozenset()
+
+
+Standing = Literal["renewed", "new", "displaced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Who is there, sorted by name, and who owns what. `version` changes with either.
+
+    `standing` of the asking member: `new` where the server did not know it, `displaced` where
+    another process has taken its name; then it is no member, and a lease of its name is not its.
+    """
+
+    members: tuple[Member, ...]
+    leases: Mapping[int, Lease]
+    version: str
+    standing: Standing = "renewed"
+
+
+class Leases(Protocol):
+    """Members of one group, and which of them owns each of `SHARDS` shards. One client: one member.
+
+    An optimisation: two members that both hold themselves for the owner do no harm. Obligations of
+    every method: an unreachable server is `QueueUnavailableError`. The server's clock counts. What
+    it knows may be lost with it, or be old after a failover; terms rise all the same as long as
+    its clock does.
+    """
+
+    async def renew(self, renewal: Renewal) -> Assignment:
+        """Be a member for `lease_s` from now, with all the leases that one has; release, then claim
+        what is free. One exchange, one step: nobody sees half of it.
+
+        A member that has not renewed in time is gone, and all its shards are free. A shard that
+        another live member owns is neither claimed nor released. Repeated, it changes nothing.
+        """
+
+    async def look(self) -> Assignment:
+        """The same answer without being a member; nothing changes. `standing`: `renewed`."""
+
+    async def wait_for_change(self, version: str, *, wait_s: float) -> None:
+        """Return as soon as anything but time has changed since this `version`, or after `wait_s`.
+        Perhaps sooner. A lapsed member is no change until somebody renews.
+        """
+
+    async def leave(self) -> None:
+        """Be no member any more; one's shards are free at once. May be repeated."""
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""
 
 
 # --- World ---------------------------------------------------------------------------------------

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from redis.asyncio import Redis
 
-from committer.ports import SHARDS, Doorbell, Queue
-from committer.queue.memory import MemoryQueue, MemoryServer
+from committer.ports import SHARDS, Doorbell, Leases, Queue
+from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
+from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
 from committer.service.redis_server import RedisServer, start_redis_server
 from tests.worlds import ManualWorld
@@ -41,6 +42,12 @@ class QueueHarness(Protocol):
     def queue(self, consumer: str = "one") -> Queue:
         """A new client; the harness closes it."""
 
+    def leases(self, member: str = "one", *, process: UUID | None = None) -> Leases:
+        """A new process of a member; the harness closes it."""
+
+    async def lapse(self, delay_s: float) -> None:
+        """Let the server's clock pass that much."""
+
     async def until_waiting(self, *calls: asyncio.Task[Any]) -> None:
         """Return when as many calls are blocked at the server, or these are done."""
 
@@ -60,6 +67,12 @@ class MemoryHarness:
 
     def queue(self, consumer: str = "one") -> Queue:
         return MemoryQueue(self.server, consumer=consumer)
+
+    def leases(self, member: str = "one", *, process: UUID | None = None) -> Leases:
+        return MemoryLeases(self.server, member=member, process=process or uuid4())
+
+    async def lapse(self, delay_s: float) -> None:
+        self.world.advance(delay_s)
 
     async def until_waiting(self, *calls: asyncio.Task[Any]) -> None:
         for _ in range(10):
@@ -85,7 +98,7 @@ class RedisHarness:
 
     def __init__(self, running: RunningServer) -> None:
         self._running = running
-        self._queues: list[RedisQueue] = []
+        self._clients: list[RedisQueue | RedisLeases] = []
         self.redis: Any = None
 
     @property
@@ -97,8 +110,18 @@ class RedisHarness:
     ) -> RedisQueue:
         url = url or self._running.server.url
         queue = RedisQueue(url, consumer=consumer, answer_s_max=answer_s_max)
-        self._queues.append(queue)
+        self._clients.append(queue)
         return queue
+
+    def leases(self, member: str = "one", *, process: UUID | None = None) -> RedisLeases:
+        url = self._running.server.url
+        leases = RedisLeases(url, member=member, process=process or uuid4())
+        self._clients.append(leases)
+        return leases
+
+    async def lapse(self, delay_s: float) -> None:
+        """Only real time passes for a real server."""
+        await asyncio.sleep(delay_s)
 
     async def until_waiting(self, *calls: asyncio.Task[Any]) -> None:
         while not all(call.done() for call in calls):
@@ -118,8 +141,8 @@ class RedisHarness:
             self.redis = Redis.from_url(self._running.server.url)
 
     async def close(self) -> None:
-        for queue in self._queues:
-            await queue.close()
+        for client in self._clients:
+            await client.close()
         await self.redis.aclose()
 
 

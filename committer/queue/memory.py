@@ -1,29 +1,34 @@
 """The queue inside one process, for tests, simulations and trials: behaves as the Redis one does.
 
 `MemoryServer` is what a Redis server would be; each `MemoryQueue` on it is one client with a
-consumer name. Idle times and expiry come from the `World`, waiting uses the event loop's clock, so
-both may be virtual.
+consumer name, each `MemoryLeases` one process of a member. Idle times and expiry come from the
+`World`, waiting uses the event loop's clock, so both may be virtual.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
+from uuid import UUID
 
 from committer.errors import QueueUnavailableError
 from committer.ports import (
+    ALL_SHARDS,
     SHARDS,
+    Assignment,
     Delivery,
     Doorbell,
     QueueDepth,
+    Renewal,
     World,
     shard_of,
 )
 from committer.queue.codec import RECEIPTS_MAX, RECEIPTS_S_MAX, encode_doorbell, inline
+from committer.queue.lease_table import LeaseTable
 from committer.request import Receipt
 
 _Item = TypeVar("_Item")
@@ -62,6 +67,7 @@ class MemoryServer:
         self.numbers = 0
         self.shards: list[_Shard] = []
         self.mailboxes: dict[str, _Mailbox] = {}
+        self.leases = LeaseTable()
         self._arrived = asyncio.Event()
         self.flush()
 
@@ -69,6 +75,13 @@ class MemoryServer:
         """Lose everything, as FLUSHALL does."""
         self.shards = [_Shard() for _ in range(SHARDS)]
         self.mailboxes = {}
+        self.leases.lose()
+
+    def reached(self) -> MemoryServer:
+        """This server, where it answers."""
+        if not self.available:
+            raise QueueUnavailableError("the queue in memory is switched off")
+        return self
 
     def wake(self) -> None:
         """Let every waiter look again."""
@@ -104,14 +117,20 @@ class MemoryQueue:
                 shard.fresh.append(server.numbers)
             server.wake()
 
-    async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
-        return await self._server.wait(lambda: self._take(count_max), wait_s)
+    async def read(
+        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
+        self._let_go_beside(shards)
+        return await self._server.wait(lambda: self._take(count_max, sorted(shards)), wait_s)
 
-    async def reclaim(self, *, idle_s: float) -> Sequence[Delivery]:
+    async def reclaim(
+        self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
         with self._reached() as server:
             now_s = server.world.monotonic_s()
             claimed: list[Delivery] = []
-            for number, shard in enumerate(server.shards):
+            for number in sorted(shards):
+                shard = server.shards[number]
                 idle = [key for key, p in shard.pending.items() if now_s - p.since_s >= idle_s]
                 for key in idle:
                     if _token(number, key) in self._held:
@@ -155,20 +174,23 @@ class MemoryQueue:
 
     @contextmanager
     def _reached(self) -> Iterator[MemoryServer]:
-        if not self._server.available:
-            raise QueueUnavailableError("the queue in memory is switched off")
-        yield self._server
+        yield self._server.reached()
 
-    def _take(self, count_max: int) -> list[Delivery]:
+    def _let_go_beside(self, shards: Collection[int]) -> None:
+        self._held = {token for token in self._held if int(token[:2]) in shards}
+
+    def _take(self, count_max: int, shards: Sequence[int]) -> list[Delivery]:
         """What this consumer was handed and never saw; else what is new."""
         with self._reached() as server:
             taken: list[Delivery] = []
-            for number, shard in enumerate(server.shards):
-                unseen = [key for key in shard.pending if self._is_unseen(number, key)]
+            for number in shards:
+                pending = server.shards[number].pending
+                unseen = [key for key in pending if self._is_unseen(number, key)]
                 taken += (self._hand_out(number, key) for key in unseen[:count_max])
-            for number, shard in enumerate(server.shards if not taken else ()):
-                count = min(count_max, len(shard.fresh))
-                taken += (self._hand_out(number, shard.fresh.popleft()) for _ in range(count))
+            for number in shards if not taken else ():
+                fresh = server.shards[number].fresh
+                count = min(count_max, len(fresh))
+                taken += (self._hand_out(number, fresh.popleft()) for _ in range(count))
             return taken
 
     def _is_unseen(self, number: int, key: int) -> bool:
@@ -189,6 +211,42 @@ class MemoryQueue:
             if mailbox is None or mailbox.expires_s <= server.world.monotonic_s():
                 return []
             return list(mailbox.receipts)
+
+
+class MemoryLeases:
+    """One process of a member, on a `MemoryServer`; the server's clock is the world's."""
+
+    def __init__(self, server: MemoryServer, *, member: str, process: UUID) -> None:
+        self._server = server
+        self._member = member
+        self._process = process
+
+    async def renew(self, renewal: Renewal) -> Assignment:
+        server = self._server.reached()
+        version, now_ms = server.leases.version, server.world.now_ms()
+        seen = server.leases.renew(self._process, self._member, renewal, now_ms=now_ms)
+        if server.leases.version != version:
+            server.wake()
+        return seen
+
+    async def look(self) -> Assignment:
+        server = self._server.reached()
+        return server.leases.look(now_ms=server.world.now_ms())
+
+    async def wait_for_change(self, version: str, *, wait_s: float) -> None:
+        def news() -> list[str]:
+            now = str(self._server.reached().leases.version)
+            return [now] if now != version else []
+
+        await self._server.wait(news, wait_s)
+
+    async def leave(self) -> None:
+        server = self._server.reached()
+        server.leases.leave(self._process)
+        server.wake()
+
+    async def close(self) -> None:
+        """Nothing to release."""
 
 
 def _token(shard: int, number: int) -> str:

@@ -18,13 +18,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from redis.exceptions import OutOfMemoryError, ResponseError
 
 from committer.errors import FrazilError, QueueUnavailableError
-from committer.ports import SHARDS, Delivery, Doorbell, QueueDepth, shard_of
+from committer.ports import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
 from committer.queue.codec import decode_doorbell, encode_doorbell
 from committer.queue.redis_connection import RedisConnection, is_group_gone, raise_first
 from committer.queue.redis_receipts import RedisReceipts
@@ -68,6 +68,7 @@ class RedisQueue:
         self._consumer = consumer
         self._reading = asyncio.Lock()
         self._held: defaultdict[int, set[bytes]] = defaultdict(set)
+        self._shards: tuple[int, ...] = ALL_SHARDS
         self._has_groups = False
         self._doubts = 1  # calls that may have left something unseen; the start is one
         self._settled = 0  # the last doubt that a read has cleared up
@@ -85,8 +86,11 @@ class RedisQueue:
 
     # --- Reading ---------------------------------------------------------------------------------
 
-    async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
+    async def read(
+        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
         async with self._reading:
+            self._turn_to(shards)
             settled, doubt = self._doubt()
             with self._connection.explained():
                 if not settled:
@@ -97,6 +101,19 @@ class RedisQueue:
             self._settled = doubt
             return self._hold(deliveries)
 
+    def _turn_to(self, shards: Collection[int]) -> None:
+        """From now on read these shards. Of one that is new among them something may be pending
+        for us from another time.
+        """
+        wanted = tuple(sorted(shards))
+        if wanted == self._shards:
+            return
+        for shard in set(self._shards).difference(wanted):
+            self._held.pop(shard, None)
+        if not set(wanted).issubset(self._shards):
+            self._doubts += 1
+        self._shards = wanted
+
     def _doubt(self) -> tuple[bool, int]:
         """Whether all was settled so far, and the doubt that this call is until it ends well."""
         settled = self._settled == self._doubts
@@ -106,13 +123,16 @@ class RedisQueue:
     async def _read_unseen(self, count_max: int) -> list[Delivery]:
         """What is pending for us, but was never returned to the caller."""
         questions = [
-            ("XPENDING", key, GROUP, "-", "+", count_max + len(self._held[shard]), self._consumer)
-            for shard, key in enumerate(_KEYS)
+            (
+                *("XPENDING", _KEYS[shard], GROUP, "-", "+"),
+                *(count_max + len(self._held[shard]), self._consumer),
+            )
+            for shard in self._shards
         ]
         answers = await self._connection.commands(questions)
         raise_first(answers)
         unseen: _Ids = {}
-        for shard, rows in enumerate(answers):
+        for shard, rows in zip(self._shards, answers, strict=True):
             unseen[shard] = [row[0] for row in rows if row[0] not in self._held[shard]][:count_max]
         return await self._claim(unseen)
 
@@ -124,9 +144,10 @@ class RedisQueue:
             left_s = max(0.0, end_s - loop.time())
             block = ("BLOCK", max(1, round(left_s * 1_000))) if left_s else ()
             words = ("GROUP", GROUP, self._consumer, "COUNT", count_max, *block)
-            ids = (">",) * SHARDS
+            keys = (_KEYS[shard] for shard in self._shards)
+            ids = (">",) * len(self._shards)
             return await self._connection.block(
-                left_s, ("XREADGROUP", *words, "STREAMS", *_KEYS, *ids)
+                left_s, ("XREADGROUP", *words, "STREAMS", *keys, *ids)
             )
 
         deliveries: list[Delivery] = []
@@ -135,7 +156,9 @@ class RedisQueue:
             deliveries += await self._deliver(shard, {entry[0]: (entry[1], 1) for entry in entries})
         return deliveries
 
-    async def reclaim(self, *, idle_s: float) -> Sequence[Delivery]:
+    async def reclaim(
+        self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
         """Also says of all that we hold that we still hold it, so nobody takes it from us.
 
         Takes some thousand doorbells a call; call again for more.
@@ -143,13 +166,14 @@ class RedisQueue:
         async with self._reading:
             settled, doubt = self._doubt()
             with self._connection.explained():
-                deliveries = await self._with_groups(lambda: self._reclaim(round(idle_s * 1_000)))
+                idle_ms = round(idle_s * 1_000)
+                deliveries = await self._with_groups(lambda: self._reclaim(idle_ms, shards))
             self._settled = doubt if settled else self._settled
             return self._hold(deliveries)
 
-    async def _reclaim(self, idle_ms: int) -> list[Delivery]:
+    async def _reclaim(self, idle_ms: int, shards: Collection[int]) -> list[Delivery]:
         """JUSTID, so that confirming what we hold neither counts as a delivery nor copies it."""
-        cursors: dict[int, bytes] = dict.fromkeys(range(SHARDS), b"0-0")
+        cursors: dict[int, bytes] = dict.fromkeys(sorted(shards), b"0-0")
         claimed: _Ids = defaultdict(list)
         options = ("COUNT", _SCANNED_MAX, "JUSTID")
         while cursors and sum(map(len, claimed.values())) < _CLAIMED_MAX:

@@ -5,19 +5,23 @@ No decision lives here; what a meter does with the numbers is its own affair.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from committer.ports import (
+    ALL_SHARDS,
+    Assignment,
     Catalog,
     Delivery,
     Doorbell,
+    Leases,
     LoadedTable,
     NewObject,
     ObjectInfo,
     Queue,
     QueueDepth,
+    Renewal,
     Storage,
     Swap,
     SwapAnswer,
@@ -156,13 +160,17 @@ class CountedQueue:
         with self._meter.timed("announce"):
             await self.inner.announce(doorbells)
 
-    async def read(self, *, count_max: int, wait_s: float) -> Sequence[Delivery]:
+    async def read(
+        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
         with self._meter.timed("read"):
-            return await self.inner.read(count_max=count_max, wait_s=wait_s)
+            return await self.inner.read(count_max=count_max, wait_s=wait_s, shards=shards)
 
-    async def reclaim(self, *, idle_s: float) -> Sequence[Delivery]:
+    async def reclaim(
+        self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
         with self._meter.timed("reclaim"):
-            return await self.inner.reclaim(idle_s=idle_s)
+            return await self.inner.reclaim(idle_s=idle_s, shards=shards)
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         with self._meter.timed("acknowledge"):
@@ -183,6 +191,33 @@ class CountedQueue:
     async def probe(self) -> None:
         with self._meter.timed("probe"):
             await self.inner.probe()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class CountedLeases:
+    """The `Leases` port around `inner`. A `wait_for_change` takes as long as it waits."""
+
+    def __init__(self, inner: Leases, meter: Meter) -> None:
+        self.inner = inner
+        self._meter = meter
+
+    async def renew(self, renewal: Renewal) -> Assignment:
+        with self._meter.timed("renew"):
+            return await self.inner.renew(renewal)
+
+    async def look(self) -> Assignment:
+        with self._meter.timed("look"):
+            return await self.inner.look()
+
+    async def wait_for_change(self, version: str, *, wait_s: float) -> None:
+        with self._meter.timed("wait_for_change"):
+            await self.inner.wait_for_change(version, wait_s=wait_s)
+
+    async def leave(self) -> None:
+        with self._meter.timed("leave"):
+            await self.inner.leave()
 
     async def close(self) -> None:
         await self.inner.close()

@@ -220,6 +220,50 @@ async def test_reclaiming_from_an_empty_server_takes_nothing(harness: QueueHarne
     assert await harness.queue().reclaim(idle_s=0) == []
 
 
+# --- Some of the shards --------------------------------------------------------------------------
+
+
+async def test_only_the_shards_that_are_named_are_read(harness: QueueHarness) -> None:
+    queue = harness.queue()
+    await queue.announce([doorbell(number, shard=number % 4) for number in range(8)])
+    assert seen(await queue.read(count_max=9, wait_s=0, shards={1, 3})) == [1, 3, 5, 7]
+    assert await queue.read(count_max=9, wait_s=0, shards={1, 3}) == []
+    assert seen(await queue.read(count_max=9, wait_s=0, shards={0})) == [0, 4]
+
+
+async def test_only_the_shards_that_are_named_are_taken_over(harness: QueueHarness) -> None:
+    former, owner = harness.queue("former"), harness.queue("owner")
+    await former.announce([doorbell(number, shard=number % 4) for number in range(8)])
+    await take(former)
+    assert seen(await owner.reclaim(idle_s=0, shards={1, 3})) == [1, 3, 5, 7]
+    assert await owner.reclaim(idle_s=0, shards={1, 3}) == []
+
+
+async def test_what_was_held_of_a_shard_that_comes_back_is_delivered_again(
+    harness: QueueHarness,
+) -> None:
+    queue = harness.queue()
+    await queue.announce([doorbell(1, shard=1), doorbell(2, shard=2)])
+    held = await take(queue)
+    assert await queue.read(count_max=9, wait_s=0, shards={2}) == []
+    (again,) = await take(queue)
+    assert (again.doorbell, again.deliveries) == (doorbell(1, shard=1), 2)
+    assert await take(queue) == []
+    await queue.acknowledge(tokens(held))
+    assert await queue.depth() == QueueDepth(waiting=0, pending=0)
+
+
+async def test_a_doorbell_of_a_shard_that_was_let_go_is_acknowledged_all_the_same(
+    harness: QueueHarness,
+) -> None:
+    queue = harness.queue()
+    await queue.announce([doorbell(1, shard=1)])
+    held = await take(queue)
+    assert await queue.read(count_max=9, wait_s=0, shards={2}) == []
+    await queue.acknowledge(tokens(held))
+    assert await queue.depth() == QueueDepth(waiting=0, pending=0)
+
+
 # --- Faults --------------------------------------------------------------------------------------
 
 
