@@ -217,6 +217,7 @@ class CommitRequest(_Model):
     adopt_existing: bool = False
     signature: Annotated[str, Field(max_length=1024)] | None = None
     key_id: Name | None = None
+    not_after_ms: Count | None = None
     manifests: Annotated[tuple[ManifestReference, ...], Field(max_length=10_000)] = ()
     files: tuple[Document, ...] = ()
 
@@ -226,6 +227,8 @@ class CommitRequest(_Model):
             raise ValueError("expected at least one manifest, file or removed path")
         if (self.signature is None) != (self.key_id is None):
             raise ValueError("expected `signature` and `key-id` together")
+        if self.not_after_ms is not None and self.signature is None:
+            raise ValueError("expected `not-after-ms` with a signature only")
         if self.producer.sequential and self.producer.one_shot:
             raise ValueError("a producer is not sequential and one-shot at once")
         return self

@@ -110,6 +110,17 @@ class ServiceSettings(_Group):
     """The least level that is written."""
 
 
+class SecuritySettings(_Group):
+    """Who may publish: signatures of requests."""
+
+    keys: str = ""
+    """Location of the file of signing keys, `/…`, `file://…` or `s3://…`; read again every 10 s.
+    Empty: signatures are not verified."""
+    require_signature: bool = False
+    """Quarantine requests that are not signed, for all tables; the table property
+    `frazil.require-signature = true` does it for one."""
+
+
 class AwsSettings(_Group):
     """What overrides the usual AWS settings for S3 and DynamoDB. Credentials come from the usual
     places only: role, profile, environment."""
@@ -146,6 +157,7 @@ class Settings(BaseSettings):
     commit: CommitSettings = CommitSettings()
     upkeep: UpkeepSettings = UpkeepSettings()
     service: ServiceSettings = ServiceSettings()
+    security: SecuritySettings = SecuritySettings()
     aws: AwsSettings = AwsSettings()
 
     @model_validator(mode="after")
@@ -187,6 +199,15 @@ class Settings(BaseSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _keys_to_verify_with(self) -> Self:
+        if self.security.require_signature and not self.security.keys:
+            raise ValueError(
+                "security.require_signature: also set security.keys, the file of the keys that"
+                " signatures are verified with"
+            )
+        return self
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -207,7 +228,7 @@ def is_inside(location: str, folder: str) -> bool:
     return _as_folder(location).startswith(_as_folder(folder))
 
 
-_GROUPS = frozenset({"catalog", "queue", "commit", "upkeep", "service", "aws"})
+_GROUPS = frozenset({"catalog", "queue", "commit", "upkeep", "service", "security", "aws"})
 
 
 def _as_folder(location: str) -> str:

@@ -124,3 +124,18 @@ def seal(request: CommitRequest, manifests: Sequence[InlineManifest]) -> SealedR
     """Seal without the placeholder that made the bare line valid."""
     named = (*request.manifests, *inline_references(manifests))
     return seal_request(request.model_copy(update={"files": (), "manifests": named}), manifests)
+
+
+def sealed_manifests(sealed: SealedRequest) -> list[InlineManifest]:
+    """The manifests that a sealed request carries, to seal them with another line."""
+    return [
+        InlineManifest(
+            bytes(sealed.manifest(one)),
+            one.content,
+            one.partition_spec_id,
+            one.added_files_count,
+            one.added_rows_count,
+        )
+        for one in sealed.request.manifests
+        if one.offset is not None
+    ]

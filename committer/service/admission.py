@@ -30,6 +30,7 @@ from committer.request import SealedRequest
 from committer.service.evidence import EvidenceReader
 from committer.service.log import log
 from committer.service.pending import Pending
+from committer.service.signatures import Signatures
 from committer.service.steps import off_loop_if_large
 from committer.storage.inbox import Inbox, QuarantineRecord
 
@@ -88,10 +89,13 @@ class Admitted:
 class Admission:
     """Asks the ledger and checks requests; remembers what was checked against which basis."""
 
-    def __init__(self, catalog_name: str, storage: Storage, inbox: Inbox) -> None:
+    def __init__(
+        self, catalog_name: str, storage: Storage, inbox: Inbox, signatures: Signatures
+    ) -> None:
         self._catalog_name = catalog_name
         self._storage = storage
         self._inbox = inbox
+        self._signatures = signatures
         self._evidence = EvidenceReader(storage)
         self._checker: Checker | None = None
 
@@ -117,6 +121,8 @@ class Admission:
                     admitted.duplicates.append(AlreadyLanded(pending, landed, warning))
                 case Refused(reason, message):
                     admitted.refused.append(Quarantining(pending, reason, message))
+                case _ if not await self._is_authentic(pending, state, admitted):
+                    pass
                 case NotLanded(known) if known or pending.present_in == generation:
                     landing.append(pending)
                 case NotLanded() | Forgotten():
@@ -130,6 +136,20 @@ class Admission:
         if self._checker is None or self._checker.basis != basis:
             self._checker = Checker(basis, state.metadata.current_schema)
         return self._checker
+
+    async def _is_authentic(self, pending: Pending, state: TableState, admitted: Admitted) -> bool:
+        """Whether it may land as far as its signature goes; if not, `admitted` says why."""
+        try:
+            await self._signatures.check(pending, state.metadata.properties)
+        except InvalidRequestError as error:
+            admitted.refused.append(Quarantining(pending, Reason(error.reason), str(error)))
+        except NotFoundError:
+            admitted.gone.append(pending)
+        except FrazilError as error:
+            admitted.failed.append((pending, error))
+        else:
+            return True
+        return False
 
     async def _look_up(
         self,

@@ -18,7 +18,9 @@ from committer.queue.redis_stream import RedisQueue
 from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.key_file import KeyFile
 from committer.storage.replays import Replays
+from committer.storage.scheme import SchemeStorage
 from committer.world import RealWorld
 
 PRIVATE = "private"
@@ -27,11 +29,11 @@ _SQLITE = "sqlite:///"
 _SQLITE_PATH = "sqlite:////"  # the last slash begins an absolute path
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class RequestParts:
     """Where requests wait, and who announces them: all that needs no catalog.
 
-    `queue` is None without one.
+    `queue` and `key_file` are None without one.
     """
 
     settings: Settings
@@ -41,6 +43,7 @@ class RequestParts:
     inbox: Inbox
     quarantine: Quarantine
     replays: Replays
+    key_file: KeyFile | None = None
 
     async def close(self) -> None:
         """Release connections, the queue's first."""
@@ -49,7 +52,7 @@ class RequestParts:
         await self.storage.close()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Parts(RequestParts):
     """Everything with a connection, opened for one process."""
 
@@ -105,6 +108,7 @@ def open_request_parts(settings: Settings) -> RequestParts:
         inbox=Inbox(storage, settings.inbox),
         quarantine=Quarantine(storage, settings.inbox),
         replays=Replays(storage, settings.inbox),
+        key_file=_key_file(settings, storage, world),
     )
 
 
@@ -188,6 +192,15 @@ def _open_queue(settings: Settings) -> Queue | None:
         return None
     with named_setting("queue.url"):
         return RedisQueue(url, consumer=settings.queue.consumer or socket.gethostname())
+
+
+def _key_file(settings: Settings, storage: SchemeStorage, world: World) -> KeyFile | None:
+    location = settings.security.keys
+    if not location:
+        return None
+    with named_setting("security.keys"):
+        storage.adapter(location)
+    return KeyFile(storage, location, world)
 
 
 def queue_url(settings: Settings) -> str | None:

@@ -19,7 +19,7 @@ class Pending:
     the inbox tells better. `tokens` are acknowledged and `reply_to` answered with the verdict.
     `present_in` is the state generation after whose load the inbox object was seen to exist.
     `suspicion` is why an attempt with this request alone failed: a verdict once fresh metadata
-    agrees.
+    agrees. `is_authentic`: its signature was checked, or need not be.
     """
 
     key: str
@@ -31,6 +31,7 @@ class Pending:
     present_in: int | None = None
     suspicion: tuple[Reason, str] | None = None
     put_off_count: int = 0
+    is_authentic: bool = False
 
     def join(self, other: Pending) -> None:
         """Another copy of the same request arrived: it shares this one's end."""

@@ -31,6 +31,7 @@ from committer.service.parts import (
 )
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
+from committer.service.signatures import Signatures
 from committer.service.table_committer import Shop
 from committer.service.watch import Watch
 from committer.settings import Settings
@@ -48,6 +49,13 @@ class Service:
         self._settler = Settler(
             inbox=parts.inbox, queue=parts.queue, world=parts.world, health=self.health
         )
+        self._signatures = Signatures(
+            key_file=parts.key_file,
+            required=parts.settings.security.require_signature,
+            inbox=parts.inbox,
+            world=parts.world,
+            health=self.health,
+        )
         self._shop = Shop(
             catalog_name=parts.settings.catalog.name,
             catalog=parts.catalog,
@@ -58,6 +66,7 @@ class Service:
             health=self.health,
             metrics=overview.metrics,
             policy=policy(parts.settings),
+            signatures=self._signatures,
             expiry=ExpirerParts(
                 catalog=parts.catalog,
                 storage=parts.storage,
@@ -128,6 +137,7 @@ class Service:
             metrics=self._overview.metrics,
         )
         readers.append(watch.run())
+        readers.append(self._signatures.run())
         self._overview.started(intake, reconciler)
         return readers
 
@@ -136,6 +146,7 @@ class Service:
         probes: list[tuple[str, Callable[[], Awaitable[object]]]] = [
             ("storage", self._probe_inbox),
             ("catalog", self._parts.catalog.probe),
+            ("keys", self._signatures.load),
         ]
         for component, probe in probes:
             await until_answered(component, probe, stop, self.health)

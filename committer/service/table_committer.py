@@ -62,6 +62,7 @@ from committer.service.merger import Merger
 from committer.service.metrics import Metrics
 from committer.service.pace import Pace
 from committer.service.pending import Ended, Pending, Waiting
+from committer.service.signatures import Signatures
 from committer.service.steps import create_all, finish, off_loop_if_large
 from committer.service.upkeep import TableUpkeep
 from committer.service.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
@@ -83,6 +84,7 @@ class Shop:
     health: Health
     metrics: Metrics
     policy: BatchPolicy
+    signatures: Signatures
     expiry: ExpirerParts
     settle: Callable[[Sequence[Ended]], None]
 
@@ -112,7 +114,7 @@ class TableCommitter:
         self._verdicts = Verdicts(
             self._waiting, shop.inbox, shop.quarantine, shop.world, shop.settle, shop.metrics
         )
-        self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox)
+        self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox, shop.signatures)
         self._upkeep = TableUpkeep(
             identifier,
             (

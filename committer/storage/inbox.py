@@ -97,6 +97,10 @@ class Inbox(_Keyed):
         """Read a request's bytes. Absent: `NotFoundError`."""
         return await self._storage.get(self.location(key))
 
+    async def modified_ms(self, key: str) -> int:
+        """When it became durable, by the storage's clock. Absent: `NotFoundError`."""
+        return (await self._storage.head(self.location(key))).modified_ms
+
 
 class QuarantineRecord(BaseModel):
     """Why a request is in quarantine: the first line of its quarantine object."""

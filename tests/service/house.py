@@ -23,9 +23,11 @@ from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
+from committer.service.signatures import Signatures
 from committer.service.table_committer import Shop
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
+from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
 from tests.counting_storage import CountingStorage
 from tests.faulty_catalog import FaultyCatalog
@@ -34,12 +36,13 @@ from tests.virtual_time import LoopWorld
 
 WAREHOUSE = "memory://warehouse"
 INBOX = "memory://requests"
+KEYS = "memory://secrets/keys.toml"
 
 
 class House:
     """All parts of a service on servers that outlive it: each `running()` is a new process.
 
-    `wrap` puts a storage of the test's own before the memory.
+    `wrap` puts a storage of the test's own before the memory; `has_keys`: the keys are at `KEYS`.
     """
 
     def __init__(
@@ -48,6 +51,8 @@ class House:
         min_interval_ms: int = 0,
         with_queue: bool = True,
         seed: int = 0,
+        has_keys: bool = False,
+        require_signature: bool = False,
         wrap: Callable[[Storage], Storage] = lambda storage: storage,
     ) -> None:
         self.world = LoopWorld(seed=seed)
@@ -64,6 +69,8 @@ class House:
         self.metrics = Metrics()
         self.overview = Overview(Identity("frazil", INBOX), self.health, self.metrics)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
+        self.has_keys = has_keys
+        self.require_signature = require_signature
         self.intake: Intake | None = None
 
     async def create_table(
@@ -97,6 +104,14 @@ class House:
     async def running(self, *, reconcile_interval_s: float = 3600.0) -> AsyncIterator[None]:
         """Run the service while inside; end it as a crash would (nothing is drained)."""
         settler = Settler(inbox=self.inbox, queue=self.queue, world=self.world, health=self.health)
+        signatures = Signatures(
+            key_file=KeyFile(self.storage, KEYS, self.world) if self.has_keys else None,
+            required=self.require_signature,
+            inbox=self.inbox,
+            world=self.world,
+            health=self.health,
+        )
+        await signatures.load()
         shop = Shop(
             catalog_name="frazil",
             catalog=self.catalog,
@@ -107,6 +122,7 @@ class House:
             health=self.health,
             metrics=self.metrics,
             policy=self.policy,
+            signatures=signatures,
             expiry=ExpirerParts(
                 catalog=self.catalog,
                 storage=self.storage,
@@ -120,7 +136,7 @@ class House:
         async with asyncio.TaskGroup() as tasks:
             self.intake = Intake(shop, tasks)
             consumer = None
-            running = [tasks.create_task(settler.run())]
+            running = [tasks.create_task(settler.run()), tasks.create_task(signatures.run())]
             if self.queue is not None:
                 consumer = Consumer(
                     queue=self.queue,
