@@ -1,0 +1,240 @@
+"""What snapshots hold, read back from manifest lists and manifests, and the rules for it (I2, I6,
+I7).
+
+Manifests and lists never change, so each is decoded once. Reading is synchronous, as the checks run
+in the moment of a swap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from committer.errors import FrazilError
+from committer.iceberg.data_file import ManifestEntry, ManifestEntryStatus
+from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.snapshot import Snapshot
+from committer.plan.evidence import EpochEvidence, read_evidence
+
+# Answers None for an object that is not there.
+Read = Callable[[str], bytes | None]
+
+_STATUSES = (
+    ManifestEntryStatus.EXISTING,
+    ManifestEntryStatus.ADDED,
+    ManifestEntryStatus.DELETED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A live data file: its rows, its size, and the snapshot and number it was added with."""
+
+    path: str
+    record_count: int
+    size_bytes: int
+    snapshot_id: int | None
+    sequence_number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotContents:
+    """What one snapshot holds. `added`: paths that this very snapshot added, repeats included.
+
+    `problems` break I6 or I7: objects that are missing, manifests that their rows belie.
+    """
+
+    snapshot: Snapshot
+    rows: tuple[ManifestFile, ...]
+    live: Mapping[str, LiveFile]
+    repeated: tuple[str, ...]
+    added: tuple[str, ...]
+    evidence: EpochEvidence
+    problems: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    row: ManifestFile
+    live: Mapping[str, LiveFile]
+    entries: tuple[ManifestEntry, ...]
+    problems: tuple[tuple[str, str], ...]
+
+
+class Contents:
+    """Reads snapshots through `read`, each manifest once for each row that it is listed with."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._manifests: dict[ManifestFile, _Manifest] = {}
+        self._snapshots: dict[str, SnapshotContents] = {}
+
+    def of(self, snapshot: Snapshot) -> SnapshotContents:
+        """What a snapshot holds; remembered by its manifest list."""
+        location = snapshot.manifest_list or ""
+        known = self._snapshots.get(location)
+        if known is None:
+            known = self._snapshots[location] = self._load(snapshot, location)
+        return known
+
+    def _load(self, snapshot: Snapshot, location: str) -> SnapshotContents:
+        content = self._read(location)
+        if content is None:
+            return _unreadable(snapshot, f"the manifest list {location} does not exist")
+        try:
+            rows = decode_manifest_list(content).rows
+        except FrazilError as error:
+            return _unreadable(snapshot, f"the manifest list {location}: {error}")
+        manifests = [self._manifest(row) for row in rows]
+        live: dict[str, LiveFile] = {}
+        for manifest in manifests:
+            live.update(manifest.live)
+        added = tuple(
+            entry.data_file.file_path
+            for manifest in manifests
+            if manifest.row.added_snapshot_id == snapshot.snapshot_id
+            for entry in manifest.entries
+            if entry.status == ManifestEntryStatus.ADDED
+            and entry.snapshot_id == snapshot.snapshot_id
+        )
+        problems = [problem for manifest in manifests for problem in manifest.problems]
+        return SnapshotContents(
+            snapshot,
+            rows,
+            live,
+            _repeated(manifests, live),
+            added,
+            read_evidence(content, snapshot),
+            tuple(problems),
+        )
+
+    def _manifest(self, row: ManifestFile) -> _Manifest:
+        known = self._manifests.get(row)
+        if known is None:
+            known = self._manifests[row] = _read_manifest(row, self._read(row.manifest_path))
+        return known
+
+
+def _unreadable(snapshot: Snapshot, problem: str) -> SnapshotContents:
+    return SnapshotContents(snapshot, (), {}, (), (), {}, (("I6", problem),))
+
+
+def _repeated(manifests: list[_Manifest], live: Mapping[str, LiveFile]) -> tuple[str, ...]:
+    """Paths that are live more than once."""
+    if sum(len(manifest.live) for manifest in manifests) == len(live) and not any(
+        problem[0] == "I2" for manifest in manifests for problem in manifest.problems
+    ):
+        return ()
+    counted = Counter(path for manifest in manifests for path in _live_paths(manifest))
+    return tuple(path for path, count in counted.items() if count > 1)
+
+
+def _live_paths(manifest: _Manifest) -> Iterator[str]:
+    return (entry.data_file.file_path for entry in manifest.entries if entry.is_live)
+
+
+def _read_manifest(row: ManifestFile, content: bytes | None) -> _Manifest:
+    if content is None:
+        problem = ("I6", f"the manifest {row.manifest_path} does not exist")
+        return _Manifest(row, {}, (), (problem,))
+    try:
+        entries = decode_manifest(content, manifest_file=row).entries
+    except FrazilError as error:
+        return _Manifest(row, {}, (), (("I6", f"the manifest {row.manifest_path}: {error}"),))
+    live = {
+        entry.data_file.file_path: LiveFile(
+            entry.data_file.file_path,
+            entry.data_file.record_count,
+            entry.data_file.file_size_in_bytes,
+            entry.snapshot_id,
+            entry.sequence_number,
+        )
+        for entry in entries
+        if entry.is_live
+    }
+    return _Manifest(row, live, entries, tuple(_row_problems(row, len(content), entries, live)))
+
+
+def _row_problems(
+    row: ManifestFile,
+    length: int,
+    entries: tuple[ManifestEntry, ...],
+    live: Mapping[str, LiveFile],
+) -> Iterator[tuple[str, str]]:
+    """Where a row of a manifest list belies the manifest."""
+    where = f"the row of {row.manifest_path}"
+    if row.manifest_length != length:
+        yield "I6", f"{where} says {row.manifest_length} bytes, it has {length}"
+    files = tuple(sum(entry.status == status for entry in entries) for status in _STATUSES)
+    said = (row.existing_files_count, row.added_files_count, row.deleted_files_count)
+    if said != files:
+        yield "I7", f"{where} says {said} files (existing, added, deleted), it has {files}"
+    rows = tuple(
+        sum(entry.data_file.record_count for entry in entries if entry.status == status)
+        for status in _STATUSES
+    )
+    said = (row.existing_rows_count, row.added_rows_count, row.deleted_rows_count)
+    if said != rows:
+        yield "I7", f"{where} says {said} rows (existing, added, deleted), it has {rows}"
+    if len(live) != sum(entry.is_live for entry in entries):
+        yield "I2", f"{row.manifest_path} has a live path twice"
+    numbers = [entry.sequence_number or 0 for entry in entries if entry.is_live]
+    if numbers and min(numbers) < row.min_sequence_number:
+        lowest = min(numbers)
+        yield "I5", f"{where} says lowest number {row.min_sequence_number}, it has {lowest}"
+    yield from _summary_problems(row, entries)
+
+
+def _summary_problems(
+    row: ManifestFile, entries: tuple[ManifestEntry, ...]
+) -> Iterator[tuple[str, str]]:
+    """I7: a partition summary that does not know of nulls that are there hides files."""
+    for position, summary in enumerate(row.partitions or ()):
+        has_null = any(entry.data_file.partition[position] is None for entry in entries)
+        if has_null and not summary.contains_null:
+            yield "I7", f"the row of {row.manifest_path} denies a null partition {position}"
+        has_value = any(entry.data_file.partition[position] is not None for entry in entries)
+        if has_value and summary.lower_bound is None:
+            yield "I7", f"the row of {row.manifest_path} has no bounds for partition {position}"
+
+
+# --- Rules ---------------------------------------------------------------------------------------
+
+
+def unique_paths(contents: SnapshotContents) -> Iterator[str]:
+    """I2: no file is in a snapshot twice, however it is listed."""
+    if contents.repeated:
+        snapshot_id = contents.snapshot.snapshot_id
+        yield f"snapshot {snapshot_id} has {len(contents.repeated)} files twice: " + ", ".join(
+            contents.repeated[:3]
+        )
+
+
+def summary_totals(contents: SnapshotContents) -> Iterator[str]:
+    """I7: what the summary says in total, where it says anything, is what is there."""
+    summary = contents.snapshot.summary or {}
+    live = contents.live.values()
+    counted = {
+        "total-data-files": len(contents.live),
+        "total-records": sum(file.record_count for file in live),
+        "total-files-size": sum(file.size_bytes for file in live),
+    }
+    for key, found in counted.items():
+        if key in summary and summary[key] != str(found):
+            snapshot_id = contents.snapshot.snapshot_id
+            yield f"snapshot {snapshot_id}: `{key}` is {summary[key]}, counted {found}"
+
+
+def row_ids(contents: SnapshotContents) -> Iterator[str]:
+    """I5 in format version 3: ranges of row ids do not overlap."""
+    ranges = sorted(
+        (row.first_row_id, (row.existing_rows_count or 0) + (row.added_rows_count or 0))
+        for row in contents.rows
+        if row.first_row_id is not None
+    )
+    for (first, count), (second, _) in pairwise(ranges):
+        if first + count > second:
+            yield f"row ids from {first} (+{count}) overlap those from {second}"

@@ -1,0 +1,75 @@
+"""What an onlooker has seen of a run: requests, verdicts, receipts, and what operators decided.
+
+Kept beside the system under test, which never reads it. Effects are noted where they take place,
+at the servers, under the name of the process that caused them, so that a call whose answer was lost
+or that arrived late is seen all the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
+
+from committer.ports import LoadedTable, NewObject, Swap
+from committer.request import Receipt, TableIdentifier
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken promise: the invariant (`I1` to `I17`), what was found, and when (ms)."""
+
+    invariant: str
+    text: str
+    at_ms: int
+
+    def __str__(self) -> str:
+        return f"{self.invariant} at {self.at_ms} ms: {self.text}"
+
+
+class Listener(Protocol):
+    """Is told of each effect, by the process that caused it, right after it took place."""
+
+    def created(self, process: str, created: NewObject) -> None: ...
+    def deleting(self, process: str, locations: Sequence[str]) -> None: ...
+    def swapped(self, process: str, swap: Swap) -> None: ...
+    def pointed(self, process: str, table: LoadedTable) -> None: ...
+    def dropped(self, process: str, identifier: TableIdentifier) -> None: ...
+    def acknowledged(self, process: str, key: str) -> None: ...
+    def received(self, process: str, receipt: Receipt) -> None: ...
+
+
+@dataclass(slots=True)
+class History:
+    """The notes of one run. `now_ms` is the onlooker's own clock, which no fault moves.
+
+    `violations` is what a run is judged by: whoever drives it stops once it is not empty. Nothing
+    is raised inside a port, as the service would take it for a fault.
+    """
+
+    now_ms: Callable[[], int]
+    listener: Listener | None = None
+    violations: list[Violation] = field(default_factory=list)
+    # Processes that are no committers: what they do is followed, not judged.
+    foreign: set[str] = field(default_factory=set)
+    # Doorbells by token, as they were handed out last.
+    tokens: dict[str, str] = field(default_factory=dict)
+    # What operators decided, by inbox key.
+    discarded: set[str] = field(default_factory=set)
+    accepted: set[str] = field(default_factory=set)
+    replayed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    # Tables that somebody else has put back, emptied of our properties or replaced: by whom.
+    tampered: dict[UUID, str] = field(default_factory=dict)
+    # What is worth a line in a trace.
+    tell: Callable[[str, str], None] = lambda process, text: None
+
+    def violated(self, invariant: str, text: str) -> None:
+        """Note a broken promise."""
+        self.violations.append(Violation(invariant, text, self.now_ms()))
+
+    def told(self, process: str, receipt: Receipt) -> None:
+        """A producer was given this answer, wherever it came from."""
+        if self.listener is not None:
+            self.listener.received(process, receipt)

@@ -1,0 +1,352 @@
+"""The invariants I1 to I15 over one run: those of each effect at once, all of them at quiescence.
+
+What a committer does is judged in the moment it takes effect, by what the servers hold then; what
+others do is followed, not judged. Violations are noted in the history, never raised inside a port.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from committer.errors import FrazilError, InvalidRequestError, NotFoundError
+from committer.iceberg.table_metadata import parse_table_metadata
+from committer.ports import Catalog, LoadedTable, NewObject, Storage, Swap
+from committer.reason import Reason
+from committer.request import (
+    Receipt,
+    ReceiptState,
+    SealedRequest,
+    TableIdentifier,
+    read_request,
+)
+from committer.storage.inbox import QuarantineRecord, read_quarantined
+from tests.simulation.history import History
+from tests.simulation.ledger_model import Landing, Problem, evidence_of_history
+from tests.simulation.table_view import TableView
+
+T = TypeVar("T")
+
+# What landed may be quarantined once more for these reasons: nothing proves any more what it was.
+_MAY_FOLLOW_LANDING = frozenset(
+    {
+        Reason.EPOCH_LANDED_UNPROVEN.value,
+        Reason.PRODUCER_FROZEN.value,
+        Reason.TABLE_UNKNOWN.value,
+        Reason.TABLE_UUID_MISMATCH.value,
+    }
+)
+
+
+def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The answer of a server that answers without waiting."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+    coroutine.close()
+    raise AssertionError("a server of a simulation waits: the checks cannot")
+
+
+class Invariants:
+    """Listens to a history and judges it. `storage` and `catalog` are the servers themselves."""
+
+    def __init__(
+        self, storage: Storage, catalog: Catalog, history: History, inbox_root: str
+    ) -> None:
+        self._storage = storage
+        self._catalog = catalog
+        self._history = history
+        root = inbox_root.rstrip("/")
+        self._root = root + "/"
+        self._inbox = f"{root}/inbox/"
+        self._quarantine = f"{root}/quarantine/"
+        self._copies = f"{root}/replaying/"
+        self._views: dict[UUID, TableView] = {}
+        self._by_name: dict[TableIdentifier, UUID] = {}
+        self._published: dict[str, SealedRequest | None] = {}
+        self._written: dict[str, bytes] = {}
+        self._by_attempt: dict[tuple[str, int, str], list[str]] = defaultdict(list)
+        history.listener = self
+
+    @property
+    def commits(self) -> int:
+        """Commits of ours that have landed."""
+        return sum(view.commits for view in self._views.values())
+
+    @property
+    def published(self) -> Sequence[str]:
+        """The keys of all requests that were ever durable."""
+        return tuple(self._published)
+
+    def view(self, identifier: TableIdentifier) -> TableView:
+        """The table of a name, as far as it was followed."""
+        return self._views[self._by_name[identifier]]
+
+    # --- Effects, in the moment they take place --------------------------------------------------
+
+    def created(self, process: str, created: NewObject) -> None:
+        location = created.location
+        if location.startswith(self._inbox):
+            self._note_request(location[len(self._inbox) :], created.content)
+        elif not location.startswith(self._root):
+            self._written[location] = created.content
+
+    def _note_request(self, key: str, content: bytes) -> None:
+        try:
+            sealed = read_request(content, key=key)
+        except InvalidRequestError:
+            self._published.setdefault(key, None)
+            return
+        if key not in self._published:
+            request = sealed.request
+            name = request.producer.id, request.epoch, str(request.attempt)
+            self._by_attempt[name].append(key)
+        self._published[key] = sealed
+
+    def deleting(self, process: str, locations: Sequence[str]) -> None:
+        for location in locations:
+            if not self._exists(location):
+                continue
+            if location.startswith(self._inbox):
+                self._leaves_inbox(process, location[len(self._inbox) :])
+            elif location.startswith(self._quarantine):
+                self._leaves_quarantine(process, location[len(self._quarantine) :])
+            elif not location.startswith(self._root) and process not in self._history.foreign:
+                self._leaves_table(process, location)
+
+    def _leaves_inbox(self, process: str, key: str) -> None:
+        if not self._has_ended(key):
+            self._violated("I1", f"{process} removes {key} from the inbox, which has not ended")
+
+    def _leaves_quarantine(self, process: str, key: str) -> None:
+        """A replay keeps a copy while it is on its way; a discard is an operator's word."""
+        if key in self._history.discarded or self._exists(self._copies + key):
+            return
+        self._violated("I1", f"{process} removes {key} from quarantine, without a copy")
+
+    def _leaves_table(self, process: str, location: str) -> None:
+        for view in self._views.values():
+            if view.identifier in self._by_name and location in view.reachable():
+                self._violated("I12", f"{process} deletes {location}, which the table needs")
+
+    def swapped(self, process: str, swap: Swap) -> None:
+        view = self._view_of(swap.base)
+        is_ours = process not in self._history.foreign
+        self._all_violated(view.swap(swap, is_ours=is_ours))
+        if not is_ours:
+            self._note_tampering(process, swap)
+        else:
+            self._landed_after_all(view, swap)
+
+    def _note_tampering(self, process: str, swap: Swap) -> None:
+        before, after = swap.base.metadata, swap.metadata
+        lost = [key for key in before.properties if key not in after.properties]
+        if any(key.startswith("frazil.producer") for key in lost):
+            self._history.tampered[after.require_uuid()] = f"{process} removed {lost[0]}"
+
+    def _landed_after_all(self, view: TableView, swap: Swap) -> None:
+        """I10: what was told to be in quarantine does not land, unless somebody replays it."""
+        known = swap.base.metadata.snapshots_by_id
+        for snapshot in swap.metadata.snapshots:
+            if snapshot.snapshot_id in known:
+                continue
+            for proof in view.contents.of(snapshot).evidence.values():
+                landing = view.ledger.attempts.get(proof.attempt)
+                if landing is not None and self._is_quarantined(landing.request.inbox_key):
+                    self._violated("I10", f"{landing.request.inbox_key} landed from quarantine")
+
+    def pointed(self, process: str, table: LoadedTable) -> None:
+        view = self._view_of(table)
+        is_restored = view.current is not None and (
+            view.current.metadata_location != table.metadata_location
+        )
+        if is_restored:
+            self._history.tampered[view.table_uuid] = f"{process} restored older metadata"
+        self._by_name[table.identifier] = view.table_uuid
+        self._all_violated(view.point(table))
+
+    def dropped(self, process: str, identifier: TableIdentifier) -> None:
+        self._by_name.pop(identifier, None)
+
+    def acknowledged(self, process: str, key: str) -> None:
+        if key in self._published and not self._has_ended(key):
+            self._violated("I13", f"{process} acknowledged {key}, which has not ended")
+
+    def received(self, process: str, receipt: Receipt) -> None:
+        """A receipt was sent by a committer, or read from the ledger by a producer."""
+        name = receipt.producer, receipt.epoch, receipt.attempt
+        keys = self._by_attempt.get(name, ())
+        if not keys:
+            return
+        if receipt.state is ReceiptState.COMMITTED:
+            problems = [self._untrue_commit(key, receipt) for key in keys]
+        elif receipt.state is ReceiptState.QUARANTINED:
+            problems = [self._untrue_quarantine(key, receipt) for key in keys]
+        else:
+            return
+        # A receipt names no table: it is true if it is true of one.
+        if all(problems):
+            invariant, text = problems[0] or ("", "")
+            self._violated(invariant, f"{process}: {text}")
+
+    def _untrue_commit(self, key: str, receipt: Receipt) -> Problem | None:
+        landing = self._landing(key)
+        if landing is None:
+            return "I10", f"a receipt says that {key} is committed, which has not landed"
+        if landing.proof.snapshot_id != receipt.snapshot_id:
+            at = landing.proof.snapshot_id
+            return "I10", f"a receipt says snapshot {receipt.snapshot_id}, {key} landed in {at}"
+        is_own = str(landing.proof.attempt) == receipt.attempt
+        if is_own == receipt.duplicate:
+            return "I10", f"a receipt says duplicate: {receipt.duplicate} of {key}"
+        view = self._views[landing.request.table_uuid]
+        unseen = landing.paths - view.live(view.metadata) - view.taken
+        if unseen:
+            return "I9", f"a receipt says {key} is committed, a reader misses {min(unseen)}"
+        return None
+
+    def _untrue_quarantine(self, key: str, receipt: Receipt) -> Problem | None:
+        landing = self._landing(key)
+        is_own = landing is not None and str(landing.proof.attempt) == receipt.attempt
+        if is_own and receipt.reason not in _MAY_FOLLOW_LANDING:
+            return "I10", f"a receipt says that {key} is in quarantine, which has landed"
+        if not receipt.reason:
+            return "I10", f"a receipt says that {key} is in quarantine without a reason"
+        return None
+
+    # --- Quiescence ------------------------------------------------------------------------------
+
+    def backlog(self) -> list[str]:
+        """Requests that wait in the inbox."""
+        return [location[len(self._inbox) :] for location in self._below(self._inbox)]
+
+    def at_quiescence(self) -> None:
+        """Everything, once faults have stopped and the committers have had their time."""
+        for key in self.backlog():
+            if not self.may_wait(key):
+                self._violated("I15", f"{key} still waits: {self._why_waiting(key)}")
+        for key, sealed in self._published.items():
+            problem = self._end_of(key, sealed)
+            if problem:
+                self._violated(*problem)
+        for identifier, table_uuid in self._by_name.items():
+            self._check_table(identifier, self._views[table_uuid])
+
+    def may_wait(self, key: str) -> bool:
+        """What is for a table that somebody has put back waits until an operator decides."""
+        return UUID(key[:36]) in self._history.tampered
+
+    def _why_waiting(self, key: str) -> str:
+        ended = "it has ended" if self._has_ended(key) else "it has not ended"
+        return f"{ended}, {'known' if key in self._published else 'unknown'} to the onlooker"
+
+    def _end_of(self, key: str, sealed: SealedRequest | None) -> Problem | None:
+        """I1: committed, superseded or in quarantine; exactly one of them."""
+        landing = self._landing(key)
+        is_landed = landing is not None and landing.request.inbox_key == key
+        record = self._record(key)
+        if is_landed and record is not None and record.reason not in _MAY_FOLLOW_LANDING:
+            return "I1", f"{key} has landed, and is in quarantine for {record.reason}"
+        if is_landed or record is not None or self._exists(self._inbox + key):
+            return None
+        if key in self._history.discarded or self._exists(self._copies + key):
+            return None
+        if sealed is not None and landing is not None:
+            if landing.stands_for(sealed.request):
+                return None
+            return "I1", f"{key} was skipped: its epoch landed, and stood for something else"
+        return "I1", f"{key} is lost: neither committed nor superseded nor in quarantine"
+
+    def _check_table(self, identifier: TableIdentifier, view: TableView) -> None:
+        location = at_once(self._catalog.current_location(identifier))
+        content = self._read(location)
+        if content is None:
+            self._violated("I6", f"the metadata file {location} does not exist")
+            return
+        stored = parse_table_metadata(content)
+        if view.current is None or stored != view.metadata:
+            self._violated("I6", f"{location} holds other metadata than the swap said")
+        self._all_violated(view.check())
+        for needed in view.needed():
+            found = self._read(needed)
+            if found is None:
+                self._violated("I6", f"{identifier} needs {needed}, which does not exist")
+            elif needed in self._written and found != self._written[needed]:
+                self._violated("I6", f"{needed} has been overwritten")
+        if view.table_uuid not in self._history.tampered:
+            self._all_violated(view.ledger.all_entries(stored))
+            self._audit(view)
+
+    def _audit(self, view: TableView) -> None:
+        """I11: the ledger rebuilt from the evidence in manifest lists is the model's."""
+        metadata = view.metadata
+        contents = {each.snapshot_id: view.contents.of(each) for each in metadata.snapshots}
+        for (producer, epoch), proof in evidence_of_history(metadata, contents).items():
+            landing = view.ledger.landed.get(("main", producer, epoch))
+            if landing is None or landing.proof.attempt != proof.attempt:
+                self._violated("I11", f"a list proves epoch {epoch} of {producer} by {proof}")
+
+    # --- What the servers hold -------------------------------------------------------------------
+
+    def _has_ended(self, key: str) -> bool:
+        """Whether a request has its verdict, by what is durable now."""
+        if self._is_quarantined(key) or key in self._history.discarded:
+            return True
+        sealed, landing = self._published.get(key), self._landing(key)
+        if landing is None:
+            return False
+        return sealed is None or landing.stands_for(sealed.request)
+
+    def _landing(self, key: str) -> Landing | None:
+        """What has landed of the key's epoch."""
+        sealed = self._published.get(key)
+        if sealed is not None:
+            view = self._views.get(sealed.request.table_uuid)
+            return view.ledger.find(sealed.request) if view else None
+        return None
+
+    def _is_quarantined(self, key: str) -> bool:
+        return self._exists(self._quarantine + key) or self._exists(self._copies + key)
+
+    def _record(self, key: str) -> QuarantineRecord | None:
+        content = self._read(self._quarantine + key)
+        return None if content is None else read_quarantined(content, key)[0]
+
+    def _read(self, location: str) -> bytes | None:
+        try:
+            return at_once(self._storage.get(location))
+        except NotFoundError:
+            return None
+
+    def _exists(self, location: str) -> bool:
+        try:
+            at_once(self._storage.head(location))
+        except FrazilError:
+            return False
+        return True
+
+    def _below(self, prefix: str) -> list[str]:
+        async def listed() -> list[str]:
+            return [found.location async for found in self._storage.list(prefix)]
+
+        return at_once(listed())
+
+    def _view_of(self, table: LoadedTable) -> TableView:
+        table_uuid = table.metadata.require_uuid()
+        view = self._views.get(table_uuid)
+        if view is None:
+            view = self._views[table_uuid] = TableView(
+                table_uuid, lambda key: self._published.get(key), self._read
+            )
+        return view
+
+    def _all_violated(self, problems: Iterable[Problem]) -> None:
+        for invariant, text in problems:
+            self._violated(invariant, text)
+
+    def _violated(self, invariant: str, text: str) -> None:
+        self._history.violated(invariant, text)

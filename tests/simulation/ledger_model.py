@@ -1,0 +1,210 @@
+"""A model of one table's ledger: which attempt of which epoch has landed, by the snapshots alone.
+
+Fed with every snapshot that a committer has added (its manifest list says which requests it holds),
+and with what was published; so it knows nothing of the ledger's own entries, which it judges (I3,
+I11, and I2 over time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.metadata_model import TableMetadata
+from committer.ledger_entry import (
+    Landed,
+    ProducerEntry,
+    parse_entry,
+    parse_property_key,
+    property_key,
+    short_fingerprint,
+)
+from committer.plan.evidence import COUNT_KEY
+from committer.request import CommitRequest, SealedRequest, inbox_key
+from tests.simulation.contents import Read, SnapshotContents
+
+# An invariant and what broke it.
+Problem = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """One request in one snapshot."""
+
+    branch: str
+    request: CommitRequest
+    proof: Landed
+    paths: frozenset[str]
+
+    def stands_for(self, request: CommitRequest) -> bool:
+        """Whether another attempt of the epoch may count as landed with this one."""
+        same_kind = self.proof.fingerprint_kind == request.fingerprint.kind
+        if not same_kind:
+            return request.producer.sequential or self.proof.attempt == request.attempt
+        return self.proof.fingerprint == short_fingerprint(request.fingerprint.value)
+
+
+@dataclass(slots=True)
+class LedgerModel:
+    """What has landed in one table. `landed` by branch, producer and epoch."""
+
+    table_uuid: UUID
+    published: Callable[[str], SealedRequest | None]
+    read: Read
+    landed: dict[tuple[str, str, int], Landing] = field(default_factory=dict)
+    attempts: dict[UUID, Landing] = field(default_factory=dict)
+    added: dict[str, int] = field(default_factory=dict)
+
+    def find(self, request: CommitRequest) -> Landing | None:
+        """What has landed of the request's epoch."""
+        return self.landed.get((request.branch, request.producer.id, request.epoch))
+
+    def forgive(self, metadata: TableMetadata) -> None:
+        """An operator has made this metadata the truth: what it does not claim may land anew."""
+        for key in list(self.landed):
+            branch, producer, epoch = key
+            entry = _entry(metadata, property_key(producer, branch))
+            if entry is None or epoch not in entry.epochs:
+                landing = self.landed.pop(key)
+                for path in landing.paths:
+                    self.added.pop(path, None)
+                self.attempts.pop(landing.request.attempt, None)
+
+    # --- A commit of ours ------------------------------------------------------------------------
+
+    def commit(self, contents: SnapshotContents, branch: str) -> Iterator[Problem]:
+        """Take over a snapshot that a committer has added to a branch."""
+        snapshot = contents.snapshot
+        expected: set[str] = set()
+        for (producer, epoch), proof in contents.evidence.items():
+            key = inbox_key(self.table_uuid, producer, epoch, proof.attempt)
+            sealed = self.published(key)
+            if sealed is None:
+                yield "I3", f"snapshot {snapshot.snapshot_id} holds {key}, which nobody published"
+                continue
+            if sealed.request.branch != branch:
+                yield "I3", f"{key} is for `{sealed.request.branch}`, and landed on `{branch}`"
+            paths = frozenset(_paths_of(sealed, self.read))
+            expected |= paths
+            yield from self._land(Landing(branch, sealed.request, proof, paths), key)
+        yield from self._files(contents, expected)
+
+    def _land(self, landing: Landing, key: str) -> Iterator[Problem]:
+        known = self.find(landing.request)
+        if known is not None:
+            yield (
+                "I3",
+                f"{key} landed in snapshot {landing.proof.snapshot_id}, after attempt"
+                f" {known.request.attempt} had landed in {known.proof.snapshot_id}",
+            )
+        request = landing.request
+        self.landed[landing.branch, request.producer.id, request.epoch] = landing
+        self.attempts[request.attempt] = landing
+
+    def _files(self, contents: SnapshotContents, expected: set[str]) -> Iterator[Problem]:
+        snapshot_id, added = contents.snapshot.snapshot_id, set(contents.added)
+        said = (contents.snapshot.summary or {}).get(COUNT_KEY)
+        if said != str(len(contents.evidence)):
+            count = len(contents.evidence)
+            yield "I3", f"snapshot {snapshot_id} says {said} requests, its list names {count}"
+        if missing := expected - added:
+            yield "I3", f"snapshot {snapshot_id} lacks {len(missing)} files: {min(missing)}"
+        if unknown := added - expected:
+            yield "I3", f"snapshot {snapshot_id} has {len(unknown)} files of nobody: {min(unknown)}"
+        if len(added) != len(contents.added):
+            yield "I2", f"snapshot {snapshot_id} adds a file twice"
+        for path in added:
+            before = self.added.setdefault(path, snapshot_id)
+            if before != snapshot_id:
+                yield "I2", f"{path} was added by snapshot {before}, and again by {snapshot_id}"
+
+    # --- What the ledger says --------------------------------------------------------------------
+
+    def changed_entries(self, before: TableMetadata, after: TableMetadata) -> Iterator[Problem]:
+        """I11 of one swap: each entry that it changed says what has landed."""
+        old, new = before.properties, after.properties
+        for key in new:
+            if old.get(key) != new[key] and parse_property_key(key):
+                yield from self.entry(after, key)
+        for key in old:
+            if key not in new and parse_property_key(key):
+                yield from self._dropped(old[key], key)
+
+    def all_entries(self, metadata: TableMetadata) -> Iterator[Problem]:
+        """I11 of a whole table: what has landed is in the ledger, entry by entry."""
+        keys = {property_key(producer, branch) for branch, producer, _ in self.landed}
+        for key in sorted(keys):
+            if key in metadata.properties:
+                yield from self.entry(metadata, key)
+            elif not all(one.request.producer.one_shot for one in self._landings(key)):
+                yield "I11", f"the ledger has no `{key}`"
+
+    def entry(self, metadata: TableMetadata, key: str) -> Iterator[Problem]:
+        """I11 of one entry: its epochs are those that landed, and their details are right."""
+        entry = _entry(metadata, key)
+        if entry is None:
+            yield "I11", f"`{key}` cannot be read"
+            return
+        landings = {one.proof.epoch: one for one in self._landings(key)}
+        missing = [epoch for epoch in landings if epoch not in entry.epochs]
+        if missing:
+            yield "I11", f"`{key}` does not know of epochs {missing}, which have landed"
+        claimed = {epoch for low, high in entry.epochs for epoch in _span(low, high)}
+        unproven = claimed - landings.keys()
+        if unproven and not entry.sequential:
+            yield "I11", f"`{key}` claims epochs {sorted(unproven)[:5]}, which never landed"
+        for landed in entry.latest:
+            landing = landings.get(landed.epoch)
+            if landing is not None and landing.proof != landed:
+                yield "I11", f"`{key}` says {landed}, it landed as {landing.proof}"
+        if landings and not entry.latest:
+            yield "I11", f"`{key}` remembers no epoch"
+
+    def _dropped(self, text: str, key: str) -> Iterator[Problem]:
+        """Only an entry of a one-shot producer may go, and only once its request is gone."""
+        if not all(one.request.producer.one_shot for one in self._landings(key)):
+            yield "I11", f"`{key}` was dropped: {text[:100]}"
+
+    def _landings(self, key: str) -> Iterator[Landing]:
+        parsed = parse_property_key(key)
+        for (branch, producer, _), landing in self.landed.items():
+            if parsed == (producer, branch):
+                yield landing
+
+
+def _span(low: int, high: int) -> range:
+    """The epochs of a range; of a very long one (epochs that are timestamps) its end."""
+    return range(max(low, high - 1_000), high + 1)
+
+
+def _entry(metadata: TableMetadata, key: str) -> ProducerEntry | None:
+    try:
+        return parse_entry(metadata.properties[key])
+    except (KeyError, InvalidMetadataError):
+        return None
+
+
+def _paths_of(sealed: SealedRequest, read: Read) -> Iterator[str]:
+    """The files that a request adds, from its own bytes."""
+    for reference in sealed.request.manifests:
+        content = sealed.manifest(reference) if reference.path is None else read(reference.path)
+        if content is not None:
+            for entry in decode_manifest(content).entries:
+                yield entry.data_file.file_path
+
+
+def evidence_of_history(
+    metadata: TableMetadata, contents: Mapping[int, SnapshotContents]
+) -> dict[tuple[str, int], Landed]:
+    """What the retained snapshots of main prove, newest first: the ledger, rebuilt for an audit."""
+    found: dict[tuple[str, int], Landed] = {}
+    head = metadata.current_snapshot
+    while head is not None:
+        for key, landed in contents[head.snapshot_id].evidence.items():
+            found.setdefault(key, landed)
+        parent = head.parent_snapshot_id
+        head = None if parent is None else metadata.snapshot_by_id(parent)
+    return found

@@ -1,0 +1,88 @@
+"""What table metadata must be, and how one version must follow another (I4, I5, I8). Pure.
+
+Each rule yields a sentence for everything that breaks it. Written from the specification, without
+the code that it judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.snapshot import Snapshot
+
+
+def added_snapshots(before: TableMetadata, after: TableMetadata) -> list[Snapshot]:
+    """The snapshots that a swap has added, in their order."""
+    if after.snapshots[: len(before.snapshots)] == before.snapshots:
+        return list(after.snapshots[len(before.snapshots) :])
+    known = before.snapshots_by_id
+    return [each for each in after.snapshots if each.snapshot_id not in known]
+
+
+def linear_history(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
+    """I4 of one swap: what a branch had stays behind its new head, and every ref stays.
+
+    For a commit that adds to the table; one that rolls back says so and is not judged by this.
+    """
+    if before.table_uuid != after.table_uuid:
+        yield f"the table {before.table_uuid} became {after.table_uuid} in one swap"
+    for name, ref in before.refs.items():
+        head = after.refs.get(name)
+        if head is None:
+            yield f"the {ref.type} `{name}` is gone"
+        elif head.snapshot_id != ref.snapshot_id and not after.is_ancestor(
+            ref.snapshot_id, of=head.snapshot_id
+        ):
+            yield f"the head {ref.snapshot_id} of `{name}` is not behind {head.snapshot_id}"
+    if after.last_sequence_number < before.last_sequence_number:
+        yield f"sequence number {before.last_sequence_number} fell to {after.last_sequence_number}"
+
+
+def sequence_numbers(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
+    """I5: one more for each snapshot, none in format version 1; row ids follow one another."""
+    number, row_id = before.last_sequence_number, before.next_row_id or 0
+    for snapshot in added_snapshots(before, after):
+        number = 0 if after.format_version == 1 else number + 1
+        if snapshot.sequence_number != number:
+            found = snapshot.sequence_number
+            yield f"snapshot {snapshot.snapshot_id} has sequence number {found}, not {number}"
+            number = found
+        if after.format_version < 3:
+            continue
+        if snapshot.first_row_id != row_id or snapshot.added_rows is None:
+            found_row = snapshot.first_row_id
+            yield f"snapshot {snapshot.snapshot_id} has first row id {found_row}, not {row_id}"
+        row_id = (snapshot.first_row_id or 0) + (snapshot.added_rows or 0)
+    if after.last_sequence_number != number:
+        yield f"the last sequence number is {after.last_sequence_number}, not {number}"
+    if after.format_version >= 3 and after.next_row_id != row_id:
+        yield f"the next row id is {after.next_row_id}, not {row_id}"
+
+
+def timestamps(metadata: TableMetadata) -> Iterator[str]:
+    """I8: both logs sorted, the last update behind both."""
+    for name, log in (
+        ("snapshot log", [entry.timestamp_ms for entry in metadata.snapshot_log]),
+        ("metadata log", [entry.timestamp_ms for entry in metadata.metadata_log]),
+    ):
+        if any(later < earlier for earlier, later in pairwise(log)):
+            yield f"the {name} is not sorted"
+        if log and log[-1] > metadata.last_updated_ms:
+            behind_ms = log[-1] - metadata.last_updated_ms
+            yield f"the {name} ends {behind_ms} ms after the last update"
+    head = metadata.current_snapshot
+    if head is not None and head.timestamp_ms > metadata.last_updated_ms:
+        yield f"snapshot {head.snapshot_id} is younger than the last update"
+
+
+def metadata_log(
+    before_location: str, before: TableMetadata, after: TableMetadata
+) -> Iterator[str]:
+    """I4: the base of a swap is the newest entry of its metadata log."""
+    if after is before:
+        return
+    newest = after.metadata_log[-1].metadata_file if after.metadata_log else None
+    if newest != before_location:
+        yield f"the metadata log ends with {newest}, the base was {before_location}"

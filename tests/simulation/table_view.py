@@ -1,0 +1,175 @@
+"""One table as an onlooker follows it, swap by swap, and what each swap must keep to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.snapshot import MAIN, Snapshot
+from committer.plan.evidence import COUNT_KEY
+from committer.ports import LoadedTable, Swap
+from committer.request import SealedRequest, TableIdentifier
+from tests.simulation.contents import (
+    Contents,
+    Read,
+    SnapshotContents,
+    row_ids,
+    summary_totals,
+    unique_paths,
+)
+from tests.simulation.ledger_model import LedgerModel, Problem
+from tests.simulation.metadata_rules import (
+    added_snapshots,
+    linear_history,
+    metadata_log,
+    sequence_numbers,
+    timestamps,
+)
+
+
+class TableView:
+    """A table by its uuid. `taken` are files that somebody else has removed from a branch."""
+
+    def __init__(
+        self,
+        table_uuid: UUID,
+        published: Callable[[str], SealedRequest | None],
+        read: Read,
+    ) -> None:
+        self.table_uuid = table_uuid
+        self.ledger = LedgerModel(table_uuid, published, read)
+        self.contents = Contents(read)
+        self.current: LoadedTable | None = None
+        self.identifier: TableIdentifier | None = None
+        self.taken: set[str] = set()
+        self.locations: set[str] = set()
+        self.is_rolled_back = False
+        self.commits = 0
+        self._read = read
+        self._reachable: tuple[str, frozenset[str]] = ("", frozenset())
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata that the pointer names, or named when it was dropped."""
+        assert self.current is not None
+        return self.current.metadata
+
+    def point(self, table: LoadedTable) -> Iterator[Problem]:
+        """A pointer was made, not moved: a new table, or one that was registered again."""
+        before = self.current
+        if before is not None and before.metadata_location != table.metadata_location:
+            self.taken |= self.live(before.metadata) - self.live(table.metadata)
+            self.is_rolled_back = True
+        self.current, self.identifier = table, table.identifier
+        self.locations.add(table.metadata_location)
+        yield from self._snapshots(table.metadata)
+
+    # --- A swap ----------------------------------------------------------------------------------
+
+    def swap(self, swap: Swap, *, is_ours: bool) -> Iterator[Problem]:
+        """The pointer was moved. What anybody does must be Iceberg; what we do must be right."""
+        before, after = swap.base.metadata, swap.metadata
+        location = swap.metadata_location
+        if self.current is None or self.current.metadata_location != swap.base.metadata_location:
+            found = None if self.current is None else self.current.metadata_location
+            yield "I4", f"a swap of {swap.base.metadata_location}, when the pointer was {found}"
+        if location in self.locations:
+            yield "I4", f"the version {location} came back"
+        self.locations.add(location)
+        if self._read(location) is None:
+            yield "I6", f"the metadata file {location} does not exist"
+        yield from (("I8", text) for text in timestamps(after))
+        base_location = swap.base.metadata_location
+        yield from (("I4", text) for text in metadata_log(base_location, before, after))
+        if is_ours:
+            yield from self._own(before, after)
+        else:
+            self._foreign(before, after)
+        self.current = LoadedTable(swap.base.identifier, after, location)
+
+    def _own(self, before: TableMetadata, after: TableMetadata) -> Iterator[Problem]:
+        yield from (("I4", text) for text in linear_history(before, after))
+        yield from (("I5", text) for text in sequence_numbers(before, after))
+        branches = {ref.snapshot_id: name for name, ref in after.refs.items()}
+        for snapshot in added_snapshots(before, after):
+            contents = self.contents.of(snapshot)
+            yield from _contents_problems(contents)
+            yield from self._kept(before, contents, snapshot)
+            if COUNT_KEY in (snapshot.summary or {}):
+                self.commits += 1
+                yield from self.ledger.commit(contents, branches.get(snapshot.snapshot_id, MAIN))
+        yield from self.ledger.changed_entries(before, after)
+
+    def _kept(
+        self, before: TableMetadata, contents: SnapshotContents, snapshot: Snapshot
+    ) -> Iterator[Problem]:
+        """I4: an append keeps every file of the snapshot before it."""
+        parent_id = snapshot.parent_snapshot_id
+        parent = None if parent_id is None else before.snapshot_by_id(parent_id)
+        if parent is None or snapshot.operation != "append":
+            return
+        lost = self.contents.of(parent).live.keys() - contents.live.keys()
+        if lost:
+            yield "I4", f"snapshot {snapshot.snapshot_id} loses {len(lost)} files: {min(lost)}"
+
+    def _foreign(self, before: TableMetadata, after: TableMetadata) -> None:
+        self.taken |= self.live(before) - self.live(after)
+        head, old = after.current_snapshot_id, before.current_snapshot_id
+        if old is not None and (head is None or not after.is_ancestor(old, of=head)):
+            self.is_rolled_back = True
+
+    # --- The whole -------------------------------------------------------------------------------
+
+    def live(self, metadata: TableMetadata) -> set[str]:
+        """The files of all branches and tags."""
+        found: set[str] = set()
+        for ref in metadata.refs.values():
+            snapshot = metadata.snapshot_by_id(ref.snapshot_id)
+            if snapshot is not None:
+                found |= self.contents.of(snapshot).live.keys()
+        return found
+
+    def check(self) -> Iterator[Problem]:
+        """Everything that holds for a table at rest."""
+        metadata = self.metadata
+        yield from (("I8", text) for text in timestamps(metadata))
+        yield from self._snapshots(metadata)
+
+    def _snapshots(self, metadata: TableMetadata) -> Iterator[Problem]:
+        for snapshot in metadata.snapshots:
+            yield from _contents_problems(self.contents.of(snapshot))
+
+    def needed(self) -> Iterator[str]:
+        """Every object that a reader of the current metadata may come to."""
+        log = {entry.metadata_file for entry in self.metadata.metadata_log}
+        return (location for location in sorted(self.reachable()) if location not in log)
+
+    def reachable(self) -> frozenset[str]:
+        """Every object that the current metadata names, directly or not."""
+        assert self.current is not None
+        location = self.current.metadata_location
+        if self._reachable[0] != location:
+            self._reachable = location, frozenset(self._walk(self.current))
+        return self._reachable[1]
+
+    def _walk(self, table: LoadedTable) -> Iterator[str]:
+        yield table.metadata_location
+        metadata = table.metadata
+        # Older metadata files are named for those who would go back.
+        yield from (entry.metadata_file for entry in metadata.metadata_log)
+        for snapshot in metadata.snapshots:
+            if snapshot.manifest_list:
+                yield snapshot.manifest_list
+            contents = self.contents.of(snapshot)
+            yield from (row.manifest_path for row in contents.rows)
+            yield from contents.live
+        for statistics in (*metadata.statistics, *metadata.partition_statistics):
+            yield statistics.statistics_path
+
+
+def _contents_problems(contents: SnapshotContents) -> Iterator[Problem]:
+    yield from contents.problems
+    yield from (("I2", text) for text in unique_paths(contents))
+    yield from (("I5", text) for text in row_ids(contents))
+    yield from (("I7", text) for text in summary_totals(contents))
