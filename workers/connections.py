@@ -12,6 +12,7 @@ from committer.errors import SettingsError
 from committer.ports import Catalog, Queue, Storage
 from committer.queue.redis_stream import RedisQueue
 from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.key_file import KeyFile
 from committer.world import RealWorld
 from workers.publisher import Publisher
 from workers.setting_names import variable_of
@@ -51,6 +52,10 @@ async def open_connections(settings: WorkerSettings) -> Connections:
         world,
         create=False,
     )
+    key_file = None
+    if settings.keys:
+        storage.adapter(settings.keys)
+        key_file = KeyFile(storage, settings.keys, world)
     queue = _open_queue(settings)
     publisher = Publisher(
         catalog_name=settings.catalog_name,
@@ -59,6 +64,7 @@ async def open_connections(settings: WorkerSettings) -> Connections:
         quarantine=Quarantine(storage, settings.inbox),
         queue=queue,
         world=world,
+        key_file=key_file,
     )
     return Connections(publisher, storage, catalog, queue)
 

@@ -42,11 +42,12 @@ from committer.request import (
     line_digest,
     parse_inbox_key,
     read_request,
-    seal_request,
 )
 from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.key_file import KeyFile
 from workers.mailbox import Mailbox
 from workers.receipts import ReceiptWaiter, Target
+from workers.signing import Sealer, is_same_write
 from workers.table_cache import TableCache
 
 _log = logging.getLogger("frazil.workers")
@@ -99,6 +100,7 @@ class Publisher:
         quarantine: Quarantine,
         queue: Queue | None,
         world: World,
+        key_file: KeyFile | None = None,
     ) -> None:
         self._catalog_name = catalog_name
         self._tables = tables
@@ -106,6 +108,7 @@ class Publisher:
         self._quarantine = quarantine
         self._queue = queue
         self._world = world
+        self._sealer = Sealer(key_file)
         self._seen_s: dict[TableIdentifier, float] = {}
         self._committed: dict[tuple[UUID, str], int] = {}
         self._mailboxes: dict[UUID, Mailbox] = {}
@@ -128,7 +131,7 @@ class Publisher:
         await self._check_quarantine(written, policy)
         if written.may_repeat:
             await self._refuse_second_write(written)
-        sealed = await self._put(self._seal(table.metadata, written))
+        sealed = await self._put(await self._seal(table.metadata, written))
         waits = policy.wait == "committed"
         mailbox = self._mailbox(written.table_uuid) if waits else None
         is_announced = await self._announce(sealed, mailbox)
@@ -217,7 +220,7 @@ class Publisher:
             return True  # there, with a record that cannot be read
         return True
 
-    def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:
+    async def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:
         identifier = written.identifier
         manifests = encode_manifests(metadata, written)
         request = CommitRequest(
@@ -231,7 +234,7 @@ class Publisher:
             published_at_ms=self._world.now_ms(),
             manifests=inline_references(manifests),
         )
-        return seal_request(request, manifests)
+        return await self._sealer.seal(request, manifests)
 
     async def _put(self, sealed: SealedRequest) -> SealedRequest:
         """Make it durable. What is sent again is the same bytes, so an answer may get lost."""
@@ -254,14 +257,13 @@ class Publisher:
         return sealed
 
     async def _published_before(self, sealed: SealedRequest) -> SealedRequest | None:
-        """A repeated commit of one attempt differs in its time only: that is no second write."""
+        """A repeated commit of one attempt is no second write."""
         key = sealed.request.inbox_key
         try:
             found = read_request(await self._inbox.get(key), key=key)
         except (NotFoundError, InvalidRequestError):
             return None
-        time = {"published_at_ms": sealed.request.published_at_ms}
-        return found if found.request.model_copy(update=time) == sealed.request else None
+        return found if is_same_write(found.request, sealed.request) else None
 
     # --- After it is durable ---------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ def configure(
     catalog_name: str | None = None,
     inbox: str | None = None,
     queue_url: str | None = None,
+    keys: str | None = None,
     home: str | None = None,
     aws: Mapping[str, str] | None = None,
 ) -> _Target:
@@ -52,6 +53,7 @@ def configure(
         "catalog.name": catalog_name,
         "inbox": inbox,
         "queue.url": queue_url,
+        "security.keys": keys,
         "home": home,
         **{f"aws.{name}": value for name, value in (aws or {}).items()},
     }

@@ -11,6 +11,7 @@ SETTING_NAMES = frozenset(
         "catalog.name",
         "catalog.uri",
         "queue.url",
+        "security.keys",
         "aws.region",
         "aws.profile",
         "aws.s3_endpoint_url",

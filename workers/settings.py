@@ -38,14 +38,15 @@ _PRIVATE = "private"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """Everything that publishing needs to know. `queue_url` is a Redis URL or `none`; `s3` is for
-    the tasks.
+    """Everything that publishing needs to know. `queue_url` is a Redis URL or `none`; `keys` is
+    the location of the file of signing keys; `s3` is for the tasks.
     """
 
     catalog_name: str
     catalog_uri: str
     inbox: str
     queue_url: str
+    keys: str | None = None
     aws: AwsAccess = USUAL_AWS
     s3: S3Access = USUAL_S3
 
@@ -71,6 +72,7 @@ def load_settings(
         catalog_uri=found.get("catalog.uri") or _default_catalog(found.home),
         inbox=found.get("inbox") or _default_inbox(found.home),
         queue_url=queue,
+        keys=found.get("security.keys"),
         aws=aws,
         s3=_s3_access(aws, found.environment),
     )

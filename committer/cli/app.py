@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from committer.cli import demo, inspect, quarantine, serve, status, table
+from committer.cli import demo, inspect, key, quarantine, serve, status, table
 
 app = typer.Typer(
     name="frazil",
@@ -48,3 +48,4 @@ app.command()(status.status)
 app.command()(inspect.inspect)
 app.add_typer(table.app, name="table")
 app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(key.app, name="key")

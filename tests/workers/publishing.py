@@ -21,6 +21,7 @@ from committer.ports import Queue, Storage
 from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import Fingerprint, Producer, TableIdentifier
 from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
 from tests.table_builders import build_swap, build_table
 from tests.worlds import ManualWorld
@@ -101,8 +102,13 @@ class Bench:
         await self.catalog.swap(swap)
 
 
-async def build_bench(*, with_queue: bool = True, storage: Storage | None = None) -> Bench:
-    """A bench with the table `db.flights`, and a queue unless told otherwise."""
+async def build_bench(
+    *, with_queue: bool = True, storage: Storage | None = None, keys: str | None = None
+) -> Bench:
+    """A bench with the table `db.flights`, and a queue unless told otherwise.
+
+    `keys`: the location of its file of keys.
+    """
     world = ManualWorld()
     storage = storage or MemoryStorage()
     catalog = MemoryCatalog(storage=storage)
@@ -119,5 +125,6 @@ async def build_bench(*, with_queue: bool = True, storage: Storage | None = None
         quarantine=quarantine,
         queue=queue,
         world=world,
+        key_file=KeyFile(storage, keys, world) if keys else None,
     )
     return Bench(storage, catalog, server, world, inbox, quarantine, publisher, table.metadata)
