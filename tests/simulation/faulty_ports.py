@@ -1,0 +1,281 @@
+"""The ports as a process of the simulation sees them: every call goes over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from committer.catalog.staging import load_table
+from committer.errors import (
+    CatalogUnavailableError,
+    FrazilError,
+    QueueUnavailableError,
+    StorageUnavailableError,
+)
+from committer.ports import (
+    ALL_SHARDS,
+    Catalog,
+    Conflict,
+    Delivery,
+    Doorbell,
+    LoadedTable,
+    NewObject,
+    ObjectInfo,
+    Queue,
+    QueueDepth,
+    Rejected,
+    Storage,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
+from committer.request import Receipt, TableIdentifier
+from tests.simulation.process import Life
+from tests.simulation.wire import Effect, send
+
+T = TypeVar("T")
+Work = Callable[[], Coroutine[Any, Any, T]]
+Unavailable = Callable[[str], FrazilError]
+
+
+class _Port:
+    """Calls of one port, by one life of a process."""
+
+    name: str
+    unavailable: Unavailable
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+
+    async def _call(self, method: str, apply: Work[T], detail: str = "", **more: Any) -> T:
+        effect = Effect(
+            f"{self.name}.{method}",
+            apply,
+            lost=more.pop("lost", self._lost),
+            away=type(self).unavailable,
+            detail=detail,
+            **more,
+        )
+        return await send(self._life, effect)
+
+    def _lost(self, why: str) -> NoReturn:
+        raise type(self).unavailable(why)
+
+
+class FaultyStorage(_Port):
+    """The `Storage` port around `inner`, a server."""
+
+    name = "storage"
+    unavailable = StorageUnavailableError
+
+    def __init__(self, life: Life, inner: Storage) -> None:
+        super().__init__(life)
+        self._inner = inner
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        return await self._call(
+            "get", lambda: self._inner.get(location, offset=offset, length=length), short(location)
+        )
+
+    async def head(self, location: str) -> ObjectInfo:
+        return await self._call("head", lambda: self._inner.head(location), short(location))
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        some = objects[: len(objects) // 2]
+        await self._call(
+            "create",
+            lambda: self._inner.create(objects),
+            ", ".join(short(one.location) for one in objects),
+            partly=lambda: self._inner.create(some),
+        )
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        return await self._call(
+            "replace",
+            lambda: self._inner.replace(location, content, etag=etag),
+            short(location),
+        )
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        some = locations[: len(locations) // 2]
+        await self._call(
+            "delete",
+            lambda: self._inner.delete(locations),
+            ", ".join(short(location) for location in locations),
+            partly=lambda: self._inner.delete(some),
+        )
+
+    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        async def listed() -> list[ObjectInfo]:
+            return [info async for info in self._inner.list(prefix)]
+
+        for info in await self._call("list", listed, short(prefix), partly=listed):
+            yield info
+
+    async def probe(self, prefix: str) -> None:
+        await self._call("probe", lambda: self._inner.probe(prefix))
+
+    async def close(self) -> None:
+        """The server outlives its clients."""
+
+
+class FaultyCatalog(_Port):
+    """The `Catalog` port around `inner`, a server that holds pointers.
+
+    A load reads the pointer and then the metadata file, as the real ones do.
+    """
+
+    name = "catalog"
+    unavailable = CatalogUnavailableError
+
+    def __init__(self, life: Life, inner: Catalog, storage: Storage) -> None:
+        super().__init__(life)
+        self._inner = inner
+        self._storage = storage
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        return await load_table(self._storage, identifier, self.current_location)
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        return await self._call(
+            "current_location", lambda: self._inner.current_location(identifier), str(identifier)
+        )
+
+    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        return self._inner.objects_before(swap)
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        return await self._call(
+            "swap",
+            lambda: self._inner.swap(swap),
+            f"{short(swap.base.metadata_location)} → {short(swap.metadata_location)}",
+            lost=Unknown,
+            refused=lambda: Rejected("refused by the simulation"),
+            resent=_resent,
+        )
+
+    async def create_table(self, table: LoadedTable) -> None:
+        await self._call(
+            "create_table", lambda: self._inner.create_table(table), str(table.identifier)
+        )
+
+    async def drop_table(self, identifier: TableIdentifier) -> None:
+        await self._call("drop_table", lambda: self._inner.drop_table(identifier), str(identifier))
+
+    async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
+        await self._call(
+            "rename_table", lambda: self._inner.rename_table(identifier, to), f"{identifier} → {to}"
+        )
+
+    async def register_table(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        return await self._call(
+            "register_table",
+            lambda: self._inner.register_table(identifier, metadata_location),
+            f"{identifier} {short(metadata_location)}",
+        )
+
+    async def list_tables(self, namespace: tuple[str, ...]) -> list[TableIdentifier]:
+        return await self._call("list_tables", lambda: self._inner.list_tables(namespace))
+
+    async def create_namespace(self, namespace: tuple[str, ...]) -> None:
+        await self._call("create_namespace", lambda: self._inner.create_namespace(namespace))
+
+    async def list_namespaces(self) -> list[tuple[str, ...]]:
+        return await self._call("list_namespaces", self._inner.list_namespaces)
+
+    async def default_location(self, namespace: tuple[str, ...]) -> str | None:
+        return await self._call("default_location", lambda: self._inner.default_location(namespace))
+
+    async def probe(self) -> None:
+        await self._call("probe", self._inner.probe)
+
+    async def close(self) -> None:
+        """The server outlives its clients."""
+
+
+class FaultyQueue(_Port):
+    """The `Queue` port around `inner`, this life's client of the server."""
+
+    name = "queue"
+    unavailable = QueueUnavailableError
+
+    def __init__(
+        self, life: Life, inner: Queue, unsee: Callable[[Sequence[Delivery]], None]
+    ) -> None:
+        super().__init__(life)
+        self._inner = inner
+        self._unsee = unsee
+
+    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+        some = doorbells[: len(doorbells) // 2]
+        await self._call(
+            "announce",
+            lambda: self._inner.announce(doorbells),
+            ", ".join(short(bell.inbox_key) for bell in doorbells),
+            partly=lambda: self._inner.announce(some),
+        )
+
+    async def read(
+        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
+        return await self._call(
+            "read",
+            lambda: self._inner.read(count_max=count_max, wait_s=wait_s, shards=shards),
+            blocks=True,
+            unseen=self._unsee,
+        )
+
+    async def reclaim(
+        self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
+        return await self._call(
+            "reclaim",
+            lambda: self._inner.reclaim(idle_s=idle_s, shards=shards),
+            unseen=self._unsee,
+        )
+
+    async def acknowledge(self, tokens: Sequence[str]) -> None:
+        some = tokens[: len(tokens) // 2]
+        await self._call(
+            "acknowledge",
+            lambda: self._inner.acknowledge(tokens),
+            " ".join(tokens),
+            partly=lambda: self._inner.acknowledge(some),
+        )
+
+    async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
+        some = receipts[: len(receipts) // 2]
+        await self._call(
+            "reply",
+            lambda: self._inner.reply(receipts),
+            ", ".join(f"{to} {one.epoch} {one.state.value}" for to, one in receipts),
+            partly=lambda: self._inner.reply(some),
+        )
+
+    async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
+        return await self._call(
+            "wait_for_receipts",
+            lambda: self._inner.wait_for_receipts(reply_to, wait_s=wait_s),
+            blocks=True,
+        )
+
+    async def depth(self) -> QueueDepth:
+        return await self._call("depth", self._inner.depth)
+
+    async def probe(self) -> None:
+        await self._call("probe", self._inner.probe)
+
+    async def close(self) -> None:
+        """The server outlives its clients."""
+
+
+def _resent(answer: SwapAnswer) -> SwapAnswer:
+    """A condition that failed after the swap was sent again tells nothing of the first time."""
+    return Unknown("sent twice, and refused") if isinstance(answer, Conflict) else answer
+
+
+def short(location: str) -> str:
+    """The end of a location or key, long enough to tell it from others."""
+    return location[-44:].partition("/")[2] or location[-44:]

@@ -1,0 +1,48 @@
+"""What a life of a process is given: the ports, each with its faults and its onlookers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from committer.ports import Catalog, Queue, Storage
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.replays import Replays
+from tests.simulation.faulty_ports import FaultyCatalog, FaultyQueue, FaultyStorage
+from tests.simulation.history import History
+from tests.simulation.observed import ObservedCatalog, ObservedQueue, ObservedStorage
+from tests.simulation.process import Life
+from tests.simulation.servers import INBOX, Servers, SimQueue
+from tests.simulation.world import SimWorld
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """One life's way to the servers, and what stands on it."""
+
+    world: SimWorld
+    storage: Storage
+    catalog: Catalog
+    queue: Queue
+    inbox: Inbox
+    quarantine: Quarantine
+    replays: Replays
+    history: History
+
+
+def open_ports(life: Life, servers: Servers) -> Ports:
+    """Connect a life to the servers."""
+    history, name = life.process.stage.history, life.process.name
+    storage = FaultyStorage(life, ObservedStorage(servers.storage, history, name))
+    catalog = ObservedCatalog(servers.catalog, history, name)
+    client = SimQueue(servers.queue, consumer=name)
+    queue = FaultyQueue(life, ObservedQueue(client, history, name), client.unsee)
+    return Ports(
+        world=life.world,
+        storage=storage,
+        catalog=FaultyCatalog(life, catalog, storage),
+        queue=queue,
+        inbox=Inbox(storage, INBOX),
+        quarantine=Quarantine(storage, INBOX),
+        replays=Replays(storage, INBOX),
+        history=history,
+    )

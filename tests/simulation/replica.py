@@ -1,0 +1,105 @@
+"""A whole committer as a process of the simulation: the real service on ports over the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from functools import cache
+
+from committer.errors import FrazilError
+from committer.service.health import Health
+from committer.service.metrics import Metrics
+from committer.service.overview import Identity, Overview
+from committer.service.parts import Parts
+from committer.service.run import Service
+from committer.settings import Settings
+from tests.simulation.history import History
+from tests.simulation.ports import open_ports
+from tests.simulation.process import Life
+from tests.simulation.servers import INBOX, WAREHOUSE, Servers
+
+
+class SimMetrics(Metrics):
+    """Metrics of all committers of all runs: nobody reads them, and making them takes its time."""
+
+    history: History | None = None
+
+    def crashed(self, where: str) -> None:
+        """What the service takes for its own bug is one: no fault of ours may look like that."""
+        if self.history is not None:
+            self.history.violated("crash", f"`{where}`: {traceback.format_exc(limit=-4)}")
+
+
+@cache
+def shared_metrics() -> SimMetrics:
+    return SimMetrics()
+
+
+@cache
+def base_settings() -> Settings:
+    """Settings with which a run of minutes sees everything happen."""
+    settings = Settings(inbox=INBOX)
+    return settings.model_copy(
+        update={
+            "catalog": settings.catalog.model_copy(update={"warehouse": WAREHOUSE}),
+            "queue": settings.queue.model_copy(update={"reclaim_idle_s": 60.0}),
+            "commit": settings.commit.model_copy(
+                update={"min_interval_ms": 1_000, "foreign_gap_ms": 500}
+            ),
+            "service": settings.service.model_copy(
+                update={"reconcile_interval_s": 15.0, "reconcile_age_s": 5.0, "http_port": 0}
+            ),
+        }
+    )
+
+
+class Replica:
+    """The body of a committer. `settings` are those of its next life."""
+
+    def __init__(self, servers: Servers, settings: Settings, *, with_queue: bool = True) -> None:
+        self._servers = servers
+        self.settings = settings
+        self._with_queue = with_queue
+        self._stop = asyncio.Event()
+
+    async def run(self, life: Life) -> None:
+        self._stop = asyncio.Event()
+        try:
+            await Service(self._parts(life), self._overview(life)).run(self._stop)
+        except* FrazilError as group:
+            # It ends with a message, and whoever watches over it starts it again.
+            life.process.stage.trace.add(life.process.name, "gives up", str(group.exceptions[0]))
+            life.process.comes_back = True
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def restart_otherwise(self, chance: float) -> None:
+        commit = self.settings.commit.model_copy(
+            update={
+                "batch_requests_max": (1, 2, 5, 10_000)[int(chance * 4)],
+                "min_interval_ms": (0, 200, 1_000, 5_000)[int(chance * 16) % 4],
+            }
+        )
+        upkeep = self.settings.upkeep.model_copy(
+            update={"expire_snapshots": not self.settings.upkeep.expire_snapshots}
+        )
+        self.settings = self.settings.model_copy(update={"commit": commit, "upkeep": upkeep})
+
+    def _parts(self, life: Life) -> Parts:
+        ports = open_ports(life, self._servers)
+        return Parts(
+            settings=self.settings,
+            world=ports.world,
+            storage=ports.storage,
+            queue=ports.queue if self._with_queue else None,
+            inbox=ports.inbox,
+            quarantine=ports.quarantine,
+            replays=ports.replays,
+            catalog=ports.catalog,
+        )
+
+    def _overview(self, life: Life) -> Overview:
+        metrics = shared_metrics()
+        metrics.history = life.process.stage.history
+        return Overview(Identity(self.settings.catalog.name, INBOX), Health(life.world), metrics)

@@ -1,0 +1,68 @@
+"""The servers: storage, catalog and queue in memory, which outlive every process.
+
+They are the adapters that pass the contract suites of the real ones. What befalls a server rather
+than a call (Redis loses everything, or its tail, or an old replica takes over) is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+from committer.catalog.memory import MemoryCatalog
+from committer.ports import SHARDS, Delivery, QueueDepth
+from committer.queue.memory import MemoryQueue, MemoryServer
+from committer.storage.memory import MemoryStorage
+from tests.simulation.world import SimWorld
+
+WAREHOUSE = "memory://warehouse"
+INBOX = "memory://requests"
+
+
+class SimQueueServer(MemoryServer):
+    """A queue's server with a replica that lags behind."""
+
+    def __init__(self, *, world: SimWorld) -> None:
+        super().__init__(world=world)
+        self._replica = deepcopy(self.shards)
+
+    def replicate(self) -> None:
+        """Let the replica catch up. What comes later is lost if the server is."""
+        self._replica = deepcopy(self.shards)
+
+    def fail_over(self) -> None:
+        """The replica takes over as it is: newer doorbells are lost, and so is that older ones were
+        handed out or acknowledged. Numbers go on: identifiers are made of the time.
+        """
+        self.shards = deepcopy(self._replica)
+        self.mailboxes = {}
+        self.wake()
+
+    def trim(self) -> None:
+        """Lose the older half of what was never handed out, in each shard (MAXLEN)."""
+        for number in range(SHARDS):
+            shard = self.shards[number]
+            for _ in range(len(shard.fresh) // 2):
+                del shard.doorbells[shard.fresh.popleft()]
+
+
+class SimQueue(MemoryQueue):
+    """A client that can lose an answer on its way."""
+
+    def unsee(self, deliveries: Sequence[Delivery]) -> None:
+        """The answer with these was lost: handed out, but never seen by the client."""
+        self._held.difference_update(delivery.token for delivery in deliveries)
+
+
+class Servers:
+    """All servers of a run, and their clock."""
+
+    def __init__(self, seed: int) -> None:
+        self.world = SimWorld(seed, "servers")
+        self.storage = MemoryStorage(world=self.world)
+        self.catalog = MemoryCatalog(storage=self.storage)
+        self.queue = SimQueueServer(world=self.world)
+
+    async def queue_depth(self) -> QueueDepth:
+        """What waits in the queue."""
+        return await MemoryQueue(self.queue, consumer="onlooker").depth()
