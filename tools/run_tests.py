@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv/bin/python"
 PYTHON_SPARK43 = ROOT / ".venv-spark43/bin/python"
 PARALLEL = ("-q", "-n", "2", "--dist", "worksteal")
-# One line for each test, as it ends: these take their time.
+# One line for each test, as it ends: these take their time. A file's tests share its servers.
+BY_FILE = ("-v", "-n", "2", "--dist", "loadfile")
 SERIAL = ("-v",)
 PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
@@ -36,9 +37,9 @@ class Part:
 
 PARTS = (
     Part("quick", PYTHON, (*PARALLEL, "-m", "not server and not spark and not slow")),
-    Part("server", PYTHON, (*SERIAL, "-m", "server and not spark and not slow")),
+    Part("server", PYTHON, (*BY_FILE, "-m", "server and not spark and not slow")),
     Part("spark", PYTHON, (*SERIAL, "-m", "spark and not slow")),
-    Part("slow", PYTHON, (*SERIAL, "-m", "slow")),
+    Part("slow", PYTHON, (*BY_FILE, "-m", "slow")),
     Part("spark43", PYTHON_SPARK43, (*SERIAL, "tests/integration/test_spark_writer.py")),
 )
 
