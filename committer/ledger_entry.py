@@ -7,6 +7,10 @@ Its durable text form is read and written here; what follows from it is decided 
 
     {"v":1,"table":"<uuid>","epochs":"0-41,43","latest":[[43,"spark-offsets","<16 hex>",
      "<attempt>",<snapshot id>,<sequence number>],…]}
+
+What an operator has decided is in it too, so that it moves with the swap and every committer obeys:
+`frozen` (then the version is 2, which a committer that knows nothing of it cannot read, so that it
+lands nothing either), and `accepted`, attempts that may land once although the rest speaks against.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from committer.errors import InvalidMetadataError
 
 LEDGER_PREFIX = "frazil.producer"
 ENTRY_VERSION = 1
+FROZEN_ENTRY_VERSION = 2
 MAIN = "main"
 
 # Few, because every byte of the ledger is in every metadata file. A producer replays what it was
@@ -33,6 +38,8 @@ LATEST_MAX = 2
 # A producer that leaves more gaps than this (epochs that are timestamps, say) has its oldest gaps
 # closed: an epoch that shows up in one later is quarantined, never skipped.
 RANGES_MAX = 64
+# Each has some fifty bytes, until it has landed.
+ACCEPTED_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,19 @@ class EpochRanges:
         while len(merged) > RANGES_MAX:
             merged[:2] = [(merged[0][0], merged[1][1])]
         return EpochRanges(tuple(merged))
+
+    def without(self, epochs: EpochRanges) -> EpochRanges:
+        """Take epochs out, so that they may land again."""
+        left: list[tuple[int, int]] = []
+        for low, high in self.ranges:
+            for gone_low, gone_high in epochs:
+                if low <= high and gone_low <= high and gone_high >= low:
+                    if low < gone_low:
+                        left.append((low, gone_low - 1))
+                    low = gone_high + 1
+            if low <= high:
+                left.append((low, high))
+        return EpochRanges(tuple(left))
 
     def without_gaps(self, below: int) -> EpochRanges:
         """Close every gap below a landed epoch, from 0 on."""
@@ -109,9 +129,20 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True)
+class Freeze:
+    """An operator's word that nothing of a producer lands. `lost_snapshot_id`: its last snapshot
+    when that was behind a rollback.
+    """
+
+    why: str
+    since_ms: int
+    lost_snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProducerEntry:
     """All that is remembered of one producer. `latest` are the epochs that landed last, newest
-    first.
+    first. `accepted`: (epoch, attempt) pairs that an operator lets land; landing uses one up.
     """
 
     table_uuid: UUID
@@ -119,6 +150,8 @@ class ProducerEntry:
     latest: tuple[Landed, ...] = ()
     sequential: bool = False
     one_shot: bool = False
+    frozen: Freeze | None = None
+    accepted: tuple[tuple[int, UUID], ...] = ()
 
     def landed(self, epoch: int) -> Landed | None:
         """The details of an epoch, if they are still remembered."""
@@ -129,6 +162,7 @@ class ProducerEntry:
             self,
             epochs=self.epochs.with_epoch(landed.epoch),
             latest=(landed, *self.latest)[:LATEST_MAX],
+            accepted=tuple(one for one in self.accepted if one[1] != landed.attempt),
         )
 
     def with_promises(self, *, sequential: bool, one_shot: bool) -> ProducerEntry:
@@ -170,7 +204,7 @@ def parse_property_key(key: str) -> tuple[str, str] | None:
 def print_entry(entry: ProducerEntry) -> str:
     """The property's text: some two hundred bytes."""
     fields: dict[str, object] = {
-        "v": ENTRY_VERSION,
+        "v": FROZEN_ENTRY_VERSION if entry.frozen else ENTRY_VERSION,
         "table": str(entry.table_uuid),
         "epochs": str(entry.epochs),
         "latest": [
@@ -189,16 +223,35 @@ def print_entry(entry: ProducerEntry) -> str:
         fields["sequential"] = True
     if entry.one_shot:
         fields["one-shot"] = True
+    if entry.frozen:
+        fields["frozen"] = _print_freeze(entry.frozen)
+    if entry.accepted:
+        fields["accepted"] = [[epoch, attempt.hex] for epoch, attempt in entry.accepted]
     return orjson.dumps(fields).decode()
+
+
+def _print_freeze(freeze: Freeze) -> dict[str, object]:
+    fields: dict[str, object] = {"why": freeze.why, "since-ms": freeze.since_ms}
+    if freeze.lost_snapshot_id is not None:
+        fields["lost-snapshot-id"] = freeze.lost_snapshot_id
+    return fields
+
+
+def _parse_freeze(fields: dict[str, object]) -> Freeze:
+    lost = fields.get("lost-snapshot-id")
+    return Freeze(
+        str(fields["why"]), int(str(fields["since-ms"])), None if lost is None else int(str(lost))
+    )
 
 
 def parse_entry(text: str) -> ProducerEntry:
     """The inverse of `print_entry`. Errors: `InvalidMetadataError`, also for a newer version."""
     try:
         fields = orjson.loads(text)
-        if fields["v"] != ENTRY_VERSION:
+        if fields["v"] not in (ENTRY_VERSION, FROZEN_ENTRY_VERSION):
             raise InvalidMetadataError(
-                f"ledger entry of version {fields['v']}, this version reads {ENTRY_VERSION}"
+                f"ledger entry of version {fields['v']}, this version reads {ENTRY_VERSION} and"
+                f" {FROZEN_ENTRY_VERSION}"
             )
         return ProducerEntry(
             table_uuid=UUID(fields["table"]),
@@ -209,6 +262,10 @@ def parse_entry(text: str) -> ProducerEntry:
             ),
             sequential=bool(fields.get("sequential", False)),
             one_shot=bool(fields.get("one-shot", False)),
+            frozen=_parse_freeze(fields["frozen"]) if fields["v"] != ENTRY_VERSION else None,
+            accepted=tuple(
+                (int(epoch), UUID(attempt)) for epoch, attempt in fields.get("accepted", ())
+            ),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidMetadataError(f"not a ledger entry: {type(error).__name__}") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -13,6 +15,7 @@ from committer.ledger_entry import (
     LATEST_MAX,
     RANGES_MAX,
     EpochRanges,
+    Freeze,
     Landed,
     ProducerEntry,
     parse_entry,
@@ -60,6 +63,20 @@ def test_ranges_out_of_order_are_refused(text: str) -> None:
         EpochRanges.parse(text)
 
 
+@given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
+def test_epochs_that_are_taken_out_are_the_only_ones_that_go(
+    held: set[int], gone: set[int]
+) -> None:
+    ranges, taken = EpochRanges(), EpochRanges()
+    for epoch in held:
+        ranges = ranges.with_epoch(epoch)
+    for epoch in gone:
+        taken = taken.with_epoch(epoch)
+    left = ranges.without(taken)
+    assert [epoch for epoch in range(42) if epoch in left] == sorted(held - gone)
+    assert EpochRanges.parse(str(left)) == left
+
+
 def test_an_entry_survives_its_text_form_in_three_hundred_bytes() -> None:
     entry = ProducerEntry(TABLE)
     for epoch in range(100_000, 100_005):
@@ -77,6 +94,39 @@ def test_an_entry_survives_its_text_form_in_three_hundred_bytes() -> None:
     ["", "[]", "{}", "null", '{"v":1}', '{"v":1,"table":"x","epochs":"","latest":[]}', '{"v":2}'],
 )
 def test_a_text_that_is_no_entry_is_invalid_metadata(text: str) -> None:
+    with pytest.raises(InvalidMetadataError):
+        parse_entry(text)
+
+
+# --- What an operator decides --------------------------------------------------------------------
+
+
+def test_an_entry_that_nobody_froze_is_what_it_was_before_there_were_operators() -> None:
+    text = print_entry(ProducerEntry(TABLE, sequential=True).with_landed(landed(3)))
+    assert set(json.loads(text)) == {"v", "table", "epochs", "latest", "sequential"}
+    assert json.loads(text)["v"] == 1
+
+
+@pytest.mark.parametrize("freeze", [Freeze("to look at it", 17), Freeze("rolled back", 17, 99)])
+def test_a_frozen_entry_has_a_version_that_older_committers_refuse(freeze: Freeze) -> None:
+    """They freeze a producer whose entry they cannot read, and never write it anew."""
+    entry = replace(ProducerEntry(TABLE).with_landed(landed(3)), frozen=freeze)
+    assert json.loads(print_entry(entry))["v"] == 2
+    assert parse_entry(print_entry(entry)) == entry
+
+
+def test_leave_to_land_is_for_one_attempt_and_used_up_by_its_landing() -> None:
+    entry = replace(ProducerEntry(TABLE), accepted=((3, UUID(int=3)), (3, UUID(int=9))))
+    text = print_entry(entry)
+    assert json.loads(text)["v"] == 1
+    assert parse_entry(text) == entry
+    assert entry.with_landed(landed(3)).accepted == ((3, UUID(int=9)),)
+    assert entry.with_landed(landed(4)).accepted == entry.accepted
+
+
+@pytest.mark.parametrize("frozen", ["true", '{"why":"x"}', '{"why":"x","since-ms":"soon"}', "[]"])
+def test_a_freeze_that_cannot_be_read_is_invalid_metadata(frozen: str) -> None:
+    text = f'{{"v":2,"table":"{TABLE}","epochs":"","latest":[],"frozen":{frozen}}}'
     with pytest.raises(InvalidMetadataError):
         parse_entry(text)
 

@@ -12,21 +12,14 @@ from uuid import UUID
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.data_file import ManifestContent
-from committer.iceberg.locations import (
-    manifest_list_location,
-    metadata_file_location,
-    metadata_folder,
-    metadata_version,
-)
+from committer.iceberg.locations import manifest_list_location, metadata_folder
 from committer.iceberg.manifest_list import ManifestFile, encode_manifest_file, encode_manifest_list
-from committer.iceberg.metadata_gzip import writes_gzip
 from committer.iceberg.metadata_update import (
     AddSnapshot,
     RemoveProperties,
     SetProperties,
     SetSnapshotRef,
     Update,
-    apply_updates,
 )
 from committer.iceberg.requirement import AssertRefSnapshotId, AssertTableUUID, Requirement
 from committer.iceberg.snapshot import Snapshot, SnapshotRef
@@ -45,6 +38,7 @@ from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence
 from committer.plan.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.ledger import Ledger
 from committer.plan.state import ListedManifest, TableState
+from committer.plan.swap import plan_swap
 from committer.plan.upkeep import MergedManifest, Upkeep, applicable_merges, with_merges
 from committer.ports import NewObject, Swap
 
@@ -151,7 +145,9 @@ def plan_commit(
     removals = expired.updates if expired else ()
     updates = (*_updates(metadata, batch.branch, snapshot, entries, dropped), *removals)
     requirements = _requirements(metadata, parent, batch.branch, expired)
-    swap = _swap(state, requirements, updates, attempt)
+    swap = plan_swap(
+        state.table, requirements, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms
+    )
     manifest_list = NewObject(
         snapshot.manifest_list or "", _manifest_list(metadata, batch, snapshot, parent, listed)
     )
@@ -358,29 +354,6 @@ def _requirements(
         asserted |= {name: ref.snapshot_id for name, ref in metadata.refs.items()}
     refs = (AssertRefSnapshotId(name, snapshot_id) for name, snapshot_id in asserted.items())
     return (AssertTableUUID(metadata.require_uuid()), *refs)
-
-
-def _swap(
-    state: TableState,
-    requirements: tuple[Requirement, ...],
-    updates: tuple[Update, ...],
-    attempt: Attempt,
-) -> Swap:
-    metadata, base_location = state.metadata, state.table.metadata_location
-    return Swap(
-        base=state.table,
-        requirements=requirements,
-        updates=updates,
-        metadata=apply_updates(
-            metadata, updates, base_location=base_location, now_ms=attempt.now_ms
-        ),
-        metadata_location=metadata_file_location(
-            metadata_folder(metadata.location, metadata.properties),
-            metadata_version(base_location) + 1,
-            attempt.metadata_uuid,
-            gzip=writes_gzip(metadata.properties),
-        ),
-    )
 
 
 def _manifest_list(

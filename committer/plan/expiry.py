@@ -144,12 +144,12 @@ def expirable(
 ) -> ExpiredSnapshots | None:
     """All that Iceberg's rules let expire, in the table's order; None if there is nothing.
 
-    Nothing while a producer is frozen: an operator may want to bring its history back. No branch
+    Nothing while a producer's history is in doubt: an operator may want it back. No branch
     that producers have landed on: without it they would look rolled back, and freeze.
     """
     metadata = state.metadata
     retention = Retention.of(metadata.properties)
-    if retention is None or state.ledger.frozen or not _all_have_lists(metadata):
+    if retention is None or state.ledger.broken or not _all_have_lists(metadata):
         return None
     branches = needed.branches | state.ledger.branches
     refs = _kept_refs(metadata, retention, now_ms, branches)

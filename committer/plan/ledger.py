@@ -56,21 +56,36 @@ LedgerAnswer = NotLanded | Duplicate | Forgotten | Refused
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All entries of a table, by property key, and why some of them are frozen."""
+    """All entries of a table, by property key, and why some of them are frozen. `broken`: those
+    of them whose history is in doubt, so that nothing of it may be forgotten.
+    """
 
     entries: Mapping[str, ProducerEntry]
     frozen: Mapping[str, str]
+    broken: frozenset[str] = frozenset()
 
     def ask(self, request: CommitRequest) -> LedgerAnswer:
         """What becomes of a request, as far as the ledger knows."""
         key = property_key(request.producer.id, request.branch)
-        if key in self.frozen:
-            return Refused(Reason.PRODUCER_FROZEN, self.frozen[key])
         entry = self.entries.get(key)
-        if entry is None or request.epoch not in entry.epochs:
-            return NotLanded(known=entry is not None)
-        landed = entry.landed(request.epoch)
-        return Forgotten() if landed is None else compare(landed, request)
+        if entry is not None and self._is_accepted(key, entry, request):
+            # Only its inbox object tells that it has not been discarded since.
+            return NotLanded(known=False)
+        answer = _look_up(entry, request)
+        if key not in self.frozen:
+            return answer
+        # What an operator froze has a history all the same; one that is in doubt proves nothing.
+        if isinstance(answer, Duplicate) and key not in self.broken:
+            return answer
+        return Refused(Reason.PRODUCER_FROZEN, self.frozen[key])
+
+    def _is_accepted(self, key: str, entry: ProducerEntry, request: CommitRequest) -> bool:
+        """Whether an operator lets it land: not behind a rollback that he did not know of."""
+        knew = entry.frozen is not None and entry.frozen.lost_snapshot_id is not None
+        return (knew or key not in self.broken) and (
+            request.epoch,
+            request.attempt,
+        ) in entry.accepted
 
     @property
     def branches(self) -> frozenset[str]:
@@ -80,12 +95,12 @@ class Ledger:
 
     def with_landed(self, requests: Mapping[str, ProducerEntry]) -> Ledger:
         """The ledger after a commit that wrote these entries."""
-        return Ledger({**self.entries, **requests}, self.frozen)
+        return Ledger({**self.entries, **requests}, self.frozen, self.broken)
 
     def without(self, keys: frozenset[str]) -> Ledger:
         """The ledger after these entries were dropped."""
         kept = {key: entry for key, entry in self.entries.items() if key not in keys}
-        return Ledger(kept, self.frozen)
+        return Ledger(kept, self.frozen, self.broken)
 
     def entry_of(self, request: CommitRequest) -> ProducerEntry:
         """The producer's entry, or a first empty one."""
@@ -94,6 +109,15 @@ class Ledger:
         return known or ProducerEntry(
             request.table_uuid, sequential=producer.sequential, one_shot=producer.one_shot
         )
+
+
+def _look_up(entry: ProducerEntry | None, request: CommitRequest) -> LedgerAnswer:
+    if entry is None or request.epoch not in entry.epochs:
+        return NotLanded(known=entry is not None)
+    # More than one if an operator has accepted another content of the epoch.
+    answers = [compare(one, request) for one in entry.latest if one.epoch == request.epoch]
+    equal = (answer for answer in answers if isinstance(answer, Duplicate))
+    return next(equal, None) or next(iter(answers), Forgotten())
 
 
 def compare(landed: Landed, request: CommitRequest) -> Duplicate | Refused:
@@ -130,7 +154,8 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
     """Read all entries of a table; check that each producer's last snapshot is still in history."""
     entries: dict[str, ProducerEntry] = {}
     frozen: dict[str, str] = {}
-    history: dict[str, _History] = {}
+    broken: set[str] = set()
+    history: dict[str, History] = {}
     for key, text in metadata.properties.items():
         parsed = parse_property_key(key)
         if parsed is None:
@@ -139,21 +164,26 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
             entry = parse_entry(text)
         except InvalidMetadataError as error:
             frozen[key] = f"the table property `{key}` cannot be read: {error}"
+            broken.add(key)
             continue
         if entry.table_uuid != metadata.table_uuid:
             continue  # a property copied from another table claims nothing
         branch = parsed[1]
         if branch not in history:
-            history[branch] = _history(metadata, branch)
-        broken = _lineage_break(entry, history[branch])
-        if broken:
-            frozen[key] = broken
+            history[branch] = history_of(metadata, branch)
+        lost = _lineage_break(entry, history[branch])
+        if lost:
+            frozen[key] = lost
+        if entry.frozen:
+            frozen[key] = entry.frozen.why
+        if lost or (entry.frozen and entry.frozen.lost_snapshot_id is not None):
+            broken.add(key)
         entries[key] = entry
-    return Ledger(entries, frozen)
+    return Ledger(entries, frozen, frozenset(broken))
 
 
 @dataclass(frozen=True, slots=True)
-class _History:
+class History:
     """The retained ancestors of a branch head, and whether they reach the table's beginning."""
 
     snapshot_ids: frozenset[int]
@@ -164,17 +194,18 @@ class _History:
         return self.oldest is None or self.oldest.parent_snapshot_id is None
 
 
-def _history(metadata: TableMetadata, branch: str) -> _History:
+def history_of(metadata: TableMetadata, branch: str) -> History:
+    """What is retained behind the head of a branch."""
     oldest, found, snapshot = None, set(), metadata.branch_head(branch)
     while snapshot is not None and snapshot.snapshot_id not in found:
         found.add(snapshot.snapshot_id)
         oldest = snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshot_by_id(parent)
-    return _History(frozenset(found), oldest)
+    return History(frozenset(found), oldest)
 
 
-def _lineage_break(entry: ProducerEntry, history: _History) -> str | None:
+def _lineage_break(entry: ProducerEntry, history: History) -> str | None:
     """Why the producer's newest commit is not behind the branch head; None if it is, or expired."""
     if not entry.latest:
         return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import parse_property_key
 from committer.plan.evidence import COUNT_KEY
 
 GAP_PROPERTY = "frazil.commit.foreign-gap-ms"
@@ -90,10 +91,16 @@ def _between_ms(policy: GapPolicy) -> int:
 def is_foreign_change(before: TableMetadata, after: TableMetadata) -> bool:
     """Whether somebody else has changed a table, by two states of it that differ.
 
-    What another Frazil did is not foreign: it adds snapshots of ours.
+    What another Frazil did is not foreign: it adds snapshots of ours, or changes the ledger alone.
     """
     added = [one for one in after.snapshots if one.snapshot_id not in before.snapshots_by_id]
-    return any(not is_ours(one) for one in added) or not added
+    if added:
+        return any(not is_ours(one) for one in added)
+    return _ledger_of(before) == _ledger_of(after)
+
+
+def _ledger_of(metadata: TableMetadata) -> dict[str, str]:
+    return {key: text for key, text in metadata.properties.items() if parse_property_key(key)}
 
 
 def last_foreign_snapshot_ms(metadata: TableMetadata) -> int | None:

@@ -6,6 +6,7 @@ from committer.errors import NotFoundError
 from committer.iceberg.snapshot import Snapshot
 from committer.ledger_entry import Landed
 from committer.plan.evidence import EpochEvidence, read_evidence, snapshots_with_evidence
+from committer.plan.ledger import Duplicate, compare
 from committer.plan.state import TableState
 from committer.ports import Storage
 from committer.request import CommitRequest
@@ -22,15 +23,32 @@ class EvidenceReader:
         self._read: dict[int, EpochEvidence] = {}
 
     async def find(self, state: TableState, request: CommitRequest) -> Landed | None:
-        """Where an epoch landed, as far as retained history shows. Errors: those of the storage."""
+        """Where an epoch landed, as far as retained history shows. Errors: those of the storage.
+
+        An epoch that landed with several contents, since an operator accepted it: with this one.
+        """
+        newest: Landed | None = None
         for snapshot in snapshots_with_evidence(state.metadata, request.branch):
-            evidence = await self._evidence_of(snapshot)
+            evidence = await self.evidence_of(snapshot)
             landed = evidence.get((request.producer.id, request.epoch))
-            if landed is not None:
+            if landed is None:
+                continue
+            if isinstance(compare(landed, request), Duplicate):
+                return landed
+            newest = newest or landed
+        return newest
+
+    async def find_attempt(self, state: TableState, request: CommitRequest) -> Landed | None:
+        """Where this very attempt landed, as far as that is looked for. Errors: as `find`."""
+        for snapshot in snapshots_with_evidence(state.metadata, request.branch):
+            evidence = await self.evidence_of(snapshot)
+            landed = evidence.get((request.producer.id, request.epoch))
+            if landed is not None and landed.attempt == request.attempt:
                 return landed
         return None
 
-    async def _evidence_of(self, snapshot: Snapshot) -> EpochEvidence:
+    async def evidence_of(self, snapshot: Snapshot) -> EpochEvidence:
+        """What landed in one snapshot. Errors: those of the storage."""
         known = self._read.get(snapshot.snapshot_id)
         if known is not None:
             return known

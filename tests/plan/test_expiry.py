@@ -156,11 +156,15 @@ def test_the_snapshots_that_hold_proofs_stay_whatever_the_properties_say() -> No
     assert len(found.snapshots) == 5
 
 
-def test_nothing_expires_while_a_producer_is_frozen(no_floor: None) -> None:
+def test_nothing_expires_while_the_history_of_a_producer_is_in_doubt(no_floor: None) -> None:
     history = aged(5, retention(1, 0))
-    state = replace(history.state, ledger=Ledger({}, {"frazil.producer.q": "rolled back"}))
+    key = "frazil.producer.q"
+    in_doubt = Ledger({}, {key: "rolled back"}, frozenset({key}))
+    state = replace(history.state, ledger=in_doubt)
     assert expirable(history.state, now_ms=history.now_ms) is not None
     assert expirable(state, now_ms=history.now_ms) is None
+    stopped = replace(history.state, ledger=Ledger({}, {key: "an operator said so"}))
+    assert expirable(stopped, now_ms=history.now_ms) is not None
 
 
 def test_what_a_waiting_request_was_made_against_stays_with_all_behind_it(no_floor: None) -> None:

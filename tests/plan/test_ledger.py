@@ -15,7 +15,14 @@ from committer.iceberg.metadata_update import (
     SetSnapshotRef,
 )
 from committer.iceberg.snapshot import Snapshot, SnapshotRef
-from committer.ledger_entry import EpochRanges, Landed, ProducerEntry, print_entry, property_key
+from committer.ledger_entry import (
+    EpochRanges,
+    Freeze,
+    Landed,
+    ProducerEntry,
+    print_entry,
+    property_key,
+)
 from committer.plan.ledger import (
     Duplicate,
     Forgotten,
@@ -297,6 +304,70 @@ def test_a_frozen_producer_gets_no_receipt_for_what_is_gone() -> None:
     table = table_with(0, 1)
     table.foreign(RemoveSnapshotRef("main"))
     assert isinstance(ask(table, 1), Refused)
+
+
+# --- What an operator decides --------------------------------------------------------------------
+
+
+def decide(table: Table, **changes: object) -> None:
+    """Change the entry of `query-1` as an operator's command does."""
+    entry = read_ledger(table.state.metadata).entries[property_key("query-1")]
+    changed = replace(entry, **changes)  # type: ignore[arg-type]  # passed through
+    table.foreign(SetProperties({property_key("query-1"): print_entry(changed)}))
+
+
+def test_nothing_of_a_frozen_producer_lands_and_what_has_landed_is_told_all_the_same() -> None:
+    table = table_with(0, 1)
+    decide(table, frozen=Freeze("to look at it", 17))
+    assert ask(table, 2) == Refused(Reason.PRODUCER_FROZEN, "to look at it")
+    assert isinstance(ask(table, 1), Duplicate)
+    differs = ask(table, 1, fingerprint="other")
+    assert differs == Refused(Reason.PRODUCER_FROZEN, "to look at it")
+    assert ask(table, 2, producer="another") == NotLanded(known=False)
+
+
+def test_leave_is_for_one_attempt_alone_and_asks_whether_it_is_still_wanted() -> None:
+    table = table_with(0, 1)
+    meant = one(table, 1, fingerprint="other")
+    decide(table, accepted=((1, meant.request.attempt),))
+    ledger = read_ledger(table.state.metadata)
+    assert ledger.ask(meant.request) == NotLanded(known=False)
+    assert isinstance(ask(table, 1, fingerprint="other"), Refused)
+    assert isinstance(ask(table, 1), Duplicate)
+
+
+def test_leave_counts_for_a_frozen_producer_but_not_behind_a_rollback_that_came_later() -> None:
+    table = table_with(0, 1)
+    meant = one(table, 2)
+    decide(table, accepted=((2, meant.request.attempt),), frozen=Freeze("to look at it", 17))
+    assert read_ledger(table.state.metadata).ask(meant.request) == NotLanded(known=False)
+    first = table.state.metadata.snapshots[0]
+    table.foreign(SetSnapshotRef("main", SnapshotRef(first.snapshot_id, "branch")))
+    assert isinstance(read_ledger(table.state.metadata).ask(meant.request), Refused)
+    decide(table, frozen=Freeze("rolled back", 17, table.state.metadata.snapshots[1].snapshot_id))
+    assert read_ledger(table.state.metadata).ask(meant.request) == NotLanded(known=False)
+
+
+def test_an_epoch_that_landed_with_two_contents_is_a_duplicate_of_either() -> None:
+    table = table_with(0, 1)
+    other = one(table, 1, fingerprint="other")
+    decide(table, accepted=((1, other.request.attempt),))
+    table.commit(other)
+    assert read_ledger(table.state.metadata).entries[property_key("query-1")].accepted == ()
+    assert isinstance(ask(table, 1), Duplicate)
+    assert isinstance(ask(table, 1, fingerprint="other"), Duplicate)
+    assert isinstance(ask(table, 1, fingerprint="a third"), Refused)
+
+
+def test_only_a_history_in_doubt_is_kept_for_its_frozen_producer() -> None:
+    table = table_with(0, 1)
+    key = property_key("query-1")
+    decide(table, frozen=Freeze("to look at it", 17))
+    assert read_ledger(table.state.metadata).broken == frozenset()
+    decide(table, frozen=Freeze("rolled back", 17, 99))
+    assert read_ledger(table.state.metadata).broken == {key}
+    table.foreign(SetProperties({key: "no entry"}))
+    assert read_ledger(table.state.metadata).broken == {key}
 
 
 # --- The ledger as a value -----------------------------------------------------------------------

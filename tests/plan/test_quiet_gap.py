@@ -136,6 +136,13 @@ def test_a_change_without_any_snapshot_is_of_others() -> None:
     assert is_foreign_change(before, history.metadata)
 
 
+def test_an_operators_change_of_the_ledger_is_not_of_others() -> None:
+    history = History.empty()
+    before = history.metadata
+    history.apply(SetProperties({"frazil.producer.q": "any entry"}))
+    assert not is_foreign_change(before, history.metadata)
+
+
 # --- Large metadata ------------------------------------------------------------------------------
 
 

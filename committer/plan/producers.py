@@ -1,0 +1,173 @@
+"""How producers stand in the ledger, and what an operator's decisions make of their entries.
+
+Values in, values out: reading what a decision needs, and the swap that makes it true for every
+committer at once, are `service/operator.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from uuid import UUID
+
+from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import (
+    ACCEPTED_MAX,
+    MAIN,
+    EpochRanges,
+    Freeze,
+    ProducerEntry,
+    parse_property_key,
+    property_key,
+)
+from committer.plan.ledger import Ledger, history_of
+from committer.reason import Reason
+
+# What the ledger alone has against a request; everything else an operator cannot overrule.
+ACCEPTABLE = frozenset(
+    (Reason.EPOCH_CONTENT_DIFFERS, Reason.EPOCH_LANDED_UNPROVEN, Reason.PRODUCER_FROZEN)
+)
+
+
+class ProducerState(StrEnum):
+    """`frozen`: by an operator. `rolled-back`: by its history. `unreadable`: by its entry."""
+
+    ACTIVE = "active"
+    FROZEN = "frozen"
+    ROLLED_BACK = "rolled-back"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerName:
+    """A producer on one branch."""
+
+    producer: str
+    branch: str = MAIN
+
+    @property
+    def key(self) -> str:
+        return property_key(self.producer, self.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One producer in the ledger of a table. `why`: of a frozen one. No entry: it is unreadable."""
+
+    name: ProducerName
+    state: ProducerState
+    entry: ProducerEntry | None
+    why: str | None
+
+
+def standings(ledger: Ledger) -> list[Standing]:
+    """All producers that the ledger knows, by branch and name."""
+    names = [
+        ProducerName(*parsed)
+        for key in {*ledger.entries, *ledger.frozen}
+        if (parsed := parse_property_key(key)) is not None
+    ]
+    return [standing(ledger, name) for name in sorted(names, key=lambda n: (n.branch, n.producer))]
+
+
+def standing(ledger: Ledger, name: ProducerName) -> Standing:
+    """How a producer stands; one that the ledger does not know is active, with no entry."""
+    entry, why = ledger.entries.get(name.key), ledger.frozen.get(name.key)
+    if why is None:
+        state = ProducerState.ACTIVE
+    elif entry is None:
+        state = ProducerState.UNREADABLE
+    elif name.key in ledger.broken:
+        state = ProducerState.ROLLED_BACK
+    else:
+        state = ProducerState.FROZEN
+    return Standing(name, state, entry, why)
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """Snapshots that were behind the head of a producer's branch and are not any more, newest
+    first. `is_whole`: they reach back to the history that is left, or to the table's beginning.
+    """
+
+    snapshots: tuple[Snapshot, ...] = ()
+    is_whole: bool = True
+
+
+def rolled_back(metadata: TableMetadata, name: ProducerName, entry: ProducerEntry) -> RolledBack:
+    """What a rollback took away since the producer's last commit."""
+    kept = history_of(metadata, name.branch).snapshot_ids
+    last = _last_snapshot_id(entry)
+    found: list[Snapshot] = []
+    while last is not None and last not in kept:
+        snapshot = metadata.snapshot_by_id(last)
+        if snapshot is None or snapshot in found:
+            return RolledBack(tuple(found), is_whole=False)
+        found.append(snapshot)
+        last = snapshot.parent_snapshot_id
+    return RolledBack(tuple(found))
+
+
+def _last_snapshot_id(entry: ProducerEntry) -> int | None:
+    if entry.frozen is not None and entry.frozen.lost_snapshot_id is not None:
+        return entry.frozen.lost_snapshot_id
+    newest = max(entry.latest, key=lambda landed: landed.sequence_number, default=None)
+    return newest.snapshot_id if newest else None
+
+
+def epochs_of(numbers: Collection[int]) -> EpochRanges:
+    """A set of epochs as ranges, without a limit."""
+    return EpochRanges(tuple(_runs(sorted(set(numbers)))))
+
+
+def _runs(ascending: list[int]) -> Iterator[tuple[int, int]]:
+    start = 0
+    for position, number in enumerate(ascending):
+        if position + 1 == len(ascending) or ascending[position + 1] != number + 1:
+            yield ascending[start], number
+            start = position + 1
+
+
+def frozen(entry: ProducerEntry, why: str, now_ms: int) -> ProducerEntry:
+    """The entry once an operator froze it; one that is frozen stays as it is."""
+    return entry if entry.frozen else replace(entry, frozen=Freeze(why, now_ms))
+
+
+def thawed(entry: ProducerEntry, left: frozenset[int] | None, again: EpochRanges) -> ProducerEntry:
+    """The entry once its producer may go on from the history that is left.
+
+    `left`: the snapshots of that history, where one was lost. `again`: epochs that may land once
+    more. Of other lost ones what they stood for is forgotten: one that comes again is quarantined,
+    and neither added nor acknowledged.
+    """
+    latest = tuple(
+        landed
+        for landed in entry.latest
+        if landed.epoch not in again and (left is None or landed.snapshot_id in left)
+    )
+    return replace(entry, epochs=entry.epochs.without(again), latest=latest, frozen=None)
+
+
+def with_accepted(
+    entry: ProducerEntry, wanted: Collection[tuple[int, UUID]], waiting: Collection[str]
+) -> tuple[ProducerEntry, frozenset[tuple[int, UUID]]]:
+    """The entry that lets these (epoch, attempt) pairs land, and those that it has no room for.
+
+    `waiting`: attempts that are still in the inbox or in quarantine: others need no leave any more.
+    """
+    kept = [one for one in entry.accepted if str(one[1]) in waiting and one not in wanted]
+    room = max(0, ACCEPTED_MAX - len(kept))
+    taken = sorted(wanted)[:room]
+    accepted = (*kept, *taken)
+    return replace(entry, accepted=accepted), frozenset(wanted) - set(taken)
+
+
+def marked_lost(entry: ProducerEntry, why: str, now_ms: int) -> ProducerEntry:
+    """A producer that its history froze, frozen for good: what lands of it by leave must not look
+    like a history that is whole.
+    """
+    if entry.frozen is not None and entry.frozen.lost_snapshot_id is not None:
+        return entry
+    return replace(entry, frozen=Freeze(why, now_ms, _last_snapshot_id(entry)))

@@ -1,0 +1,38 @@
+"""From changes of a table to the swap that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from committer.iceberg.locations import metadata_file_location, metadata_folder, metadata_version
+from committer.iceberg.metadata_gzip import writes_gzip
+from committer.iceberg.metadata_update import Update, apply_updates
+from committer.iceberg.requirement import Requirement
+from committer.ports import LoadedTable, Swap
+
+
+def plan_swap(
+    base: LoadedTable,
+    requirements: Sequence[Requirement],
+    updates: Sequence[Update],
+    *,
+    uuid: UUID,
+    now_ms: int,
+) -> Swap:
+    """One attempt to apply the updates to this base, under a metadata file name of its own."""
+    metadata = base.metadata
+    return Swap(
+        base=base,
+        requirements=tuple(requirements),
+        updates=tuple(updates),
+        metadata=apply_updates(
+            metadata, updates, base_location=base.metadata_location, now_ms=now_ms
+        ),
+        metadata_location=metadata_file_location(
+            metadata_folder(metadata.location, metadata.properties),
+            metadata_version(base.metadata_location) + 1,
+            uuid,
+            gzip=writes_gzip(metadata.properties),
+        ),
+    )

@@ -1,0 +1,225 @@
+"""Carries out what an operator decides about producers and their requests.
+
+Each decision is a change of the ledger, in a swap of its own: it is true for every committer at
+once, and survives them. What the entries become is `plan/producers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.errors import NotFoundError, UnsupportedError
+from committer.iceberg.metadata_update import RemoveProperties, SetProperties, Update
+from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
+from committer.plan.ledger import Ledger, history_of, read_ledger
+from committer.plan.producers import (
+    ProducerName,
+    ProducerState,
+    Standing,
+    epochs_of,
+    frozen,
+    marked_lost,
+    rolled_back,
+    standing,
+    thawed,
+    with_accepted,
+)
+from committer.plan.quiet_gap import is_ours
+from committer.plan.state import TableState
+from committer.ports import Catalog, LoadedTable, Storage, World
+from committer.request import CommitRequest, TableIdentifier
+from committer.service.evidence import EvidenceReader
+from committer.service.table_change import Decide, change_table
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.replays import Replays
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What a rollback took from a producer: the epochs that landed in snapshots that are gone from
+    the history. `is_whole`: there may be no others.
+    """
+
+    epochs: EpochRanges
+    snapshots: int
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Decisions about the producers of one catalog's tables."""
+
+    catalog: Catalog
+    storage: Storage
+    inbox: Inbox
+    quarantine: Quarantine
+    replays: Replays
+    world: World
+
+    async def standing(self, table: LoadedTable, name: ProducerName) -> Standing:
+        """How a producer stands. Errors: `NotFoundError` for one that the ledger does not know."""
+        return _known(read_ledger(table.metadata), name)
+
+    async def lost(self, table: LoadedTable, name: ProducerName) -> Lost:
+        """What a rollback took from a producer. Errors: those of the storage."""
+        found = _known(read_ledger(table.metadata), name)
+        if found.state is not ProducerState.ROLLED_BACK or found.entry is None:
+            return Lost(EpochRanges(), 0, is_whole=True)
+        gone = rolled_back(table.metadata, name, found.entry)
+        reader, is_whole = EvidenceReader(self.storage), gone.is_whole
+        epochs: set[int] = set()
+        for snapshot in filter(is_ours, gone.snapshots):
+            evidence = await reader.evidence_of(snapshot)
+            is_whole = is_whole and bool(evidence)
+            epochs.update(epoch for producer, epoch in evidence if producer == name.producer)
+        return Lost(epochs_of(epochs), len(gone.snapshots), is_whole)
+
+    async def freeze(self, identifier: TableIdentifier, name: ProducerName, why: str) -> None:
+        """Let nothing of a producer land any more. May be repeated; also one not known yet."""
+
+        async def decide(table: LoadedTable) -> Sequence[Update]:
+            found = standing(read_ledger(table.metadata), name)
+            _require_readable(found)
+            before = found.entry or ProducerEntry(table.metadata.require_uuid())
+            return _changed(name, found.entry, frozen(before, why, self.world.now_ms()))
+
+        await self._change(identifier, decide)
+
+    async def thaw(
+        self, identifier: TableIdentifier, name: ProducerName, again: EpochRanges
+    ) -> None:
+        """Let a frozen producer go on; `again` are epochs that may land once more. May be repeated.
+
+        Errors: `NotFoundError`; `UnsupportedError` where the entry cannot be read.
+        """
+
+        async def decide(table: LoadedTable) -> Sequence[Update]:
+            ledger = read_ledger(table.metadata)
+            found = _known(ledger, name)
+            _require_readable(found)
+            if found.state is ProducerState.ACTIVE or found.entry is None:
+                return ()
+            history = history_of(table.metadata, name.branch)
+            left = history.snapshot_ids if name.key in ledger.broken else None
+            return _changed(name, found.entry, thawed(found.entry, left, again))
+
+        await self._change(identifier, decide)
+
+    async def forget(self, identifier: TableIdentifier, name: ProducerName) -> None:
+        """Take a producer out of the ledger, with all that it has landed. May be repeated.
+
+        Errors: `UnsupportedError` while a request of it waits, or is in quarantine: it would be
+        judged as if nothing had landed.
+        """
+
+        async def decide(table: LoadedTable) -> Sequence[Update]:
+            if name.key not in table.metadata.properties:
+                return ()
+            keys = await self._requests(table.metadata.require_uuid(), name.producer)
+            if keys:
+                raise UnsupportedError(
+                    f"producer `{name.producer}` of table {identifier} has {len(keys)} request(s)"
+                    f" in the inbox or in quarantine (`{min(keys)}`): it is not forgotten before"
+                    " they have landed, or are discarded"
+                )
+            return (RemoveProperties((name.key,)),)
+
+        await self._change(identifier, decide)
+
+    async def accept(
+        self, identifier: TableIdentifier, name: ProducerName, requests: Sequence[CommitRequest]
+    ) -> dict[str, str]:
+        """Let quarantined requests land although the ledger is against it, each once.
+
+        They land when they are replayed, and not before. Returns why not, by inbox key, for those
+        that may not. May be repeated.
+        """
+        refused: dict[str, str] = {}
+
+        async def decide(table: LoadedTable) -> Sequence[Update]:
+            refused.clear()
+            state = TableState.of(table)
+            found = standing(state.ledger, name)
+            _require_readable(found)
+            for request in requests:
+                why = await self._why_not(state, request)
+                if why is not None:
+                    refused[request.inbox_key] = why
+            return await self._with_leave(state, found, requests, refused)
+
+        await self._change(identifier, decide)
+        return refused
+
+    async def _with_leave(
+        self,
+        state: TableState,
+        found: Standing,
+        requests: Sequence[CommitRequest],
+        refused: dict[str, str],
+    ) -> Sequence[Update]:
+        name = found.name
+        pairs = {(one.epoch, one.attempt) for one in requests if one.inbox_key not in refused}
+        if not pairs:
+            return ()
+        before = found.entry or state.ledger.entry_of(requests[0])
+        keys = await self._requests(state.metadata.require_uuid(), name.producer)
+        waiting = {key.rpartition("/")[2] for key in keys}
+        entry, beyond = with_accepted(before, pairs, waiting)
+        for request in requests:
+            if (request.epoch, request.attempt) in beyond:
+                refused[request.inbox_key] = "too many wait to be accepted: again when some landed"
+        if name.key in state.ledger.broken and found.why is not None:
+            entry = marked_lost(entry, found.why, self.world.now_ms())
+        return _changed(name, found.entry, entry)
+
+    async def _why_not(self, state: TableState, request: CommitRequest) -> str | None:
+        """What no leave helps against; None if the request may be accepted."""
+        if state.metadata.table_uuid != request.table_uuid:
+            return "the table of that name has another uuid now"
+        landed = await self._landed(state, request)
+        if landed is not None:
+            return f"it has landed, in snapshot {landed}: replay it, to have that found out"
+        return None
+
+    async def _landed(self, state: TableState, request: CommitRequest) -> int | None:
+        """The snapshot in which this very attempt has landed, if it is not behind a rollback."""
+        name = ProducerName(request.producer.id, request.branch)
+        entry = state.ledger.entries.get(name.key)
+        known = entry.latest if entry is not None and name.key not in state.ledger.broken else ()
+        for one in known:
+            if one.attempt == request.attempt:
+                return one.snapshot_id
+        found = await EvidenceReader(self.storage).find_attempt(state, request)
+        return None if found is None else found.snapshot_id
+
+    async def _requests(self, table_uuid: UUID, producer: str) -> set[str]:
+        """The keys of all that is durable of a producer and has not landed."""
+        keys: set[str] = set()
+        for folder in (self.inbox, self.quarantine, self.replays.copies):
+            keys.update([found.key async for found in folder.list(table_uuid, producer)])
+        return keys
+
+    async def _change(self, identifier: TableIdentifier, decide: Decide) -> None:
+        await change_table(self.catalog, self.storage, self.world, identifier, decide)
+
+
+def _known(ledger: Ledger, name: ProducerName) -> Standing:
+    found = standing(ledger, name)
+    if found.entry is None and found.why is None:
+        raise NotFoundError(
+            f"the ledger has no producer `{name.producer}` on branch `{name.branch}`"
+        )
+    return found
+
+
+def _require_readable(found: Standing) -> None:
+    if found.state is ProducerState.UNREADABLE:
+        raise UnsupportedError(f"{found.why}; upgrade, or forget the producer")
+
+
+def _changed(
+    name: ProducerName, before: ProducerEntry | None, after: ProducerEntry
+) -> Sequence[Update]:
+    return () if after == before else (SetProperties({name.key: print_entry(after)}),)
