@@ -74,7 +74,7 @@ def find_unreachable(
         raise InvalidMetadataError(
             f"snapshot {present[0].snapshot_id} has not expired: nothing is deleted"
         )
-    rows = yield from _rows_of_all(gone.snapshots, missing_is_error=False)
+    rows = yield from rows_of_all(gone.snapshots, missing_is_error=False)
     oldest = _oldest_of_chain(metadata, gone.snapshots)
     if oldest is None:
         manifests, data_files = yield from _by_full_reachability(metadata, gone, rows)
@@ -137,10 +137,10 @@ def _by_chain(
     metadata: TableMetadata, oldest: Snapshot, gone: Gone, rows: Rows
 ) -> Reading[tuple[set[str], set[str]]]:
     ends = {one.snapshot_id: one for one in (oldest, metadata.current_snapshot) if one}
-    left = yield from _rows_of_all(tuple(ends.values()), missing_is_error=True)
+    left = yield from rows_of_all(tuple(ends.values()), missing_is_error=True)
     # What somebody put back may have gone again before the head.
     foreign = [one for one in metadata.snapshots if not is_ours(one) and one is not oldest]
-    between = yield from _rows_of_all(foreign, missing_is_error=True)
+    between = yield from rows_of_all(foreign, missing_is_error=True)
     dead: dict[str, NamedFile] = {}
 
     def take(files: Iterable[NamedFile]) -> None:
@@ -189,7 +189,7 @@ def _which_may_hold(dead: Iterable[NamedFile], gone: Gone, left: Rows) -> list[M
 def _by_full_reachability(
     metadata: TableMetadata, gone: Gone, rows: Rows
 ) -> Reading[tuple[set[str], set[str]]]:
-    left = yield from _rows_of_all(metadata.snapshots, missing_is_error=True)
+    left = yield from rows_of_all(metadata.snapshots, missing_is_error=True)
     unreachable = {path: row for path, row in rows.items() if path not in left}
     candidates: set[str] = set()
 
@@ -223,8 +223,11 @@ def _without_live(candidates: set[str], rows: Sequence[ManifestFile]) -> Reading
 # --- Reading -------------------------------------------------------------------------------------
 
 
-def _rows_of_all(snapshots: Sequence[Snapshot], *, missing_is_error: bool) -> Reading[Rows]:
-    """The rows of all lists, by manifest path."""
+def rows_of_all(snapshots: Sequence[Snapshot], *, missing_is_error: bool) -> Reading[Rows]:
+    """The rows of all lists, by manifest path.
+
+    Errors: `InvalidMetadataError` for a list that is not there, if that is an error.
+    """
     rows: Rows = {}
     known: set[bytes] = set()
     locations = [one.manifest_list for one in snapshots if one.manifest_list is not None]

@@ -12,12 +12,10 @@ given up, what is not is cleaned up.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from uuid import UUID
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from committer.errors import InvalidMetadataError, NotFoundError, SettingsError
+from committer.errors import SettingsError
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.commit import CommitPlan
 from committer.plan.expiry import (
@@ -29,19 +27,17 @@ from committer.plan.expiry import (
 )
 from committer.plan.reachability import (
     Gone,
-    Reading,
     Unreachable,
     fallen_metadata_files,
     find_unreachable,
 )
 from committer.plan.state import TableState
 from committer.plan.upkeep import Upkeep
-from committer.ports import Catalog, Storage, World
-from committer.request import TableIdentifier
 from committer.service.log import log
-from committer.service.metrics import Metrics, UpkeepKind
+from committer.service.metrics import UpkeepKind
 from committer.service.pending import Pending
-from committer.storage.journal import Journal, JournalEntry
+from committer.service.table_files import TableFiles, delete_batches
+from committer.storage.journal import JournalEntry
 
 # A look at all snapshots takes some milliseconds for thousands of them: taken after so long, or
 # after so many commits, whichever is first.
@@ -49,20 +45,7 @@ LOOK_INTERVAL_S = 10.0
 LOOK_SNAPSHOTS = 200
 # So long metadata files that fall off the log are gathered: many tables lose one each commit.
 GATHER_S = 0.25
-DELETES_AT_ONCE = 1_000
 CLOCK_AHEAD_MS_MAX = 300_000
-
-
-@dataclass(frozen=True, slots=True)
-class ExpirerParts:
-    """What the expirers of a process share. `is_default`: expire where a table says nothing."""
-
-    catalog: Catalog
-    storage: Storage
-    journal: Journal
-    world: World
-    metrics: Metrics
-    is_default: bool
 
 
 class Expirer:
@@ -72,17 +55,13 @@ class Expirer:
 
     def __init__(
         self,
-        table: TableIdentifier,
-        table_uuid: UUID,
-        parts: ExpirerParts,
+        files: TableFiles,
         waiting: Callable[[], Iterable[Pending]],
-        current: Callable[[], TableState | None],
     ) -> None:
-        self._table = table
-        self._table_uuid = table_uuid
-        self._parts = parts
+        self._files = files
+        self._table = files.table
+        self._parts = files.parts
         self._waiting = waiting
-        self._current = current
         self._found: ExpiredSnapshots | None = None
         self._offered: JournalEntry | None = None
         self._gone: list[JournalEntry] = []
@@ -157,7 +136,7 @@ class Expirer:
             await self._resume(state)
         if self._fallen:
             await self._parts.world.sleep(GATHER_S)
-            await self._delete_fallen(self._current() or state)
+            await self._delete_fallen(self._files.current() or state)
         while self._void:
             await self._parts.journal.delete(self._void[0])
             del self._void[0]
@@ -175,7 +154,7 @@ class Expirer:
         kept = (one.snapshot_id for one in reversed(metadata.snapshots))
         entry = JournalEntry(
             entry_id=self._parts.world.uuid(),
-            table_uuid=self._table_uuid,
+            table_uuid=self._files.table_uuid,
             base_location=state.table.metadata_location,
             kept_snapshot_id=next(one for one in kept if one not in ids),
             written_at_ms=self._parts.world.now_ms(),
@@ -205,7 +184,7 @@ class Expirer:
         """Take over what another process has left. It is after a commit of ours: no attempt of a
         process that is gone can land any more.
         """
-        entries = [entry async for entry in self._parts.journal.list(self._table_uuid)]
+        entries = await self._files.unfinished(JournalEntry)
         now_ms = self._parts.world.now_ms()
         for entry in entries:
             expired = _expired(entry)
@@ -221,32 +200,17 @@ class Expirer:
 
     async def _clean_up(self, entry: JournalEntry) -> None:
         """Delete what nobody needs any more."""
-        metadata = await self._latest()
+        metadata = (await self._files.latest()).metadata
         gone = Gone(entry.snapshots, entry.statistics)
         if await self._is_given_up(entry, metadata):
             return
-        found = await self._read(find_unreachable(metadata, gone, named=self._named()))
-        for batch in _batches(found.in_order):
-            if await self._is_given_up(entry, await self._latest()):
+        found = await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
+        for batch in delete_batches(found.in_order):
+            if await self._is_given_up(entry, (await self._files.latest()).metadata):
                 return
-            await self._delete(batch)
+            await self._files.delete(batch)
         await self._parts.journal.delete(entry)
         self._log_expired(entry, found)
-
-    async def _latest(self) -> TableMetadata:
-        """What the pointer names now; read only if it is not our own last commit.
-
-        Errors: `NoSuchTableError`, `InvalidMetadataError` for another table of this name: whoever
-        has ours may still want its files. Those of the catalog and the storage.
-        """
-        location = await self._parts.catalog.current_location(self._table)
-        known = self._current()
-        if known is not None and known.table.metadata_location == location:
-            return known.metadata
-        metadata = (await self._parts.catalog.load(self._table)).metadata
-        if metadata.table_uuid != self._table_uuid:
-            raise InvalidMetadataError(f"{self._table} is another table now: nothing is deleted")
-        return metadata
 
     async def _is_given_up(self, entry: JournalEntry, metadata: TableMetadata) -> bool:
         """Whether the files have to stay because somebody may need them."""
@@ -271,36 +235,14 @@ class Expirer:
                     paths.update(manifest.walked.paths)
         return paths
 
-    async def _read(self, reading: Reading[Unreachable]) -> Unreachable:
-        """Answer what the search asks for. Whatever its size it is decoded off the loop: a few
-        kilobytes may hold thousands of entries.
-        """
-        wanted = _step(reading, None)
-        while not isinstance(wanted, Unreachable):
-            contents = await asyncio.gather(*(self._content(location) for location in wanted))
-            wanted = await asyncio.to_thread(_step, reading, contents)
-        return wanted
-
-    async def _content(self, location: str) -> bytes | None:
-        try:
-            return await self._parts.storage.get(location)
-        except NotFoundError:
-            return None
-
-    async def _delete(self, locations: Sequence[str]) -> None:
-        if not locations:
-            return
-        await self._parts.storage.delete(locations)
-        self._parts.metrics.upkeep_done(self._table, UpkeepKind.DELETE_FILES, len(locations))
-
     async def _delete_fallen(self, state: TableState) -> None:
         """Metadata files that our own commits dropped from the log, never one that is in use."""
         fallen, self._fallen = self._fallen, []
         used = {entry.metadata_file for entry in state.metadata.metadata_log}
         used.add(state.table.metadata_location)
         try:
-            for batch in _batches([location for location in fallen if location not in used]):
-                await self._delete(batch)
+            for batch in delete_batches([location for location in fallen if location not in used]):
+                await self._files.delete(batch)
         except BaseException:
             self._fallen = fallen + self._fallen
             raise
@@ -317,11 +259,6 @@ class Expirer:
         )
 
 
-def _batches(locations: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(locations), DELETES_AT_ONCE):
-        yield locations[start : start + DELETES_AT_ONCE]
-
-
 def _why_not(entry: JournalEntry, metadata: TableMetadata) -> str | None:
     """Why the files have to stay, by what is known of the table now."""
     if not _expired(entry).is_gone_from(metadata):
@@ -335,14 +272,3 @@ def _why_not(entry: JournalEntry, metadata: TableMetadata) -> str | None:
 
 def _expired(entry: JournalEntry) -> ExpiredSnapshots:
     return ExpiredSnapshots(entry.snapshots, entry.refs)
-
-
-def _step(
-    reading: Reading[Unreachable], contents: Sequence[bytes | None] | None
-) -> Sequence[str] | Unreachable:
-    """The next question of the search, or its answer. (A thread cannot hand on `StopIteration`.)"""
-    try:
-        return next(reading) if contents is None else reading.send(contents)
-    except StopIteration as stop:
-        answer: Unreachable = stop.value
-        return answer

@@ -9,7 +9,7 @@ lost may still list it, so it is never deleted here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
@@ -41,9 +41,15 @@ class Merger:
     kind = UpkeepKind.MERGE_MANIFESTS
 
     def __init__(
-        self, table: TableIdentifier, storage: Storage, world: World, metrics: Metrics
+        self,
+        table: TableIdentifier,
+        storage: Storage,
+        world: World,
+        metrics: Metrics,
+        superseded: Callable[[str], None],
     ) -> None:
         self._table = table
+        self._superseded = superseded
         self._storage = storage
         self._world = world
         self._metrics = metrics
@@ -71,6 +77,7 @@ class Merger:
                     table=str(self._table),
                     left_over=merged.row.manifest_path,
                 )
+                self._superseded(merged.row.manifest_path)
         self._finished = waiting
 
     def _is_fresh(self, since_s: float) -> bool:

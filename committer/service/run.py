@@ -13,7 +13,6 @@ from committer.errors import FrazilError, SettingsError, TransientError
 from committer.plan.backoff import backoff_s
 from committer.service.consumer import Consumer
 from committer.service.counted import CountedCatalog, CountedQueue, CountedStorage
-from committer.service.expirer import ExpirerParts
 from committer.service.health import Health
 from committer.service.http import serving
 from committer.service.intake import Intake
@@ -33,6 +32,7 @@ from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.signatures import Signatures
 from committer.service.table_committer import Shop
+from committer.service.table_files import UpkeepParts
 from committer.service.watch import Watch
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
@@ -67,7 +67,7 @@ class Service:
             metrics=overview.metrics,
             policy=policy(parts.settings),
             signatures=self._signatures,
-            expiry=ExpirerParts(
+            upkeep=UpkeepParts(
                 catalog=parts.catalog,
                 storage=parts.storage,
                 journal=Journal(parts.storage, parts.settings.inbox),

@@ -54,21 +54,23 @@ from committer.ports import (
 from committer.reason import Reason
 from committer.request import Receipt, ReceiptState, TableIdentifier
 from committer.service.admission import Admission, Admitted
-from committer.service.expirer import Expirer, ExpirerParts
 from committer.service.health import Health
 from committer.service.landed import LandedBatch, tell_landed
 from committer.service.log import log
-from committer.service.merger import Merger
 from committer.service.metrics import Metrics
 from committer.service.pace import Pace
 from committer.service.pending import Ended, Pending, Waiting
 from committer.service.signatures import Signatures
 from committer.service.steps import create_all, finish, off_loop_if_large
+from committer.service.table_files import TableFiles, UpkeepParts
 from committer.service.upkeep import TableUpkeep
 from committer.service.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
 from committer.storage.inbox import Inbox, Quarantine
 
 IDLE_S_MAX = 600.0
+# Nothing names what was written for a batch before it lands: an engine's orphan clean-up takes it,
+# though not so soon.
+INTENT_S_MAX = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Shop:
     metrics: Metrics
     policy: BatchPolicy
     signatures: Signatures
-    expiry: ExpirerParts
+    upkeep: UpkeepParts
     settle: Callable[[Sequence[Ended]], None]
 
 
@@ -97,6 +99,7 @@ class _Intent:
     basis: CheckBasis
     prepared: tuple[PreparedManifest, ...]
     upkeep: Upkeep
+    since_s: float
     attempts: int = 0
     started_ms: int = 0
     written: set[str] = field(default_factory=set)
@@ -116,15 +119,7 @@ class TableCommitter:
         )
         self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox, shop.signatures)
         self._upkeep = TableUpkeep(
-            identifier,
-            (
-                Merger(identifier, shop.storage, shop.world, shop.metrics),
-                Expirer(
-                    identifier, table_uuid, shop.expiry, self._waiting.all, lambda: self._state
-                ),
-            ),
-            shop.world,
-            shop.metrics,
+            TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._state), self._waiting.all
         )
         self._state: TableState | None = None
         self._is_current = False
@@ -299,7 +294,7 @@ class TableCommitter:
         """The batch on its way if all of it still may land, else a new one."""
         intent = self._intent
         basis = self._admission.basis
-        if intent is not None and basis == intent.basis:
+        if intent is not None and basis == intent.basis and self._is_fresh(intent):
             still = {candidate.request.inbox_key for candidate in candidates}
             if all(one.request.inbox_key in still for one in intent.batch.requests):
                 return intent
@@ -317,8 +312,12 @@ class TableCommitter:
             self._shop.metrics.crashed("plan")
             self._isolate(requests, Reason.PLAN_FAILED, repr(error))
             return None
-        self._intent = _Intent(batch, basis, prepared, self._upkeep.offer())
+        now_s = self._shop.world.monotonic_s()
+        self._intent = _Intent(batch, basis, prepared, self._upkeep.offer(), now_s)
         return self._intent
+
+    def _is_fresh(self, intent: _Intent) -> bool:
+        return self._shop.world.monotonic_s() - intent.since_s <= INTENT_S_MAX
 
     def _policy(self, state: TableState) -> BatchPolicy:
         """The table's policy, with the limit while bisecting."""
@@ -383,7 +382,9 @@ class TableCommitter:
 
     async def _write(self, intent: _Intent, plan: CommitPlan) -> None:
         """One parallel round: manifests that are not there yet, the list, and the metadata file."""
-        objects = (*plan.objects, *self._shop.catalog.objects_before(plan.swap))
+        before = self._shop.catalog.objects_before(plan.swap)
+        self._upkeep.sending(plan, [created.location for created in before])
+        objects = (*plan.objects, *before)
         fresh = tuple(created for created in objects if created.location not in intent.written)
         await create_all(self._shop.storage, fresh)
         intent.written.update(created.location for created in fresh)
@@ -401,6 +402,7 @@ class TableCommitter:
                 self._landed(intent, plan)
                 self._upkeep.landed(plan, self._state, intent.batch.branch)
             case Conflict():
+                self._upkeep.refused(plan)
                 log.info("commit.conflicted", **self._about(intent, plan))
                 await self._again(intent)
             case Unknown(cause):
@@ -409,6 +411,7 @@ class TableCommitter:
                 log.warning("commit.unknown", cause=cause, **self._about(intent, plan))
                 await self._again(intent)
             case Rejected(reason):
+                self._upkeep.refused(plan)
                 log.warning("commit.rejected", reason=reason, **self._about(intent, plan))
                 self._isolate(intent.batch.requests, Reason.COMMIT_REJECTED, reason)
             case _:

@@ -8,17 +8,20 @@ logged, and tried again after a while.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from committer.errors import FrazilError
 from committer.plan.commit import CommitPlan
 from committer.plan.state import TableState
 from committer.plan.upkeep import Upkeep
-from committer.ports import World
-from committer.request import TableIdentifier
+from committer.service.expirer import Expirer
 from committer.service.log import log
-from committer.service.metrics import Metrics, UpkeepKind
+from committer.service.merger import Merger
+from committer.service.metrics import UpkeepKind
+from committer.service.pending import Pending
+from committer.service.sweeper import Sweeper
+from committer.service.table_files import TableFiles
 
 FAULT_PAUSE_S = 60.0
 
@@ -56,13 +59,23 @@ class Chore(Protocol):
 class TableUpkeep:
     """The chores of one table. Lives in the table committer's task and is closed by it."""
 
-    def __init__(
-        self, table: TableIdentifier, chores: Sequence[Chore], world: World, metrics: Metrics
-    ) -> None:
-        self._table = table
-        self._chores = chores
-        self._world = world
-        self._metrics = metrics
+    def __init__(self, files: TableFiles, waiting: Callable[[], Iterable[Pending]]) -> None:
+        self._table = files.table
+        self._world = files.parts.world
+        self._metrics = files.parts.metrics
+        self._sweeper = Sweeper(files)
+        # Metadata files that fall off the log go before the sweeper asks whether they are gone.
+        self._chores: tuple[Chore, ...] = (
+            Merger(
+                files.table,
+                files.parts.storage,
+                self._world,
+                self._metrics,
+                self._sweeper.superseded,
+            ),
+            Expirer(files, waiting),
+            self._sweeper,
+        )
         self._task: asyncio.Task[None] | None = None
         self._in_doubt: list[CommitPlan] = []
         self._not_before_s = 0.0
@@ -73,6 +86,14 @@ class TableUpkeep:
         for chore in self._chores:
             upkeep = chore.offer(upkeep)
         return upkeep
+
+    def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
+        """An attempt is about to be written and sent, the files in `before` with it."""
+        self._sweeper.sending(plan, before)
+
+    def refused(self, plan: CommitPlan) -> None:
+        """The answer to an attempt was that it never lands."""
+        self._sweeper.refused(plan)
 
     def doubted(self, plan: CommitPlan) -> None:
         """The answer to an attempt is lost: what it took along may have landed, or may land yet."""
@@ -90,10 +111,13 @@ class TableUpkeep:
         ]
 
     def landed(self, plan: CommitPlan, state: TableState, branch: str) -> None:
-        """A commit has landed: note what it took along, and begin what is due now."""
+        """A commit has landed, and no batch is on its way: note what it took along, and begin what
+        is due now.
+        """
         # Whatever was in doubt was conditional on a base that this commit has moved.
         self._in_doubt.clear()
         self._tell(plan)
+        self._sweeper.judge(state, {one.row.manifest_path for one in self.offer().merged})
         if self._task is None and self._world.monotonic_s() >= self._not_before_s:
             due = [chore for chore in self._chores if chore.is_due(state, branch)]
             if due:

@@ -1,10 +1,11 @@
-"""What an expiry will leave behind, noted durably before the swap that expires it.
+"""What is to be deleted, noted durably before anything is.
 
-    <root>/upkeep/<table uuid>/<id>     snapshots that a swap removes, with what names their files
+    <root>/upkeep/<table uuid>/<id>     one expiry, or files that attempts have left over
 
 Once snapshots are gone from the metadata nothing else names their files. So the note is written
-first, the files are deleted once the swap is proven, and the note goes last: whoever finds one
-after a crash can finish the work. When to do which is not decided here.
+before the swap that removes them, the files are deleted once the swap is proven, and the note goes
+last. What attempts have left over is noted with the proof that they did not land. Whoever finds a
+note after a crash can finish the work. When to do which is not decided here.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from committer.iceberg.table_statistics import (
 from committer.ports import NewObject, Storage, create_or_equal
 
 _VERSION = 1
+_LEFT_OVER = "left-over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,28 @@ class JournalEntry:
     statistics: tuple[StatisticsFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOverEntry:
+    """Files of attempts that did not land.
+
+    `proven_in`: the metadata file whose log shows what has replaced each attempt's base. `bases`:
+    metadata files that have to be gone before anything is deleted. `own_files` are named by one
+    attempt alone, `manifests` by no snapshot up to `after_sequence_number`, and by none since.
+    """
+
+    entry_id: UUID
+    table_uuid: UUID
+    proven_in: str
+    written_at_ms: int
+    own_files: tuple[str, ...]
+    manifests: tuple[str, ...]
+    bases: tuple[str, ...]
+    after_sequence_number: int
+
+
+Entry = JournalEntry | LeftOverEntry
+
+
 class Journal:
     """The entries of all tables below one root."""
 
@@ -58,17 +82,17 @@ class Journal:
     def location(self, table_uuid: UUID, entry_id: UUID) -> str:
         return f"{self._folder}{table_uuid}/{entry_id}"
 
-    async def put(self, entry: JournalEntry) -> None:
+    async def put(self, entry: Entry) -> None:
         """Make an entry durable. May be repeated."""
         location = self.location(entry.table_uuid, entry.entry_id)
         await create_or_equal(self._storage, NewObject(location, _print_entry(entry)))
 
-    async def stored_ms(self, entry: JournalEntry) -> int:
+    async def stored_ms(self, entry: Entry) -> int:
         """When an entry was written by the storage's clock."""
         info = await self._storage.head(self.location(entry.table_uuid, entry.entry_id))
         return info.modified_ms
 
-    async def list(self, table_uuid: UUID) -> AsyncIterator[JournalEntry]:
+    async def list(self, table_uuid: UUID) -> AsyncIterator[Entry]:
         """The entries of a table. Errors: `InvalidMetadataError` for one that cannot be read."""
         async for found in self._storage.list(f"{self._folder}{table_uuid}/"):
             try:
@@ -77,43 +101,82 @@ class Journal:
                 continue  # another committer has finished it meanwhile
             yield _parse_entry(content, found.location)
 
-    async def delete(self, entry: JournalEntry) -> None:
+    async def delete(self, entry: Entry) -> None:
         """Remove an entry whose work is done. May be repeated."""
         await self._storage.delete((self.location(entry.table_uuid, entry.entry_id),))
 
 
-def _print_entry(entry: JournalEntry) -> bytes:
-    return orjson.dumps(
-        {
-            "journal-version": _VERSION,
-            "entry-id": str(entry.entry_id),
-            "table-uuid": str(entry.table_uuid),
-            "base-location": entry.base_location,
-            "kept-snapshot-id": entry.kept_snapshot_id,
-            "written-at-ms": entry.written_at_ms,
-            "refs": list(entry.refs),
-            "snapshots": json_list(snapshot.json_bytes for snapshot in entry.snapshots),
-            "statistics": list(map(print_statistics_file, entry.statistics)),
-        }
-    )
+def _print_entry(entry: Entry) -> bytes:
+    about = {
+        "journal-version": _VERSION,
+        "entry-id": str(entry.entry_id),
+        "table-uuid": str(entry.table_uuid),
+        "written-at-ms": entry.written_at_ms,
+    }
+    match entry:
+        case JournalEntry():
+            return orjson.dumps(about | _print_expiry(entry))
+        case LeftOverEntry():
+            return orjson.dumps(about | _print_left_over(entry))
 
 
-def _parse_entry(content: bytes, location: str) -> JournalEntry:
+def _print_expiry(entry: JournalEntry) -> dict[str, object]:
+    return {
+        "base-location": entry.base_location,
+        "kept-snapshot-id": entry.kept_snapshot_id,
+        "refs": list(entry.refs),
+        "snapshots": json_list(snapshot.json_bytes for snapshot in entry.snapshots),
+        "statistics": list(map(print_statistics_file, entry.statistics)),
+    }
+
+
+def _print_left_over(entry: LeftOverEntry) -> dict[str, object]:
+    return {
+        "kind": _LEFT_OVER,
+        "proven-in": entry.proven_in,
+        "own-files": list(entry.own_files),
+        "manifests": list(entry.manifests),
+        "bases": list(entry.bases),
+        "after-sequence-number": entry.after_sequence_number,
+    }
+
+
+def _parse_entry(content: bytes, location: str) -> Entry:
     where = f"journal entry {location}"
     try:
         reader = Reader(orjson.loads(content), where)
         version = reader.integer("journal-version")
         if version != _VERSION:
             raise InvalidMetadataError(f"{where}: version {version}, expected {_VERSION}")
-        return JournalEntry(
-            entry_id=UUID(reader.text("entry-id")),
-            table_uuid=UUID(reader.text("table-uuid")),
-            base_location=reader.text("base-location"),
-            kept_snapshot_id=reader.integer("kept-snapshot-id"),
-            written_at_ms=reader.integer("written-at-ms"),
-            refs=reader.texts("refs"),
-            snapshots=tuple(parse_snapshot(one) for one in reader.items("snapshots")),
-            statistics=tuple(parse_statistics_file(one) for one in reader.items("statistics")),
-        )
+        kind = reader.optional_text("kind")
+        if kind not in (None, _LEFT_OVER):
+            raise InvalidMetadataError(f"{where}: an entry of an unknown kind, `{kind}`")
+        return _parse_expiry(reader) if kind is None else _parse_left_over(reader)
     except ValueError as error:
         raise InvalidMetadataError(f"{where}: {error}") from error
+
+
+def _parse_expiry(reader: Reader) -> JournalEntry:
+    return JournalEntry(
+        entry_id=UUID(reader.text("entry-id")),
+        table_uuid=UUID(reader.text("table-uuid")),
+        base_location=reader.text("base-location"),
+        kept_snapshot_id=reader.integer("kept-snapshot-id"),
+        written_at_ms=reader.integer("written-at-ms"),
+        refs=reader.texts("refs"),
+        snapshots=tuple(parse_snapshot(one) for one in reader.items("snapshots")),
+        statistics=tuple(parse_statistics_file(one) for one in reader.items("statistics")),
+    )
+
+
+def _parse_left_over(reader: Reader) -> LeftOverEntry:
+    return LeftOverEntry(
+        entry_id=UUID(reader.text("entry-id")),
+        table_uuid=UUID(reader.text("table-uuid")),
+        proven_in=reader.text("proven-in"),
+        written_at_ms=reader.integer("written-at-ms"),
+        own_files=reader.texts("own-files"),
+        manifests=reader.texts("manifests"),
+        bases=reader.texts("bases"),
+        after_sequence_number=reader.integer("after-sequence-number"),
+    )

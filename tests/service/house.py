@@ -16,7 +16,6 @@ from committer.ports import Doorbell, LoadedTable, Storage
 from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
 from committer.service.consumer import Consumer
-from committer.service.expirer import ExpirerParts
 from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.metrics import Metrics
@@ -25,6 +24,7 @@ from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.signatures import Signatures
 from committer.service.table_committer import Shop
+from committer.service.table_files import UpkeepParts
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
@@ -123,7 +123,7 @@ class House:
             metrics=self.metrics,
             policy=self.policy,
             signatures=signatures,
-            expiry=ExpirerParts(
+            upkeep=UpkeepParts(
                 catalog=self.catalog,
                 storage=self.storage,
                 journal=self.journal,
