@@ -1,0 +1,411 @@
+"""Other engines on the same tables: what Spark, Flink or Trino do with Iceberg's own libraries.
+
+Each deed is theirs whole: load the table, think, write manifests and metadata, swap; on a conflict
+load and try again, on an answer that was lost look for the own metadata. They know nothing of us
+and may take away what we rely on: that is what they are here for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from committer.errors import FrazilError, NoSuchTableError, NotFoundError
+from committer.iceberg.data_file import ManifestEntry, ManifestEntryStatus, added_entry
+from committer.iceberg.locations import metadata_file_location, metadata_folder
+from committer.iceberg.metadata_update import (
+    LAST_ADDED,
+    AddPartitionSpec,
+    AddSchema,
+    RemovePartitionSpecs,
+    RemoveProperties,
+    RemoveSchemas,
+    RemoveSnapshots,
+    SetCurrentSchema,
+    SetDefaultPartitionSpec,
+    SetSnapshotRef,
+)
+from committer.iceberg.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema import Schema
+from committer.iceberg.snapshot import MAIN, Snapshot
+from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
+from committer.iceberg.transforms import parse_transform
+from committer.iceberg.types import IntegerType, LongType, NestedField, StringType
+from committer.ledger_entry import LEDGER_PREFIX
+from committer.ports import LoadedTable
+from committer.request import TableIdentifier
+from tests.simulation.chance import rng
+from tests.simulation.engine import Change, Worker
+from tests.simulation.ports import Ports
+
+# As Iceberg's `commit.retry.num-retries`.
+RETRIES_MAX = 4
+SNAPSHOTS_KEPT = 2
+
+
+class Deed(Enum):
+    """What another engine does to a table."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    COMPACT = "compact"
+    EXPIRE = "expire snapshots"
+    CLEAN_ORPHANS = "remove orphan files"
+    ROLL_BACK = "rollback_to_snapshot"
+    RESTORE = "register_table of older metadata"
+    UNSET = "unset our properties"
+    EVOLVE_SCHEMA = "add a column"
+    REUSE_SCHEMA_ID = "drop a schema and use its id again"
+    EVOLVE_SPEC = "change the partition spec"
+    REUSE_SPEC_ID = "drop a spec and use its id again"
+    DROP_AND_CREATE = "drop and create"
+
+
+# What leaves a table's history and ledger as they are.
+HARMLESS = (
+    Deed.APPEND,
+    Deed.OVERWRITE,
+    Deed.COMPACT,
+    Deed.EXPIRE,
+    Deed.CLEAN_ORPHANS,
+    Deed.EVOLVE_SCHEMA,
+    Deed.REUSE_SCHEMA_ID,
+    Deed.EVOLVE_SPEC,
+    Deed.REUSE_SPEC_ID,
+)
+# What sets a table back, so that somebody has to decide.
+SETTING_BACK = (Deed.ROLL_BACK, Deed.RESTORE, Deed.UNSET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignPlan:
+    """`deeds` one after the other, a pause of about `pause_s` before each.
+
+    `think_s`: between load and swap; the engines with Java take seconds. `orphans_older_than_s`: as
+    `remove_orphan_files` has it, three days unless somebody is careless.
+    """
+
+    deeds: tuple[Deed, ...] = (Deed.APPEND,)
+    pause_s: float = 5.0
+    think_s: float = 0.5
+    retries_max: int = RETRIES_MAX
+    orphans_older_than_s: float = 3 * 86_400.0
+
+
+class Foreign:
+    """An engine that works on one table."""
+
+    def __init__(
+        self, name: str, identifier: TableIdentifier, plan: ForeignPlan, *, seed: int
+    ) -> None:
+        self.name = name
+        self.landed: list[Deed] = []
+        self.gave_up: list[Deed] = []
+        self._identifier = identifier
+        self._plan = plan
+        self._chance = rng(seed, name)
+        self._next = 0
+
+    async def run(self, ports: Ports) -> None:
+        while self._next < len(self._plan.deeds):
+            await ports.world.sleep(self._plan.pause_s * 2 * ports.world.jitter())
+            deed = self._plan.deeds[self._next]
+            # A job that dies is not done again: whether it landed, its user looks up.
+            self._next += 1
+            try:
+                await self._do(deed, ports)
+            except (NoSuchTableError, NotFoundError):
+                continue
+            except FrazilError:
+                self.gave_up.append(deed)
+
+    async def _do(self, deed: Deed, ports: Ports) -> None:
+        match deed:
+            case Deed.CLEAN_ORPHANS:
+                await self._clean_orphans(ports)
+            case Deed.RESTORE:
+                await self._restore(ports)
+            case Deed.DROP_AND_CREATE:
+                await self._drop_and_create(ports)
+            case Deed.EXPIRE:
+                await self._expire(ports)
+            case Deed.REUSE_SCHEMA_ID | Deed.REUSE_SPEC_ID:
+                for step in _STEPS[deed]:
+                    await self._commit(deed, step, ports)
+            case _:
+                await self._commit(deed, _STEPS[deed][0], ports)
+
+    async def _commit(self, deed: Deed, plan: Step, ports: Ports) -> LoadedTable | None:
+        """Load, think, swap, as often as Iceberg's libraries do. None: it did not land, or there
+        was nothing to do.
+        """
+        for retry in range(self._plan.retries_max + 1):
+            base = await ports.catalog.load(self._identifier)
+            worker = Worker(ports, base, self._chance)
+            change = await plan(worker)
+            if change is None:
+                return None
+            await ports.world.sleep(self._plan.think_s * (0.5 + ports.world.jitter()))
+            landed = await worker.swap(change)
+            if landed is not None:
+                self.landed.append(deed)
+                ports.history.tell(self.name, deed.value)
+                return landed
+            await ports.world.sleep(min(0.1 * 2**retry, 60.0) * (0.5 + ports.world.jitter()))
+        self.gave_up.append(deed)
+        return None
+
+    # --- What is more than one swap --------------------------------------------------------------
+
+    async def _expire(self, ports: Ports) -> None:
+        """Remove all but a few snapshots, then the files that no other snapshot needs."""
+        before = await ports.catalog.load(self._identifier)
+        after = await self._commit(Deed.EXPIRE, _expire, ports)
+        if after is None:
+            return
+        worker = Worker(ports, before, self._chance)
+        known = after.metadata.snapshots_by_id
+        gone = [one for one in before.metadata.snapshots if one.snapshot_id not in known]
+        kept = await worker.named_by(after.metadata.snapshots)
+        unneeded = await worker.named_by(gone) - kept
+        await ports.storage.delete(sorted(unneeded))
+
+    async def _clean_orphans(self, ports: Ports) -> None:
+        """Delete what lies below the table, is old, and is named by nobody."""
+        table = await ports.catalog.load(self._identifier)
+        before_ms = ports.world.now_ms() - int(self._plan.orphans_older_than_s * 1000)
+        location = table.metadata.location
+        old = [
+            found.location
+            async for found in ports.storage.list(location)
+            if found.modified_ms < before_ms
+        ]
+        worker = Worker(ports, table, self._chance)
+        needed = await worker.named_by(table.metadata.snapshots)
+        needed |= {entry.metadata_file for entry in table.metadata.metadata_log}
+        orphans = set(old) - needed - {table.metadata_location}
+        if orphans:
+            await ports.storage.delete(sorted(orphans))
+            ports.history.tell(self.name, f"removed {len(orphans)} orphan files")
+
+    async def _restore(self, ports: Ports) -> None:
+        """Point the table to an older metadata file, as after an accident."""
+        table = await ports.catalog.load(self._identifier)
+        log = table.metadata.metadata_log
+        if not log:
+            return
+        older = self._chance.choice(log[-4:]).metadata_file
+        await ports.storage.head(older)
+        await ports.catalog.drop_table(self._identifier)
+        await ports.catalog.register_table(self._identifier, older)
+        self.landed.append(Deed.RESTORE)
+        ports.history.tell(self.name, f"restored {older}")
+
+    async def _drop_and_create(self, ports: Ports) -> None:
+        """Another table under the same name, in the same place."""
+        table = await ports.catalog.load(self._identifier)
+        old = table.metadata
+        metadata = new_table_metadata(
+            table_uuid=ports.world.uuid(),
+            location=old.location,
+            schema=old.current_schema,
+            partition_spec=old.default_spec,
+            sort_order=old.default_sort_order,
+            properties={
+                key: text
+                for key, text in old.properties.items()
+                if not key.startswith(LEDGER_PREFIX)
+            },
+            format_version=old.format_version,
+            now_ms=ports.world.now_ms(),
+        )
+        folder = metadata_folder(metadata.location, metadata.properties)
+        first = metadata_file_location(folder, 0, ports.world.uuid())
+        await ports.catalog.drop_table(self._identifier)
+        await ports.catalog.create_table(LoadedTable(self._identifier, metadata, first))
+        self.landed.append(Deed.DROP_AND_CREATE)
+
+
+# --- What a deed wants of a table ----------------------------------------------------------------
+
+Step = Callable[[Worker], Awaitable[Change | None]]
+
+
+async def _append(worker: Worker) -> Change | None:
+    """One file, and everything that was there."""
+    snapshot_id = worker.new_snapshot_id()
+    file = worker.new_file(rows=7)
+    manifests = [worker.manifest([added_entry(file)], 0, file.spec_id, snapshot_id)]
+    counts = {
+        "added-data-files": 1,
+        "added-records": file.record_count,
+        "added-files-size": file.file_size_in_bytes,
+    }
+    snapshot = worker.snapshot("append", counts, manifests, await worker.rows(), snapshot_id)
+    return worker.change(snapshot, manifests, [file])
+
+
+async def _overwrite(worker: Worker) -> Change | None:
+    """One or two files go, one comes."""
+    return await _replace(worker, "overwrite", files_max=2)
+
+
+async def _compact(worker: Worker) -> Change | None:
+    """Several files become one with the same rows."""
+    return await _replace(worker, "replace", files_max=6)
+
+
+async def _replace(worker: Worker, operation: str, *, files_max: int) -> Change | None:
+    """Rewrite the manifests of some live files, in which these are deleted now; add one file."""
+    rows = await worker.rows()
+    by_row = {row.manifest_path: await worker.entries(row) for row in rows}
+    spec_id = worker.metadata.default_spec_id
+    live = [
+        (row, entry)
+        for row in rows
+        if row.partition_spec_id == spec_id
+        for entry in by_row[row.manifest_path]
+        if entry.is_live
+    ]
+    chosen = worker.chance.sample(live, min(len(live), files_max))
+    if not chosen or (operation == "replace" and len(chosen) < 2):
+        return None
+    gone = {entry.data_file.file_path for _, entry in chosen}
+    touched = [row for row in rows if any(row is one for one, _ in chosen)]
+    snapshot_id = worker.new_snapshot_id()
+    records = sum(entry.data_file.record_count for _, entry in chosen)
+    file = worker.new_file(rows=records if operation == "replace" else 5)
+    manifests = [worker.manifest([added_entry(file)], 0, file.spec_id, snapshot_id)]
+    for number, row in enumerate(touched, start=1):
+        entries = _without(by_row[row.manifest_path], gone, snapshot_id)
+        manifests.append(worker.manifest(entries, number, row.partition_spec_id, snapshot_id))
+    counts = {
+        "added-data-files": 1,
+        "added-records": file.record_count,
+        "added-files-size": file.file_size_in_bytes,
+        "deleted-data-files": len(gone),
+        "deleted-records": records,
+        "removed-files-size": sum(entry.data_file.file_size_in_bytes for _, entry in chosen),
+    }
+    kept = [row for row in rows if row not in touched]
+    snapshot = worker.snapshot(operation, counts, manifests, kept, snapshot_id)
+    return worker.change(snapshot, manifests, [file])
+
+
+def _without(
+    entries: Sequence[ManifestEntry], gone: set[str], snapshot_id: int
+) -> list[ManifestEntry]:
+    """The entries of a rewritten manifest: what was deleted before is left out."""
+    rewritten = []
+    for entry in entries:
+        if not entry.is_live:
+            continue
+        if entry.data_file.file_path in gone:
+            status = ManifestEntryStatus.DELETED
+            rewritten.append(replace(entry, status=status, snapshot_id=snapshot_id))
+        else:
+            rewritten.append(replace(entry, status=ManifestEntryStatus.EXISTING))
+    return rewritten
+
+
+async def _expire(worker: Worker) -> Change | None:
+    """All snapshots but the newest of main and what refs name."""
+    metadata = worker.metadata
+    kept = {ref.snapshot_id for ref in metadata.refs.values()}
+    kept.update(one.snapshot_id for one in _ancestors(metadata)[:SNAPSHOTS_KEPT])
+    gone = [one.snapshot_id for one in metadata.snapshots if one.snapshot_id not in kept]
+    return Change((RemoveSnapshots(tuple(gone)),)) if gone else None
+
+
+async def _roll_back(worker: Worker) -> Change | None:
+    """Main goes back to one of its ancestors."""
+    older = _ancestors(worker.metadata)[1:4]
+    if not older:
+        return None
+    to = worker.chance.choice(older)
+    ref = replace(worker.metadata.refs[MAIN], snapshot_id=to.snapshot_id)
+    return Change((SetSnapshotRef(MAIN, ref),))
+
+
+def _ancestors(metadata: TableMetadata) -> list[Snapshot]:
+    """The retained history of main, newest first."""
+    found, snapshot = [], metadata.current_snapshot
+    while snapshot is not None:
+        found.append(snapshot)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+    return found
+
+
+async def _unset(worker: Worker) -> Change | None:
+    """Somebody tidies up properties that look like nobody's."""
+    keys = [key for key in worker.metadata.properties if key.startswith(LEDGER_PREFIX)]
+    return Change((RemoveProperties(tuple(keys)),)) if keys else None
+
+
+# --- Schemas and specs, whose ids are used again -------------------------------------------------
+
+
+def _add_column(kind: LongType | StringType | IntegerType, prefix: str) -> Step:
+    async def step(worker: Worker) -> Change | None:
+        metadata = worker.metadata
+        field_id = metadata.last_column_id + 1
+        added = NestedField(field_id, f"{prefix}_{field_id}", kind, required=False)
+        schema = Schema((*metadata.current_schema.fields, added))
+        return Change((AddSchema(schema, field_id), SetCurrentSchema(LAST_ADDED)))
+
+    return step
+
+
+async def _remove_newest_schema(worker: Worker) -> Change | None:
+    metadata = worker.metadata
+    if len(metadata.schemas) < 2:
+        return None
+    newest = max(schema.schema_id for schema in metadata.schemas)
+    others = [schema.schema_id for schema in metadata.schemas if schema.schema_id != newest]
+    return Change((SetCurrentSchema(others[-1]), RemoveSchemas((newest,))))
+
+
+def _add_spec(transform: str) -> Step:
+    async def step(worker: Worker) -> Change | None:
+        metadata = worker.metadata
+        field_id = max(999, metadata.last_partition_id) + 1
+        column = metadata.current_schema.fields[0]
+        kind = parse_transform(transform)
+        field = PartitionField((column.field_id,), field_id, f"{column.name}_{field_id}", kind)
+        spec = PartitionSpec(len(metadata.partition_specs), (field,))
+        return Change((AddPartitionSpec(spec), SetDefaultPartitionSpec(LAST_ADDED)))
+
+    return step
+
+
+async def _remove_newest_spec(worker: Worker) -> Change | None:
+    """Only a spec that no manifest uses may go, and engines look."""
+    metadata = worker.metadata
+    if len(metadata.partition_specs) < 2:
+        return None
+    newest = max(spec.spec_id for spec in metadata.partition_specs)
+    for snapshot in metadata.snapshots:
+        if any(row.partition_spec_id == newest for row in await worker.rows_of(snapshot)):
+            return None
+    others = [spec.spec_id for spec in metadata.partition_specs if spec.spec_id != newest]
+    return Change((SetDefaultPartitionSpec(others[-1]), RemovePartitionSpecs((newest,))))
+
+
+_STEPS: dict[Deed, tuple[Step, ...]] = {
+    Deed.APPEND: (_append,),
+    Deed.OVERWRITE: (_overwrite,),
+    Deed.COMPACT: (_compact,),
+    Deed.EXPIRE: (_expire,),
+    Deed.ROLL_BACK: (_roll_back,),
+    Deed.UNSET: (_unset,),
+    Deed.EVOLVE_SCHEMA: (_add_column(LongType(), "added"),),
+    Deed.REUSE_SCHEMA_ID: (
+        _add_column(LongType(), "first"),
+        _remove_newest_schema,
+        _add_column(StringType(), "second"),
+    ),
+    Deed.EVOLVE_SPEC: (_add_spec("bucket[4]"),),
+    Deed.REUSE_SPEC_ID: (_add_spec("bucket[8]"), _remove_newest_spec, _add_spec("truncate[10]")),
+}

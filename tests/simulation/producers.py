@@ -1,0 +1,360 @@
+"""Producers with Spark's behaviour: what they replay after which crash, and what they call it.
+
+The publisher is the real one. What Spark keeps in its checkpoint (the offset log before a
+micro-batch, the commit log behind it) is on the actor and survives; a driver's life is one call of
+`run`, or less: it also dies by itself, at each step of a micro-batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from uuid import UUID, uuid5
+
+from committer.errors import FrazilError, InvalidRequestError, NoSuchTableError, PublishError
+from committer.iceberg.data_file import DataFile
+from committer.iceberg.locations import data_file_location
+from committer.iceberg.partition_spec import partition_path
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ports import LoadedTable, NewObject
+from committer.request import Fingerprint, Producer, TableIdentifier, inbox_key
+from tests.simulation.chance import draws, rng
+from tests.simulation.ports import Ports
+from workers.fingerprint import SPARK_OFFSETS, epoch_fingerprint
+from workers.identity import MicroBatch
+from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
+from workers.table_cache import TableCache
+
+ROWS = 12
+_NAMES = UUID("5f1e0a1c-3a51-5b52-9f14-6d2a7c1b0e77")
+CATALOG = "frazil"
+
+
+class DriverDiedError(Exception):
+    """The driver is gone between two steps; what it held in memory is lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerPlan:
+    """What a streaming query does. Chances are for each micro-batch, or step of it.
+
+    `sinks`: each writes every micro-batch, one after the other. `restored_at`: before this epoch
+    the checkpoint is put back by `restored_by` epochs, and goes on with other offsets. `zombie`: a
+    driver that is given up goes on all the same, and publishes late. `doubles`: two different
+    writes under one attempt, which must be refused. `gives_up_after` refusals the query stays down.
+    """
+
+    epochs: int = 6
+    trigger_s: float = 2.0
+    files_max: int = 3
+    sinks: tuple[str, ...] = ("",)
+    dies: float = 0.0
+    zombie: float = 0.0
+    empty: float = 0.0
+    doubles: float = 0.0
+    waits: bool = False
+    fails_on_quarantine: bool = False
+    restored_at: int | None = None
+    restored_by: int = 2
+    is_sequential: bool = True
+    gives_up_after: int = 3
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """What Spark has on disk: the offset log by epoch, and the last epoch of the commit log."""
+
+    offsets: dict[int, str] = field(default_factory=dict)
+    committed: int = -1
+    generation: int = 0
+
+    def restore(self, by: int) -> None:
+        """An older copy is put back; the source has gone on, so later offsets differ."""
+        self.committed = max(-1, self.committed - by)
+        self.generation += 1
+        self.offsets = {
+            epoch: entry for epoch, entry in self.offsets.items() if epoch <= self.committed
+        }
+
+
+class SparkProducer:
+    """One streaming query that appends to one table."""
+
+    def __init__(
+        self, name: str, identifier: TableIdentifier, plan: ProducerPlan, *, seed: int
+    ) -> None:
+        self.name = name
+        self.checkpoint = Checkpoint()
+        self._identifier = identifier
+        self._plan = plan
+        self._seed = seed
+        self._query_id = str(uuid5(_NAMES, f"{seed}/{name}"))
+        self._runs = 0
+        self._refusals = 0
+        self._has_restored = False
+
+    async def run(self, ports: Ports) -> None:
+        """Run the query to its last epoch, restarting the driver whenever it dies."""
+        async with asyncio.TaskGroup() as zombies:
+            while self.checkpoint.committed + 1 < self._plan.epochs:
+                self._runs += 1
+                driver = _Driver(self, ports, zombies)
+                try:
+                    await driver.run()
+                except DriverDiedError:
+                    await ports.world.sleep(1.0 + 4.0 * ports.world.jitter())
+                except NoSuchTableError:
+                    return
+                except PublishError:
+                    # The query fails, and somebody starts it again, though not for ever.
+                    self._refusals += 1
+                    if self._refusals > self._plan.gives_up_after:
+                        return
+                    await ports.world.sleep(20.0)
+                except FrazilError:
+                    await ports.world.sleep(5.0)
+
+    def chance(self, what: str, epoch: int) -> float:
+        """Drawn by what it decides, so that leaving out one crash moves nothing else."""
+        return draws(self._seed, f"{self.name} {what} {epoch} {self._runs}")[0]
+
+    def restore_once(self, epoch: int) -> bool:
+        """Whether the checkpoint is put back now."""
+        if epoch != self._plan.restored_at or self._has_restored:
+            return False
+        self._has_restored = True
+        self.checkpoint.restore(self._plan.restored_by)
+        return True
+
+    def is_empty(self, epoch: int) -> bool:
+        """Whether the source has nothing for this epoch: the same for every run."""
+        name = f"{self.name} empty {epoch} {self.checkpoint.generation}"
+        return draws(self._seed, name)[0] < self._plan.empty
+
+    @property
+    def plan(self) -> ProducerPlan:
+        return self._plan
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        return self._identifier
+
+    def micro_batch(self, epoch: int) -> MicroBatch:
+        """The identity of this run of an epoch; Spark draws a new run id for each start."""
+        run_id = str(uuid5(_NAMES, f"{self._query_id}/{self._runs}"))
+        return MicroBatch(self._query_id, run_id, epoch)
+
+
+class _Driver:
+    """One life of a query's driver."""
+
+    def __init__(self, query: SparkProducer, ports: Ports, zombies: asyncio.TaskGroup) -> None:
+        self._query = query
+        self._plan = query.plan
+        self._ports = ports
+        self._zombies = zombies
+        self._publisher = open_publisher(ports)
+
+    async def run(self) -> None:
+        checkpoint = self._query.checkpoint
+        while checkpoint.committed + 1 < self._plan.epochs:
+            await self._ports.world.sleep(self._plan.trigger_s * self._ports.world.jitter() * 2)
+            epoch = checkpoint.committed + 1
+            if self._query.restore_once(epoch):
+                raise DriverDiedError
+            checkpoint.offsets.setdefault(epoch, f"{checkpoint.generation}/{epoch}")
+            self._may_die("planned", epoch)
+            if not self._query.is_empty(epoch):
+                for sink in self._plan.sinks:
+                    await self._micro_batch(epoch, sink)
+            self._may_die("published", epoch)
+            checkpoint.committed = epoch
+
+    async def _micro_batch(self, epoch: int, sink: str) -> None:
+        table = await self._publisher.load_table(self._query.identifier)
+        attempt = self._query.micro_batch(epoch).attempt(sink)
+        written = self._written(table, epoch, sink, attempt)
+        await write_files(self._ports, written.files)
+        if self._dies("written", epoch):
+            if self._query.chance("zombie", epoch) < self._plan.zombie:
+                self._zombies.create_task(self._publish_late(written))
+            raise DriverDiedError
+        policy = self._policy()
+        self._ports.history.told(self._query.name, await self._publisher.publish(written, policy))
+        if self._query.chance("doubles", epoch) < self._plan.doubles:
+            await self._write_twice(table, written)
+
+    def _policy(self) -> PublishPolicy:
+        return PublishPolicy(
+            on_quarantine="fail" if self._plan.fails_on_quarantine else "continue",
+            wait="committed" if self._plan.waits else "durable",
+            wait_timeout_s=120.0,
+        )
+
+    def _written(
+        self, table: LoadedTable, epoch: int, sink: str, attempt: UUID, *, other: str = ""
+    ) -> WrittenEpoch:
+        query_id = self._query.micro_batch(epoch).query_id
+        # How the rows are cut into files is another matter in each run.
+        count = 1 + int(self._query.chance(f"files {sink}{other}", epoch) * self._plan.files_max)
+        files = [
+            build_data_file(table.metadata, attempt, f"{number:05d}{other}", rows=ROWS // count)
+            for number in range(count)
+        ]
+        return WrittenEpoch(
+            identifier=table.identifier,
+            table_uuid=table.metadata.require_uuid(),
+            schema_id=table.metadata.current_schema_id,
+            producer=Producer(
+                id=f"{query_id}/{sink}" if sink else query_id,
+                sequential=self._plan.is_sequential,
+            ),
+            epoch=epoch,
+            attempt=attempt,
+            fingerprint=Fingerprint(
+                kind=SPARK_OFFSETS, value=self._query.checkpoint.offsets[epoch]
+            ),
+            files=files,
+            may_repeat=self._plan.doubles > 0,
+        )
+
+    async def _write_twice(self, table: LoadedTable, first: WrittenEpoch) -> None:
+        """Two writes in one `foreachBatch` without sink names: the second must be refused."""
+        second = self._written(table, first.epoch, "", first.attempt, other="-again")
+        await write_files(self._ports, second.files)
+        try:
+            await self._publisher.publish(second, self._policy())
+        except PublishError:
+            return
+        self._ports.history.violated(
+            "I1", f"a second write of attempt {first.attempt} was taken for the first"
+        )
+
+    async def _publish_late(self, written: WrittenEpoch) -> None:
+        """The driver was given up and is replaced, and still it goes on."""
+        await self._ports.world.sleep(2.0 + 40.0 * self._query.chance("late", written.epoch) ** 2)
+        with suppress(FrazilError):
+            await self._publisher.publish(written, PublishPolicy(on_quarantine="continue"))
+
+    def _dies(self, step: str, epoch: int) -> bool:
+        return self._query.chance(f"dies {step}", epoch) < self._plan.dies
+
+    def _may_die(self, step: str, epoch: int) -> None:
+        if self._dies(step, epoch):
+            raise DriverDiedError
+
+
+class OneShots:
+    """Batch writes without a name, one after another: each a producer that never comes again."""
+
+    def __init__(
+        self,
+        name: str,
+        identifier: TableIdentifier,
+        *,
+        count: int,
+        pause_s: float = 0.2,
+        seed: int,
+    ) -> None:
+        self.name = name
+        self._identifier = identifier
+        self._count = count
+        self._pause_s = pause_s
+        self._seed = seed
+        self._done = 0
+
+    async def run(self, ports: Ports) -> None:
+        publisher = open_publisher(ports)
+        while self._done < self._count:
+            await ports.world.sleep(self._pause_s * 2 * ports.world.jitter())
+            try:
+                await self._write(ports, publisher, self._done)
+            except (NoSuchTableError, PublishError):
+                self._done += 1  # the job has failed, and the next one is another
+                continue
+            self._done += 1
+
+    async def _write(self, ports: Ports, publisher: Publisher, number: int) -> None:
+        table = await publisher.load_table(self._identifier)
+        job, attempt = ports.world.uuid(), ports.world.uuid()
+        files = [build_data_file(table.metadata, attempt, "00000", rows=ROWS)]
+        await write_files(ports, files)
+        written = WrittenEpoch(
+            identifier=table.identifier,
+            table_uuid=table.metadata.require_uuid(),
+            schema_id=table.metadata.current_schema_id,
+            producer=Producer(id=str(job), one_shot=True),
+            epoch=0,
+            attempt=attempt,
+            fingerprint=epoch_fingerprint(0),
+            files=files,
+        )
+        await publisher.publish(written, PublishPolicy())
+        if draws(self._seed, f"{self.name} again {number}")[0] < 0.2:
+            # The client library has sent it once more: its answer was lost.
+            with suppress(PublishError):
+                await publisher.publish(written, PublishPolicy())
+
+
+class Malformed:
+    """A client that puts what it likes under keys of its own: it must disturb nobody."""
+
+    def __init__(self, name: str, table: LoadedTable, *, count: int, seed: int) -> None:
+        self.name = name
+        self._table = table
+        self._count = count
+        self._chance = rng(seed, name)
+        self._sent = 0
+
+    async def run(self, ports: Ports) -> None:
+        while self._sent < self._count:
+            await ports.world.sleep(3.0 * ports.world.jitter())
+            table_uuid = self._table.metadata.require_uuid()
+            key = inbox_key(table_uuid, self.name, self._sent, ports.world.uuid())
+            content = self._chance.choice(
+                (b"", b"{}\n", b'{"request-version":9}\n', self._chance.randbytes(200))
+            )
+            with suppress(FrazilError, InvalidRequestError):
+                await ports.storage.create((NewObject(ports.inbox.location(key), content),))
+            self._sent += 1
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+def open_publisher(ports: Ports) -> Publisher:
+    """The real publisher, on a process's ports."""
+    return Publisher(
+        catalog_name=CATALOG,
+        tables=TableCache(catalog=ports.catalog, storage=ports.storage),
+        inbox=ports.inbox,
+        quarantine=ports.quarantine,
+        queue=ports.queue,
+        world=ports.world,
+    )
+
+
+def build_data_file(metadata: TableMetadata, attempt: UUID, name: str, *, rows: int) -> DataFile:
+    """A data file of the table's default spec, null in every partition field."""
+    spec = metadata.default_spec
+    partition = (None,) * len(spec.fields)
+    folder = partition_path(spec, metadata.current_schema, partition)
+    path = data_file_location(
+        metadata.location, metadata.properties, folder, f"{name}-{attempt}.parquet"
+    )
+    return DataFile(
+        file_path=path,
+        partition=partition,
+        record_count=max(1, rows),
+        file_size_in_bytes=len(path),
+        spec_id=spec.spec_id,
+    )
+
+
+async def write_files(ports: Ports, files: Sequence[DataFile]) -> None:
+    """Write the files' objects: their names, which are as long as they say."""
+    await ports.storage.create(
+        [NewObject(each.file_path, each.file_path.encode()) for each in files]
+    )
