@@ -114,7 +114,7 @@ class Sweeper:
         self._noted += entries
         self._is_resumed = True
         if entries:
-            log.info("left_over.resumed", table=self._table, entries=len(entries))
+            log.info("leftovers.resumed", table=self._table, entries=len(entries))
 
     async def _note(self, found: LeftOver, state: TableState) -> None:
         if found.bases and len(self._noted) >= NOTED_MAX:
@@ -140,12 +140,12 @@ class Sweeper:
         for batch in delete_batches(left_over.files):
             reason = await self._why_not(left_over)
             if reason is not None:
-                log.warning("left_over.given_up", table=self._table, reason=reason)
+                log.warning("leftovers.given_up", table=self._table, reason=reason)
                 await self._files.parts.journal.delete(entry)
                 return
             await self._files.delete(batch)
         await self._files.parts.journal.delete(entry)
-        log.info("left_over.deleted", table=self._table, files=len(left_over.files))
+        log.info("leftovers.deleted", table=self._table, files=len(left_over.files))
 
     async def _why_not(self, left_over: LeftOver) -> str | None:
         """Why the files have to stay; None if they need not."""
