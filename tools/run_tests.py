@@ -36,7 +36,12 @@ class Part:
 
 
 PARTS = (
-    Part("quick", PYTHON, (*PARALLEL, "-m", "not server and not spark and not slow")),
+    Part(
+        "quick",
+        PYTHON,
+        (*PARALLEL, "-m", "not server and not spark and not slow and not simulation"),
+    ),
+    Part("simulation", PYTHON, (*PARALLEL, "-m", "simulation")),
     Part("server", PYTHON, (*BY_FILE, "-m", "server and not spark and not slow")),
     Part("spark", PYTHON, (*SERIAL, "-m", "spark and not slow")),
     Part("slow", PYTHON, (*BY_FILE, "-m", "slow")),
