@@ -184,13 +184,13 @@ class MemoryQueue:
         with self._reached() as server:
             taken: list[Delivery] = []
             for number in shards:
-                pending = server.shards[number].pending
-                unseen = [key for key in pending if self._is_unseen(number, key)]
-                taken += (self._hand_out(number, key) for key in unseen[:count_max])
+                if pending := server.shards[number].pending:
+                    unseen = [key for key in pending if self._is_unseen(number, key)]
+                    taken += (self._hand_out(number, key) for key in unseen[:count_max])
             for number in shards if not taken else ():
-                fresh = server.shards[number].fresh
-                count = min(count_max, len(fresh))
-                taken += (self._hand_out(number, fresh.popleft()) for _ in range(count))
+                if fresh := server.shards[number].fresh:
+                    count = min(count_max, len(fresh))
+                    taken += (self._hand_out(number, fresh.popleft()) for _ in range(count))
             return taken
 
     def _is_unseen(self, number: int, key: int) -> bool:
