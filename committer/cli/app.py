@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from committer.cli import demo, inspect, key, quarantine, serve, status, table
+from committer.cli import demo, inspect, key, producer, quarantine, serve, status, table
 
 app = typer.Typer(
     name="frazil",
@@ -49,3 +49,4 @@ app.command()(inspect.inspect)
 app.add_typer(table.app, name="table")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(key.app, name="key")
+app.add_typer(producer.app, name="producer")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson
+from committer.cli.options import AsJson, Yes
 
 if TYPE_CHECKING:
-    from committer.cli.quarantined import Filters
-    from committer.service.parts import RequestParts
+    from committer.cli.quarantined import Filters, Replayed
+    from committer.service.parts import Parts, RequestParts
 
 app = typer.Typer(help="Requests that could not land: see why, then decide.", no_args_is_help=True)
 
@@ -25,6 +25,13 @@ All = Annotated[bool, typer.Option("--all", help="All that the filters accept.")
 TableFilter = Annotated[str | None, typer.Option("--table", help="Of this table: name or uuid.")]
 ProducerFilter = Annotated[str | None, typer.Option("--producer", help="Of this producer.")]
 ReasonFilter = Annotated[str | None, typer.Option("--reason", help="With this reason code.")]
+OlderFilter = Annotated[
+    str | None,
+    typer.Option("--older-than", metavar="AGE", help="In quarantine for longer: 30min, 12h, 3d."),
+]
+YoungerFilter = Annotated[
+    str | None, typer.Option("--younger-than", metavar="AGE", help="In quarantine for less.")
+]
 
 
 @app.command("list")
@@ -32,14 +39,16 @@ def list_(
     table: TableFilter = None,
     producer: ProducerFilter = None,
     reason: ReasonFilter = None,
+    older_than: OlderFilter = None,
+    younger_than: YoungerFilter = None,
     as_json: AsJson = False,
 ) -> None:
     """List what is in quarantine, and why."""
     from committer.cli.printing import print_json_lines, print_table, time_text
-    from committer.cli.quarantined import Filters, find_all
+    from committer.cli.quarantined import find_all
     from committer.cli.session import run_with_requests
 
-    filters = Filters(table, producer, reason)
+    filters = _filters(table, producer, reason, older_than, younger_than)
     found = run_with_requests(lambda parts: find_all(parts, filters))
     if as_json:
         print_json_lines(one.describe() for one in found)
@@ -95,23 +104,69 @@ def replay(
     table: TableFilter = None,
     producer: ProducerFilter = None,
     reason: ReasonFilter = None,
+    older_than: OlderFilter = None,
+    younger_than: YoungerFilter = None,
 ) -> None:
     """Put requests back into the inbox, to be judged again. Prints their keys.
 
     A crash in between loses nothing: replay again. Exit code 1 if one cannot be replayed.
     """
-    from committer.cli.printing import say
-    from committer.cli.quarantined import Filters, Replayed
     from committer.cli.quarantined import replay as replay_one
     from committer.cli.session import run_with_requests
 
-    filters = Filters(table, producer, reason)
+    filters = _filters(table, producer, reason, older_than, younger_than)
 
     async def work(parts: RequestParts) -> list[Replayed]:
         chosen = await _choose(parts, keys, every, filters)
         return [await replay_one(parts, key) for key in chosen]
 
-    outcomes = run_with_requests(work)
+    _tell(run_with_requests(work))
+
+
+@app.command()
+def accept(
+    keys: KeysArgument = None,
+    every: All = False,
+    table: TableFilter = None,
+    producer: ProducerFilter = None,
+    reason: ReasonFilter = None,
+    older_than: OlderFilter = None,
+    younger_than: YoungerFilter = None,
+    yes: Yes = False,
+) -> None:
+    """Let requests land although the ledger is against it, and replay them. Prints their keys.
+
+    For the reasons epoch_content_differs, epoch_landed_unproven and producer_frozen only. Each
+    lands once, beside whatever has landed as its epoch; a frozen producer stays frozen. A crash in
+    between loses nothing: accept again, or replay. Exit code 1 if one cannot be accepted.
+    """
+    from committer.cli.printing import confirmed, counted, say
+    from committer.cli.quarantined import accept as accept_all
+    from committer.cli.session import run_with_parts, run_with_requests
+
+    filters = _filters(table, producer, reason, older_than, younger_than)
+    chosen = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
+    if not chosen:
+        return
+    say("\n".join(chosen))
+    say(
+        f"This adds the rows of {counted(len(chosen), 'request')}, although the epoch has landed or"
+        " the producer is frozen: rows that are in the table already are in it twice then."
+    )
+    if not yes and not confirmed("Accept?"):
+        say("frazil: nothing was changed")
+        raise typer.Exit(1)
+
+    async def work(parts: Parts) -> list[Replayed]:
+        return await accept_all(parts, chosen)
+
+    _tell(run_with_parts(work))
+
+
+def _tell(outcomes: list[Replayed]) -> None:
+    """Keys that were replayed on stdout, the others with why not. Exit code 1 if there are any."""
+    from committer.cli.printing import say
+
     for one in outcomes:
         if one.refused is None:
             typer.echo(one.key)
@@ -131,14 +186,15 @@ def discard(
     table: TableFilter = None,
     producer: ProducerFilter = None,
     reason: ReasonFilter = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    older_than: OlderFilter = None,
+    younger_than: YoungerFilter = None,
+    yes: Yes = False,
 ) -> None:
     """Remove requests for good. Prints their keys. The data files that they name stay."""
     from committer.cli.printing import confirmed, counted, say
-    from committer.cli.quarantined import Filters
     from committer.cli.session import run_with_requests
 
-    filters = Filters(table, producer, reason)
+    filters = _filters(table, producer, reason, older_than, younger_than)
     chosen = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
     if not chosen:
         return
@@ -159,6 +215,25 @@ def discard(
     run_with_requests(remove)
 
 
+def _filters(
+    table: str | None,
+    producer: str | None,
+    reason: str | None,
+    older_than: str | None,
+    younger_than: str | None,
+) -> Filters:
+    from committer.cli.durations import parse_duration_ms
+    from committer.cli.quarantined import Filters
+
+    return Filters(
+        table,
+        producer,
+        reason,
+        older_than_ms=None if older_than is None else parse_duration_ms(older_than),
+        younger_than_ms=None if younger_than is None else parse_duration_ms(younger_than),
+    )
+
+
 async def _choose(
     parts: RequestParts, keys: list[str] | None, every: bool, filters: Filters
 ) -> list[str]:
@@ -167,7 +242,7 @@ async def _choose(
     from committer.cli.quarantined import find_all, find_keys
 
     if bool(keys) == every or (keys and filters != Nothing()):
-        raise typer.BadParameter("name KEYs, or take --all (with --table, --producer, --reason)")
+        raise typer.BadParameter("name KEYs, or take --all (with --table, --producer, --reason, …)")
     if keys:
         return await find_keys(parts, keys)
     return [one.key for one in await find_all(parts, filters)]

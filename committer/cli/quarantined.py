@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from committer.cli.describe import Description
+from committer.cli.producers import operator
 from committer.errors import (
     FrazilError,
     InvalidRequestError,
     NotFoundError,
     PublishError,
+    UnsupportedError,
 )
+from committer.plan.producers import ACCEPTABLE, ProducerName
 from committer.ports import Doorbell
 from committer.reason import Reason
-from committer.request import RequestKey, SealedRequest, line_digest, parse_inbox_key
-from committer.service.parts import RequestParts
-from committer.storage.inbox import Outstanding, QuarantineRecord
+from committer.request import (
+    CommitRequest,
+    RequestKey,
+    SealedRequest,
+    TableIdentifier,
+    line_digest,
+    parse_inbox_key,
+)
+from committer.service.parts import Parts, RequestParts
+from committer.storage.inbox import Outstanding, QuarantineRecord, read_quarantined
 
 # A request travels in its doorbell up to this size; the committer fetches a larger one.
 _INLINE_BYTES_MAX = 64 * 1024
+_READS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +42,17 @@ class Filters:
     table: str | None = None
     producer: str | None = None
     reason: str | None = None
+    older_than_ms: int | None = None
+    younger_than_ms: int | None = None
 
-    def accept(self, found: Quarantined) -> bool:
+    def accept(self, found: Quarantined, now_ms: int) -> bool:
+        age_ms = now_ms - found.record.quarantined_at_ms
         return (
             self.table in (None, found.record.table, found.table_uuid)
             and self.producer in (None, found.producer)
             and self.reason in (None, found.record.reason)
+            and (self.older_than_ms is None or age_ms > self.older_than_ms)
+            and (self.younger_than_ms is None or age_ms < self.younger_than_ms)
         )
 
 
@@ -103,12 +121,19 @@ def _known(reason: str) -> Reason | None:
 
 async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
     """All that the filters accept, in ascending order of key; interrupted replays too."""
-    found = {}
-    async for listed in parts.replays.interrupted():
-        found[listed.key] = await _read(parts, listed, interrupted=True)
-    async for listed in parts.quarantine.list():
-        found[listed.key] = await _read(parts, listed, interrupted=False)
-    return [one for _, one in sorted(found.items()) if one is not None and filters.accept(one)]
+    listed = {one.key: (one, True) async for one in parts.replays.interrupted()}
+    listed.update({one.key: (one, False) async for one in parts.quarantine.list()})
+    limit = asyncio.Semaphore(_READS_AT_ONCE)
+
+    async def read(one: Outstanding, *, interrupted: bool) -> Quarantined | None:
+        async with limit:
+            return await _read(parts, one, interrupted=interrupted)
+
+    found = await asyncio.gather(
+        *(read(one, interrupted=interrupted) for _, (one, interrupted) in sorted(listed.items()))
+    )
+    now_ms = parts.world.now_ms()
+    return [one for one in found if one is not None and filters.accept(one, now_ms)]
 
 
 async def _read(
@@ -180,6 +205,46 @@ async def replay(parts: RequestParts, key: str) -> Replayed:
     except (InvalidRequestError, NotFoundError, PublishError) as error:
         return Replayed(key, refused=str(error))
     return Replayed(key, unannounced=await _announce(parts, sealed))
+
+
+async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:
+    """Let these requests land although the ledger is against it, and replay them."""
+    refused: dict[str, str] = {}
+    meant: defaultdict[tuple[TableIdentifier, ProducerName], list[CommitRequest]]
+    meant = defaultdict(list)
+    for key in keys:
+        try:
+            request = await _acceptable(parts, key)
+        except (InvalidRequestError, NotFoundError, UnsupportedError) as error:
+            refused[key] = str(error)
+        else:
+            name = ProducerName(request.producer.id, request.branch)
+            meant[request.identifier, name].append(request)
+    for (table, name), requests in meant.items():
+        try:
+            refused.update(await operator(parts).accept(table, name, requests))
+        except (NotFoundError, UnsupportedError) as error:
+            refused.update({request.inbox_key: str(error) for request in requests})
+    return [
+        Replayed(key, refused=refused[key]) if key in refused else await replay(parts, key)
+        for key in keys
+    ]
+
+
+async def _acceptable(parts: Parts, key: str) -> CommitRequest:
+    """The request, if it is the ledger alone that is against it.
+
+    Errors: `UnsupportedError` for another reason; `InvalidRequestError`; `NotFoundError`.
+    """
+    sealed, kept = await parts.replays.get(key)
+    record, _ = read_quarantined(kept, key)
+    if record.reason not in ACCEPTABLE:
+        codes = ", ".join(sorted(ACCEPTABLE))
+        raise UnsupportedError(
+            f"its reason is {record.reason}, which no leave helps against (but {codes}): make its"
+            " cause go, and replay it"
+        )
+    return sealed.request
 
 
 async def _announce(parts: RequestParts, sealed: SealedRequest) -> str | None:

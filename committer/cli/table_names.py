@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import TableArgument
+from committer.cli.options import TableArgument, Yes
 
 if TYPE_CHECKING:
     from committer.ports import LoadedTable
     from committer.request import TableIdentifier
     from committer.service.parts import Parts
-
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def register(

@@ -83,14 +83,21 @@ class Frazil:
 
         self.with_parts(work)
 
-    def quarantine(self, sealed: SealedRequest, reason: str, message: str = "for a test") -> str:
+    def quarantine(
+        self,
+        sealed: SealedRequest,
+        reason: str,
+        message: str = "for a test",
+        *,
+        quarantined_at_ms: int = 1_800_000_000_000,
+    ) -> str:
         """Put a request into quarantine as the committer does; its key."""
         request = sealed.request
         record = QuarantineRecord(
             key=request.inbox_key,
             reason=reason,
             message=message,
-            quarantined_at_ms=1_800_000_000_000,
+            quarantined_at_ms=quarantined_at_ms,
             table=str(request.identifier),
         )
         self.with_parts(lambda parts: parts.quarantine.put(record, sealed.content))

@@ -1,0 +1,18 @@
+"""Ages as people write them: `90s`, `30min`, `12h`, `3d`."""
+
+from __future__ import annotations
+
+import re
+
+import typer
+
+_UNITS_S = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
+_DURATION = re.compile(r"([0-9]{1,9})(s|min|h|d)")
+
+
+def parse_duration_ms(text: str) -> int:
+    """The milliseconds of `3d`. Errors: `typer.BadParameter`."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise typer.BadParameter(f"expected an age such as 90s, 30min, 12h or 3d, found `{text}`")
+    return int(found[1]) * _UNITS_S[found[2]] * 1_000

@@ -1,0 +1,192 @@
+"""`frazil producer`: the writers that a table's ledger knows, and what an operator decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.options import AsJson, TableArgument, Yes
+
+if TYPE_CHECKING:
+    from committer.cli.producers import Found
+    from committer.service.parts import Parts
+
+app = typer.Typer(
+    help="The producers of a table: which epochs of each have landed, and who is frozen.",
+    no_args_is_help=True,
+)
+
+ProducerArgument = Annotated[str, typer.Argument(help="The producer's id.")]
+BranchOption = Annotated[str, typer.Option("--branch", help="On this branch.")]
+
+
+@app.command("list")
+def list_(
+    table: TableArgument,
+    branch: Annotated[str | None, typer.Option("--branch", help="Of this branch alone.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the producers that the table's ledger knows."""
+    from committer.cli.printing import print_json_lines, print_table
+    from committer.cli.producers import describe, list_producers
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier = parse_identifier(table)
+    found = [
+        one
+        for one in run_with_parts(lambda parts: list_producers(parts, identifier))
+        if branch in (None, one.name.branch)
+    ]
+    if as_json:
+        print_json_lines(describe(identifier, one) for one in found)
+        return
+    print_table(
+        ("producer", "branch", "state", "last epoch", "epochs", "accepted"),
+        [
+            (
+                one.name.producer,
+                one.name.branch,
+                one.state,
+                one.entry.epochs.highest if one.entry else None,
+                one.entry.epochs if one.entry else None,
+                len(one.entry.accepted) if one.entry else None,
+            )
+            for one in found
+        ],
+    )
+
+
+@app.command()
+def show(
+    table: TableArgument,
+    producer: ProducerArgument,
+    branch: BranchOption = "main",
+    as_json: AsJson = False,
+) -> None:
+    """Show what of a producer has landed, whether it is frozen and why, and what a rollback took.
+
+    Counts what of it waits in the inbox and in quarantine.
+    """
+    _print(_find(table, producer, branch), as_json)
+
+
+@app.command()
+def freeze(
+    table: TableArgument,
+    producer: ProducerArgument,
+    why: Annotated[
+        str, typer.Option("--why", help="For those who find its requests in quarantine.")
+    ] = "",
+    branch: BranchOption = "main",
+    as_json: AsJson = False,
+) -> None:
+    """Let nothing of a producer land any more: what it publishes goes to quarantine.
+
+    It is in the table's ledger: every committer obeys from its next commit on. The producer may
+    be one that the table does not know yet.
+    """
+    from committer.cli.producers import name_of, operator
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier, name = parse_identifier(table), name_of(producer, branch)
+    said = f"an operator froze the producer: {why}" if why else "an operator froze the producer"
+    run_with_parts(lambda parts: operator(parts).freeze(identifier, name, said))
+    _print(_find(table, producer, branch), as_json)
+
+
+@app.command()
+def thaw(
+    table: TableArgument,
+    producer: ProducerArgument,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="After a rollback: what it took stays away.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="After a rollback: what it took may land again.")
+    ] = False,
+    epochs: Annotated[
+        str | None,
+        typer.Option(help="With --again, these epochs and no others: 40-42,44.", metavar="RANGES"),
+    ] = None,
+    branch: BranchOption = "main",
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let a frozen producer go on.
+
+    After a rollback, say what becomes of the epochs that it took: they still count as landed and
+    their rows stay away (--keep), or each may land once more when it is published or replayed
+    (--again). What went to quarantine meanwhile stays there until it is replayed.
+    """
+    from committer.cli.producers import choose_epochs, name_of, operator, what_follows
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    if keep and again:
+        raise typer.BadParameter("expected --keep or --again, not both")
+    identifier, name = parse_identifier(table), name_of(producer, branch)
+    found = _find(table, producer, branch)
+    chosen = choose_epochs(found, keep=keep, again=again, epochs=epochs)
+    _say_and_ask(what_follows(found, chosen), "Thaw?", needed=found.is_rolled_back and not yes)
+    run_with_parts(lambda parts: operator(parts).thaw(identifier, name, chosen))
+    _print(_find(table, producer, branch), as_json)
+
+
+@app.command()
+def forget(
+    table: TableArgument,
+    producer: ProducerArgument,
+    branch: BranchOption = "main",
+    yes: Yes = False,
+) -> None:
+    """Take a producer that is gone for good out of the ledger.
+
+    What has landed stays. Refused while a request of it waits or is in quarantine.
+    """
+    from committer.cli.printing import say
+    from committer.cli.producers import name_of, operator
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier, name = parse_identifier(table), name_of(producer, branch)
+    found = _find(table, producer, branch)
+    entry = found.standing.entry
+    landed = f"epochs {entry.epochs}" if entry and entry.epochs.ranges else "no epoch that is known"
+    said = (
+        f"The ledger forgets that {landed} of `{producer}` have landed. Should it publish one of"
+        " them again, its rows are added a second time: stop it before."
+    )
+    _say_and_ask(said, "Forget?", needed=not yes)
+    run_with_parts(lambda parts: operator(parts).forget(identifier, name))
+    say(f"forgot `{producer}` of {identifier}")
+
+
+def _find(table: str, producer: str, branch: str) -> Found:
+    from committer.cli.producers import find, name_of
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier, name = parse_identifier(table), name_of(producer, branch)
+
+    async def work(parts: Parts) -> Found:
+        return await find(parts, identifier, name)
+
+    return run_with_parts(work)
+
+
+def _print(found: Found, as_json: bool) -> None:
+    from committer.cli.printing import print_json
+    from committer.cli.printing import show as show_views
+
+    if as_json:
+        print_json(found.describe())
+    else:
+        show_views([found.view()])
+
+
+def _say_and_ask(said: str, question: str, *, needed: bool) -> None:
+    from committer.cli.printing import confirmed, say
+
+    if said:
+        say(said)
+    if needed and not confirmed(question):
+        say("frazil: nothing was changed")
+        raise typer.Exit(1)

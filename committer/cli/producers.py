@@ -1,0 +1,168 @@
+"""Producers of a table as commands show them, and the words for what a decision does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import typer
+
+from committer.cli.describe import Description
+from committer.cli.view import Facts
+from committer.ledger_entry import EpochRanges
+from committer.plan.ledger import read_ledger
+from committer.plan.producers import ProducerName, ProducerState, Standing, standings
+from committer.request import TableIdentifier
+from committer.service.operator import Lost, Operator
+from committer.service.parts import Parts
+
+
+def operator(parts: Parts) -> Operator:
+    """Who carries out what a command decides."""
+    return Operator(
+        catalog=parts.catalog,
+        storage=parts.storage,
+        inbox=parts.inbox,
+        quarantine=parts.quarantine,
+        replays=parts.replays,
+        world=parts.world,
+    )
+
+
+def name_of(producer: str, branch: str) -> ProducerName:
+    return ProducerName(producer, branch)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A producer with all that a decision about it rests on."""
+
+    table: TableIdentifier
+    standing: Standing
+    lost: Lost
+    waiting: int
+    quarantined: int
+
+    @property
+    def is_rolled_back(self) -> bool:
+        return self.standing.state is ProducerState.ROLLED_BACK
+
+    def describe(self) -> Description:
+        return {
+            **describe(self.table, self.standing),
+            "rolled_back_epochs": str(self.lost.epochs),
+            "rolled_back_snapshots": self.lost.snapshots,
+            "rolled_back_is_whole": self.lost.is_whole,
+            "waiting_requests": self.waiting,
+            "quarantined_requests": self.quarantined,
+            "advice": advice(self),
+        }
+
+    def view(self) -> Facts:
+        facts = self.describe()
+        shown = {name.replace("_", " "): value for name, value in facts.items() if value != ""}
+        return Facts(f"{self.standing.name.producer} of {self.table}", shown)
+
+
+async def list_producers(parts: Parts, table: TableIdentifier) -> list[Standing]:
+    """All producers of a table. Errors: `NotFoundError`; those of the catalog."""
+    return standings(read_ledger((await parts.catalog.load(table)).metadata))
+
+
+async def find(parts: Parts, table: TableIdentifier, name: ProducerName) -> Found:
+    """One producer. Errors: `NotFoundError`; those of catalog and storage."""
+    loaded = await parts.catalog.load(table)
+    desk, table_uuid = operator(parts), loaded.metadata.require_uuid()
+    standing = await desk.standing(loaded, name)
+    return Found(
+        table,
+        standing,
+        await desk.lost(loaded, name),
+        len([one async for one in parts.inbox.list(table_uuid, name.producer)]),
+        len([one async for one in parts.quarantine.list(table_uuid, name.producer)]),
+    )
+
+
+def describe(table: TableIdentifier, standing: Standing) -> Description:
+    entry = standing.entry
+    latest = entry.latest[0] if entry and entry.latest else None
+    return {
+        "table": str(table),
+        "producer": standing.name.producer,
+        "branch": standing.name.branch,
+        "state": standing.state,
+        "why": standing.why or "",
+        "frozen_at_ms": entry.frozen.since_ms if entry and entry.frozen else None,
+        "last_epoch": entry.epochs.highest if entry else None,
+        "epochs": str(entry.epochs) if entry else "",
+        "snapshot_id": latest.snapshot_id if latest else None,
+        "sequence_number": latest.sequence_number if latest else None,
+        "sequential": entry.sequential if entry else None,
+        "one_shot": entry.one_shot if entry else None,
+        "accepted": [f"{epoch}/{attempt}" for epoch, attempt in entry.accepted] if entry else [],
+    }
+
+
+def advice(found: Found) -> str:
+    """What an operator does about it, one sentence; empty where there is nothing to do."""
+    match found.standing.state:
+        case ProducerState.ACTIVE:
+            return ""
+        case ProducerState.FROZEN:
+            return "`frazil producer thaw` lets it go on; then replay what is in quarantine."
+        case ProducerState.ROLLED_BACK:
+            return (
+                "Bring the history back, or go on from what is left: `frazil producer thaw` with"
+                " --keep (the rolled back epochs stay away) or --again (they may land once more)."
+            )
+        case ProducerState.UNREADABLE:
+            return "Upgrade to a release that reads its entry, or `frazil producer forget` it."
+
+
+def choose_epochs(found: Found, *, keep: bool, again: bool, epochs: str | None) -> EpochRanges:
+    """The epochs that may land again. Errors: `typer.BadParameter` where the choice is open."""
+    if epochs is not None:
+        if not again:
+            raise typer.BadParameter("--epochs says what --again is about")
+        return _parse(epochs)
+    if not found.is_rolled_back:
+        if again:
+            raise typer.BadParameter("no rollback took anything: name --epochs")
+        return EpochRanges()
+    if not again and not keep:
+        raise typer.BadParameter(
+            f"a rollback took {_lost(found.lost)}: --keep (they stay away) or --again (they may"
+            " land once more)?"
+        )
+    if again and not found.lost.is_whole:
+        raise typer.BadParameter(
+            f"a rollback took {_lost(found.lost)}: not all of it is known any more, so name"
+            " --epochs"
+        )
+    return found.lost.epochs if again else EpochRanges()
+
+
+def _parse(text: str) -> EpochRanges:
+    try:
+        return EpochRanges.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--epochs: {error}") from None
+
+
+def _lost(lost: Lost) -> str:
+    epochs = f"epochs {lost.epochs}" if lost.epochs.ranges else "no epoch that is known"
+    return epochs if lost.is_whole else f"{epochs}, perhaps more"
+
+
+def what_follows(found: Found, again: EpochRanges) -> str:
+    """What a thaw means for the epochs; empty where it means nothing."""
+    if again.ranges:
+        return (
+            f"Epochs {again} may land once more, when they are published or replayed. Do not bring"
+            " the rolled back snapshots back then: their rows would be in the table twice."
+        )
+    if not found.is_rolled_back:
+        return ""
+    return (
+        f"The rollback took {_lost(found.lost)}. They count as landed, and their rows stay away:"
+        " one that is published again goes to quarantine."
+    )

@@ -1,0 +1,190 @@
+"""`frazil producer` and `frazil quarantine accept`, without a committer."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from committer.iceberg.metadata_update import SetProperties, Update
+from committer.ledger_entry import (
+    EpochRanges,
+    Landed,
+    ProducerEntry,
+    parse_entry,
+    print_entry,
+    property_key,
+)
+from committer.ports import LoadedTable
+from committer.request import TableIdentifier
+from committer.service.parts import Parts
+from committer.service.table_change import change_table
+from tests.cli.commands import Frazil
+from tests.cli.test_commands import create, request
+
+TABLE = TableIdentifier.parse("db.flights")
+LOST = Landed(3, "spark-offsets", "f", UUID(int=3), 99, 1)
+
+
+def set_property(frazil: Frazil, key: str, text: str) -> None:
+    async def work(parts: Parts) -> None:
+        async def decide(table: LoadedTable) -> tuple[Update, ...]:
+            done = table.metadata.properties.get(key) == text
+            return () if done else (SetProperties({key: text}),)
+
+        await change_table(parts.catalog, parts.storage, parts.world, TABLE, decide)
+
+    frazil.with_parts(work)
+
+
+def put_entry(frazil: Frazil, *, producer: str = "query-1", lost: bool = False) -> None:
+    """A producer that has landed epochs 0 to 3. `lost`: the last in a snapshot that is gone."""
+    entry = ProducerEntry(frazil.load().metadata.require_uuid(), EpochRanges(((0, 3),)))
+    if lost:
+        entry = entry.with_landed(LOST)
+    set_property(frazil, property_key(producer), print_entry(entry))
+
+
+def entry_of(frazil: Frazil, producer: str = "query-1") -> ProducerEntry:
+    return parse_entry(frazil.load().metadata.properties[property_key(producer)])
+
+
+def test_producers_are_listed_with_their_state(frazil: Frazil) -> None:
+    create(frazil)
+    put_entry(frazil, producer="b", lost=True)
+    put_entry(frazil, producer="a")
+    set_property(frazil, property_key("c"), "no entry")
+    lines = frazil("producer", "list", "db.flights", "--json").lines
+    assert [(one["producer"], one["state"], one["epochs"]) for one in lines] == [
+        ("a", "active", "0-3"),
+        ("b", "rolled-back", "0-3"),
+        ("c", "unreadable", ""),
+    ]
+    assert frazil("producer", "list", "db.flights", "--branch", "audit", "--json").lines == []
+    assert "rolled-back" in frazil("producer", "list", "db.flights").out
+
+
+def test_a_producer_is_frozen_with_a_reason_and_thawed(frazil: Frazil) -> None:
+    create(frazil)
+    put_entry(frazil)
+    frazil.put(request(frazil, epoch=9))
+    said = frazil(
+        "producer", "freeze", "db.flights", "query-1", "--why", "bad numbers", "--json"
+    ).object
+    assert (said["state"], said["waiting_requests"]) == ("frozen", 1)
+    assert said["why"] == "an operator froze the producer: bad numbers"
+    assert "frazil producer thaw" in said["advice"]
+    answer = frazil("producer", "thaw", "db.flights", "query-1")
+    assert (answer.code, answer.err) == (0, "")
+    assert entry_of(frazil).frozen is None
+    assert str(entry_of(frazil).epochs) == "0-3"
+
+
+def test_show_says_why_a_rollback_froze_it_and_what_may_be_done(frazil: Frazil) -> None:
+    create(frazil)
+    put_entry(frazil, lost=True)
+    out = frazil("producer", "show", "db.flights", "query-1").out
+    for text in ("rolled-back", "snapshot 99", "--keep", "--again", "query-1 of db.flights"):
+        assert text in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "--keep (they stay away) or --again"),
+        (("--again",), "name --epochs"),
+        (("--keep", "--again"), "not both"),
+        (("--keep", "--epochs", "3"), "--again"),
+        (("--again", "--epochs", "3-1"), "--epochs: epoch ranges out of order"),
+    ],
+)
+def test_a_thaw_after_a_rollback_leaves_nothing_to_guess(
+    frazil: Frazil, options: tuple[str, ...], said: str
+) -> None:
+    create(frazil)
+    put_entry(frazil, lost=True)
+    answer = frazil("producer", "thaw", "db.flights", "query-1", "--yes", *options)
+    assert answer.code == 2
+    assert said in " ".join(answer.err.split())
+    assert entry_of(frazil).latest == (LOST,)
+
+
+@pytest.mark.parametrize(
+    ("options", "epochs", "said"),
+    [
+        (("--keep",), "0-3", "their rows stay away"),
+        (("--again", "--epochs", "2-3"), "0-1", "Epochs 2-3 may land once more"),
+    ],
+)
+def test_a_thaw_after_a_rollback_says_what_becomes_of_the_epochs(
+    frazil: Frazil, options: tuple[str, ...], epochs: str, said: str
+) -> None:
+    create(frazil)
+    put_entry(frazil, lost=True)
+    answer = frazil("producer", "thaw", "db.flights", "query-1", "--yes", "--json", *options)
+    assert (answer.object["state"], answer.object["epochs"]) == ("active", epochs)
+    assert said in answer.err
+
+
+def test_a_producer_is_forgotten_unless_something_of_it_waits(frazil: Frazil) -> None:
+    create(frazil)
+    put_entry(frazil)
+    waiting = request(frazil, epoch=9)
+    frazil.put(waiting)
+    answer = frazil("producer", "forget", "db.flights", "query-1", "--yes")
+    assert answer.code == 1
+    assert waiting.request.inbox_key in answer.err
+    frazil.with_parts(lambda parts: parts.inbox.delete([waiting.request.inbox_key]))
+    answer = frazil("producer", "forget", "db.flights", "query-1", "--yes")
+    assert (answer.code, answer.out) == (0, "")
+    assert "epochs 0-3" in answer.err
+    assert property_key("query-1") not in frazil.load().metadata.properties
+    answer = frazil("producer", "show", "db.flights", "query-1")
+    assert (answer.code, answer.out) == (1, "")
+    assert "no producer `query-1`" in answer.err
+
+
+def test_what_the_ledger_alone_is_against_is_accepted_and_replayed(frazil: Frazil) -> None:
+    create(frazil)
+    put_entry(frazil)
+    wanted = request(frazil, epoch=3)
+    key = frazil.quarantine(wanted, "epoch_content_differs")
+    other = frazil.quarantine(request(frazil, epoch=4), "path_not_allowed")
+    answer = frazil("quarantine", "accept", "--all", "--table", "db.flights", "--yes")
+    assert (answer.code, answer.out) == (1, key + "\n")
+    assert f"{other} stays in quarantine: its reason is path_not_allowed" in answer.err
+    assert frazil.outstanding() == [key]
+    assert entry_of(frazil).accepted == ((3, wanted.request.attempt),)
+
+
+def test_an_accepted_request_whose_table_is_gone_stays_in_quarantine(frazil: Frazil) -> None:
+    create(frazil)
+    key = frazil.quarantine(request(frazil), "producer_frozen")
+    frazil("table", "drop", "db.flights", "--yes")
+    answer = frazil("quarantine", "accept", key, "--yes")
+    assert (answer.code, answer.out) == (1, "")
+    assert frazil.quarantined() == [key]
+
+
+@pytest.mark.parametrize(
+    ("filters", "is_found"),
+    [
+        (("--older-than", "1d"), True),
+        (("--older-than", "99999d"), False),
+        (("--younger-than", "1h"), False),
+        (("--younger-than", "99999d", "--older-than", "90s"), True),
+    ],
+)
+def test_the_quarantine_is_filtered_by_age(
+    frazil: Frazil, filters: tuple[str, ...], is_found: bool
+) -> None:
+    create(frazil)
+    frazil.quarantine(request(frazil), "unsupported", quarantined_at_ms=1_700_000_000_000)
+    assert bool(frazil("quarantine", "list", "--json", *filters).lines) == is_found
+    assert bool(frazil("quarantine", "replay", "--all", *filters).out) == is_found
+
+
+def test_an_age_is_read_strictly(frazil: Frazil) -> None:
+    answer = frazil("quarantine", "list", "--older-than", "3 days")
+    assert answer.code == 2
+    assert "90s, 30min, 12h or 3d" in answer.err
