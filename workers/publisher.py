@@ -43,7 +43,7 @@ from committer.request import (
     parse_inbox_key,
     read_request,
 )
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox import Inbox, Quarantine, written_twice
 from committer.storage.key_file import KeyFile
 from workers.mailbox import Mailbox
 from workers.receipts import ReceiptWaiter, Target
@@ -129,9 +129,7 @@ class Publisher:
         """
         table = await self._table_of(written)
         await self._check_quarantine(written, policy)
-        if written.may_repeat:
-            await self._refuse_second_write(written)
-        sealed = await self._put(await self._seal(table.metadata, written))
+        sealed = await self._make_durable(written, await self._seal(table.metadata, written))
         waits = policy.wait == "committed"
         mailbox = self._mailbox(written.table_uuid) if waits else None
         is_announced = await self._announce(sealed, mailbox)
@@ -192,6 +190,32 @@ class Publisher:
             ' without it: option("on_quarantine", "continue")'
         )
 
+    async def _make_durable(self, written: WrittenEpoch, sealed: SealedRequest) -> SealedRequest:
+        """Return what is durable: the request, or that of an equal write before."""
+        if written.may_repeat:
+            standing = await self._standing(sealed)
+            if standing is not None:
+                return standing
+            await self._refuse_second_write(written)
+        return await self._put(sealed)
+
+    async def _standing(self, sealed: SealedRequest) -> SealedRequest | None:
+        """What the inbox has of this attempt already. Errors: `PublishError` for another write.
+
+        Compared here and now: it may land and leave the inbox in any moment, and then nothing
+        keeps a second write from being taken for a copy of the first.
+        """
+        key = sealed.request.inbox_key
+        try:
+            found = read_request(await self._inbox.get(key), key=key)
+        except NotFoundError:
+            return None
+        except InvalidRequestError:
+            raise written_twice(sealed.request) from None
+        if not is_same_write(found.request, sealed.request):
+            raise written_twice(sealed.request)
+        return found
+
     async def _refuse_second_write(self, written: WrittenEpoch) -> None:
         """The first write of this attempt may have landed and left the inbox already.
 
@@ -199,8 +223,6 @@ class Publisher:
         quarantine), so the table that is read afterwards says so.
         """
         key = inbox_key(written.table_uuid, written.producer.id, written.epoch, written.attempt)
-        if await self._inbox.contains(key):
-            return  # the inbox compares the contents
         current = await self._tables.current(written.identifier)
         text = current.metadata.properties.get(property_key(written.producer.id))
         landed = parse_entry(text).landed(written.epoch) if text else None

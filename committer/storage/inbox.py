@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from committer.errors import AlreadyExistsError, InvalidRequestError, NotFoundError, PublishError
 from committer.ports import NewObject, Storage, create_or_equal
 from committer.reason import Reason
-from committer.request import SealedRequest, producer_prefix
+from committer.request import CommitRequest, SealedRequest, producer_prefix
 
 # More than any record has; a request behind it may have hundreds of megabytes.
 _RECORD_BYTES = 16 * 1024
@@ -87,11 +87,7 @@ class Inbox(_Keyed):
         try:
             return await create_or_equal(self._storage, created)
         except AlreadyExistsError:
-            raise PublishError(
-                f"epoch {request.epoch} of producer `{request.producer.id}` was published twice by"
-                f" one attempt with different content, to table `{request.identifier}`: two writes"
-                " of one micro-batch need two sink names (give each write its own `sink` option)"
-            ) from None
+            raise written_twice(request) from None
 
     async def get(self, key: str) -> bytes:
         """Read a request's bytes. Absent: `NotFoundError`."""
@@ -100,6 +96,15 @@ class Inbox(_Keyed):
     async def modified_ms(self, key: str) -> int:
         """When it became durable, by the storage's clock. Absent: `NotFoundError`."""
         return (await self._storage.head(self.location(key))).modified_ms
+
+
+def written_twice(request: CommitRequest) -> PublishError:
+    """The error of a second, different write under one attempt."""
+    return PublishError(
+        f"epoch {request.epoch} of producer `{request.producer.id}` was published twice by"
+        f" one attempt with different content, to table `{request.identifier}`: two writes"
+        " of one micro-batch need two sink names (give each write its own `sink` option)"
+    )
 
 
 class QuarantineRecord(BaseModel):

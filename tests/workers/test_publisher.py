@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -123,6 +123,35 @@ async def test_a_second_write_is_refused_although_the_first_has_landed_and_left_
     with pytest.raises(PublishError, match="give each write its own `sink` option"):
         await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
     assert await bench.inbox_keys() == []
+
+
+class LeavingStorage(MemoryStorage):
+    """Does something right after a create has found its location taken."""
+
+    when_taken: Callable[[], Awaitable[None]] | None = None
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        try:
+            await super().create(objects)
+        except AlreadyExistsError:
+            if self.when_taken is not None:
+                await self.when_taken()
+            raise
+
+
+async def test_a_second_write_is_refused_although_the_first_lands_while_they_are_compared() -> None:
+    storage = LeavingStorage()
+    bench = await build_bench(storage=storage)
+    first = bench.written(names=("a",), may_repeat=True)
+    await bench.publisher.publish(first, DURABLE)
+
+    async def land() -> None:
+        await bench.land(first)
+        await bench.inbox.delete(await bench.inbox_keys())
+
+    storage.when_taken = land
+    with pytest.raises(PublishError, match="give each write its own `sink` option"):
+        await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
 
 
 async def test_a_second_write_is_refused_although_the_first_is_in_quarantine() -> None:
