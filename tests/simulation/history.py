@@ -39,6 +39,7 @@ class Listener(Protocol):
     def dropped(self, process: str, identifier: TableIdentifier) -> None: ...
     def acknowledged(self, process: str, key: str) -> None: ...
     def received(self, process: str, receipt: Receipt) -> None: ...
+    def accepted(self, table: LoadedTable) -> None: ...
 
 
 @dataclass(slots=True)
@@ -54,13 +55,15 @@ class History:
     violations: list[Violation] = field(default_factory=list)
     # Processes that are no committers: what they do is followed, not judged.
     foreign: set[str] = field(default_factory=set)
+    # Of those: who decides about our ledger, by our own commands.
+    operators: set[str] = field(default_factory=set)
     # Doorbells by token, as they were handed out last.
     tokens: dict[str, str] = field(default_factory=dict)
-    # What operators decided, by inbox key.
+    # What operators decided, by inbox key. Accepted: it may land whatever the ledger says.
     discarded: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
     replayed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    # Tables that somebody else has put back, emptied of our properties or replaced: by whom.
+    # Tables that somebody else has put back or emptied of our properties, and nobody has accepted.
     tampered: dict[UUID, str] = field(default_factory=dict)
     # What is worth a line in a trace.
     tell: Callable[[str, str], None] = lambda process, text: None
@@ -68,6 +71,12 @@ class History:
     def violated(self, invariant: str, text: str) -> None:
         """Note a broken promise."""
         self.violations.append(Violation(invariant, text, self.now_ms()))
+
+    def accepted_table(self, table: LoadedTable) -> None:
+        """An operator has made this metadata the truth."""
+        self.tampered.pop(table.metadata.require_uuid(), None)
+        if self.listener is not None:
+            self.listener.accepted(table)
 
     def told(self, process: str, receipt: Receipt) -> None:
         """A producer was given this answer, wherever it came from."""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.iceberg.table_metadata import parse_table_metadata
+from committer.ledger_entry import LEDGER_PREFIX
 from committer.ports import Catalog, LoadedTable, NewObject, Storage, Swap
 from committer.reason import Reason
 from committer.request import (
@@ -136,17 +137,14 @@ class Invariants:
     def swapped(self, process: str, swap: Swap) -> None:
         view = self._view_of(swap.base)
         is_ours = process not in self._history.foreign
-        self._all_violated(view.swap(swap, is_ours=is_ours))
-        if not is_ours:
-            self._note_tampering(process, swap)
-        else:
+        accepted = self._history.accepted
+        self._all_violated(view.swap(swap, is_ours=is_ours, accepted=accepted))
+        if is_ours:
             self._landed_after_all(view, swap)
-
-    def _note_tampering(self, process: str, swap: Swap) -> None:
-        before, after = swap.base.metadata, swap.metadata
-        lost = [key for key in before.properties if key not in after.properties]
-        if any(key.startswith("frazil.producer") for key in lost):
-            self._history.tampered[after.require_uuid()] = f"{process} removed {lost[0]}"
+        elif process in self._history.operators:
+            view.ledger.forgive(swap.metadata, _changed_entries(swap))
+        elif any(key not in swap.metadata.properties for key in _changed_entries(swap)):
+            self._history.tampered[view.table_uuid] = f"{process} removed entries of the ledger"
 
     def _landed_after_all(self, view: TableView, swap: Swap) -> None:
         """I10: what was told to be in quarantine does not land, unless somebody replays it."""
@@ -168,6 +166,10 @@ class Invariants:
             self._history.tampered[view.table_uuid] = f"{process} restored older metadata"
         self._by_name[table.identifier] = view.table_uuid
         self._all_violated(view.point(table))
+
+    def accepted(self, table: LoadedTable) -> None:
+        view = self._view_of(table)
+        view.ledger.forgive(table.metadata)
 
     def dropped(self, process: str, identifier: TableIdentifier) -> None:
         self._by_name.pop(identifier, None)
@@ -194,7 +196,7 @@ class Invariants:
             self._violated(invariant, f"{process}: {text}")
 
     def _untrue_commit(self, key: str, receipt: Receipt) -> Problem | None:
-        landing = self._landing(key)
+        landing = self._own_landing(key) or self._landing(key)
         if landing is None:
             return "I10", f"a receipt says that {key} is committed, which has not landed"
         if landing.proof.snapshot_id != receipt.snapshot_id:
@@ -210,9 +212,7 @@ class Invariants:
         return None
 
     def _untrue_quarantine(self, key: str, receipt: Receipt) -> Problem | None:
-        landing = self._landing(key)
-        is_own = landing is not None and str(landing.proof.attempt) == receipt.attempt
-        if is_own and receipt.reason not in _MAY_FOLLOW_LANDING:
+        if self._own_landing(key) and receipt.reason not in _MAY_FOLLOW_LANDING:
             return "I10", f"a receipt says that {key} is in quarantine, which has landed"
         if not receipt.reason:
             return "I10", f"a receipt says that {key} is in quarantine without a reason"
@@ -247,7 +247,7 @@ class Invariants:
     def _end_of(self, key: str, sealed: SealedRequest | None) -> Problem | None:
         """I1: committed, superseded or in quarantine; exactly one of them."""
         landing = self._landing(key)
-        is_landed = landing is not None and landing.request.inbox_key == key
+        is_landed = self._own_landing(key) is not None
         record = self._record(key)
         if is_landed and record is not None and record.reason not in _MAY_FOLLOW_LANDING:
             return "I1", f"{key} has landed, and is in quarantine for {record.reason}"
@@ -296,10 +296,10 @@ class Invariants:
         """Whether a request has its verdict, by what is durable now."""
         if self._is_quarantined(key) or key in self._history.discarded:
             return True
+        if self._own_landing(key) is not None:
+            return True
         sealed, landing = self._published.get(key), self._landing(key)
-        if landing is None:
-            return False
-        return sealed is None or landing.stands_for(sealed.request)
+        return landing is not None and sealed is not None and landing.stands_for(sealed.request)
 
     def _landing(self, key: str) -> Landing | None:
         """What has landed of the key's epoch."""
@@ -308,6 +308,12 @@ class Invariants:
             view = self._views.get(sealed.request.table_uuid)
             return view.ledger.find(sealed.request) if view else None
         return None
+
+    def _own_landing(self, key: str) -> Landing | None:
+        """Where this very attempt has landed, even if that does not count any more."""
+        sealed = self._published.get(key)
+        view = self._views.get(sealed.request.table_uuid) if sealed is not None else None
+        return view.ledger.attempts.get(sealed.request.attempt) if view and sealed else None
 
     def _is_quarantined(self, key: str) -> bool:
         return self._exists(self._quarantine + key) or self._exists(self._copies + key)
@@ -350,3 +356,10 @@ class Invariants:
 
     def _violated(self, invariant: str, text: str) -> None:
         self._history.violated(invariant, text)
+
+
+def _changed_entries(swap: Swap) -> list[str]:
+    """The ledger properties that a swap has changed, added or removed."""
+    before, after = swap.base.metadata.properties, swap.metadata.properties
+    keys = [key for key in {**before, **after} if key.startswith(LEDGER_PREFIX)]
+    return [key for key in keys if before.get(key) != after.get(key)]

@@ -7,7 +7,7 @@ I11, and I2 over time).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -49,7 +49,9 @@ class Landing:
 
 @dataclass(slots=True)
 class LedgerModel:
-    """What has landed in one table. `landed` by branch, producer and epoch."""
+    """What has landed in one table. `landed` by branch, producer and epoch, as long as it counts;
+    `attempts` is all that ever did. `added`: by which snapshot each path came.
+    """
 
     table_uuid: UUID
     published: Callable[[str], SealedRequest | None]
@@ -62,21 +64,28 @@ class LedgerModel:
         """What has landed of the request's epoch."""
         return self.landed.get((request.branch, request.producer.id, request.epoch))
 
-    def forgive(self, metadata: TableMetadata) -> None:
-        """An operator has made this metadata the truth: what it does not claim may land anew."""
-        for key in list(self.landed):
-            branch, producer, epoch = key
+    def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> None:
+        """An operator has decided that this metadata is the truth (of these entries): what it does
+        not claim may land anew. That it landed once stays true.
+        """
+        wanted = None if keys is None else {parse_property_key(key) for key in keys}
+        for known in list(self.landed):
+            branch, producer, epoch = known
+            if wanted is not None and (producer, branch) not in wanted:
+                continue
             entry = _entry(metadata, property_key(producer, branch))
             if entry is None or epoch not in entry.epochs:
-                landing = self.landed.pop(key)
-                for path in landing.paths:
+                for path in self.landed.pop(known).paths:
                     self.added.pop(path, None)
-                self.attempts.pop(landing.request.attempt, None)
 
     # --- A commit of ours ------------------------------------------------------------------------
 
-    def commit(self, contents: SnapshotContents, branch: str) -> Iterator[Problem]:
-        """Take over a snapshot that a committer has added to a branch."""
+    def commit(
+        self, contents: SnapshotContents, branch: str, accepted: Collection[str] = ()
+    ) -> Iterator[Problem]:
+        """Take over a snapshot that a committer has added to a branch. `accepted` are keys that an
+        operator lets land whatever has landed before.
+        """
         snapshot = contents.snapshot
         expected: set[str] = set()
         for (producer, epoch), proof in contents.evidence.items():
@@ -89,20 +98,16 @@ class LedgerModel:
                 yield "I3", f"{key} is for `{sealed.request.branch}`, and landed on `{branch}`"
             paths = frozenset(_paths_of(sealed, self.read))
             expected |= paths
-            yield from self._land(Landing(branch, sealed.request, proof, paths), key)
+            landing = Landing(branch, sealed.request, proof, paths)
+            known = self.find(sealed.request)
+            if known is not None and key not in accepted:
+                yield (
+                    "I3",
+                    f"{key} landed in snapshot {proof.snapshot_id}, after attempt"
+                    f" {known.request.attempt} had landed in {known.proof.snapshot_id}",
+                )
+            self.landed[branch, producer, epoch] = self.attempts[proof.attempt] = landing
         yield from self._files(contents, expected)
-
-    def _land(self, landing: Landing, key: str) -> Iterator[Problem]:
-        known = self.find(landing.request)
-        if known is not None:
-            yield (
-                "I3",
-                f"{key} landed in snapshot {landing.proof.snapshot_id}, after attempt"
-                f" {known.request.attempt} had landed in {known.proof.snapshot_id}",
-            )
-        request = landing.request
-        self.landed[landing.branch, request.producer.id, request.epoch] = landing
-        self.attempts[request.attempt] = landing
 
     def _files(self, contents: SnapshotContents, expected: set[str]) -> Iterator[Problem]:
         snapshot_id, added = contents.snapshot.snapshot_id, set(contents.added)

@@ -184,7 +184,7 @@ class _Driver:
         policy = self._policy()
         self._ports.history.told(self._query.name, await self._publisher.publish(written, policy))
         if self._query.chance("doubles", epoch) < self._plan.doubles:
-            await self._write_twice(table, written)
+            await self._write_twice(table, written, sink)
 
     def _policy(self) -> PublishPolicy:
         return PublishPolicy(
@@ -220,9 +220,9 @@ class _Driver:
             may_repeat=self._plan.doubles > 0,
         )
 
-    async def _write_twice(self, table: LoadedTable, first: WrittenEpoch) -> None:
+    async def _write_twice(self, table: LoadedTable, first: WrittenEpoch, sink: str) -> None:
         """Two writes in one `foreachBatch` without sink names: the second must be refused."""
-        second = self._written(table, first.epoch, "", first.attempt, other="-again")
+        second = self._written(table, first.epoch, sink, first.attempt, other="-again")
         await write_files(self._ports, second.files)
         try:
             await self._publisher.publish(second, self._policy())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from uuid import UUID
 
 from committer.iceberg.metadata_model import TableMetadata
@@ -67,7 +67,9 @@ class TableView:
 
     # --- A swap ----------------------------------------------------------------------------------
 
-    def swap(self, swap: Swap, *, is_ours: bool) -> Iterator[Problem]:
+    def swap(
+        self, swap: Swap, *, is_ours: bool, accepted: Collection[str] = ()
+    ) -> Iterator[Problem]:
         """The pointer was moved. What anybody does must be Iceberg; what we do must be right."""
         before, after = swap.base.metadata, swap.metadata
         location = swap.metadata_location
@@ -83,12 +85,14 @@ class TableView:
         base_location = swap.base.metadata_location
         yield from (("I4", text) for text in metadata_log(base_location, before, after))
         if is_ours:
-            yield from self._own(before, after)
+            yield from self._own(before, after, accepted)
         else:
             self._foreign(before, after)
         self.current = LoadedTable(swap.base.identifier, after, location)
 
-    def _own(self, before: TableMetadata, after: TableMetadata) -> Iterator[Problem]:
+    def _own(
+        self, before: TableMetadata, after: TableMetadata, accepted: Collection[str]
+    ) -> Iterator[Problem]:
         yield from (("I4", text) for text in linear_history(before, after))
         yield from (("I5", text) for text in sequence_numbers(before, after))
         branches = {ref.snapshot_id: name for name, ref in after.refs.items()}
@@ -98,7 +102,8 @@ class TableView:
             yield from self._kept(before, contents, snapshot)
             if COUNT_KEY in (snapshot.summary or {}):
                 self.commits += 1
-                yield from self.ledger.commit(contents, branches.get(snapshot.snapshot_id, MAIN))
+                branch = branches.get(snapshot.snapshot_id, MAIN)
+                yield from self.ledger.commit(contents, branch, accepted)
         yield from self.ledger.changed_entries(before, after)
 
     def _kept(
