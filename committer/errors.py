@@ -15,6 +15,7 @@ A new class needs a new action; otherwise it is a message.
     │   └─ TableAlreadyExistsError
     ├─ InvalidRequestError       this commit request can never commit: quarantine it
     ├─ InvalidMetadataError      stored metadata breaks the spec: stop this table, page a human
+    ├─ TableFrozenError          a table went backwards: no commit, no verdict, page a human
     ├─ InvalidFilterError        a filter does not fit the table: tell whoever wrote it
     ├─ UnsupportedError          valid Iceberg, not ours yet: quarantine, name the feature
     ├─ PublishError              a write cannot be published: fail the micro-batch, tell the user
@@ -98,6 +99,13 @@ class InvalidRequestError(FrazilError):
 
 class InvalidMetadataError(FrazilError):
     """Stored bytes are not what the Iceberg specification says."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_readable(message))
+
+
+class TableFrozenError(FrazilError):
+    """A table does not hold what is known to have been committed to it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(_readable(message))

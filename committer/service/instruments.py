@@ -85,6 +85,12 @@ class Instruments:
             "1 for each component that is in trouble now; `/readyz` says why.",
             "component",
         )
+        self.table_frozen = self._gauge(
+            "frazil_table_frozen",
+            "1 while a table lacks what was committed to it: it was restored, or lost entries of"
+            " the ledger. Nothing lands until an operator decides. `/readyz` says what is missing.",
+            "table",
+        )
         self.bugs = self._counter(
             "frazil_bugs_total",
             "Unexpected exceptions that were survived: bugs of Frazil. The log has the trace.",

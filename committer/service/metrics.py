@@ -130,6 +130,10 @@ class Metrics:
         """A listing has found so many requests that the queue should have told of."""
         self.instruments.unannounced_requests.inc(requests)
 
+    def frozen(self, table: TableIdentifier, *, is_frozen: bool) -> None:
+        """A table was found to lack what was committed to it, or no longer does."""
+        self.instruments.table_frozen.labels(table).set(is_frozen)
+
     def crashed(self, where: str) -> None:
         """A bug of ours was survived. `where`: a fixed word."""
         self.instruments.bugs.labels(where).inc()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from committer.plan.check import CheckedRequest
+from committer.plan.witness import Witness
 from committer.reason import Reason
 from committer.request import Receipt, SealedRequest
 
@@ -119,17 +120,24 @@ class Waiting(Collection[str]):
 class Ended:
     """A request with its verdict, or a doorbell without a request.
 
-    `key`: the inbox object to remove. No receipt: the request ended earlier, nobody knows how.
+    `key`: the inbox object to remove, once what proves that it has landed (`seen`) is durable. No
+    receipt: the request ended earlier, nobody knows how.
     """
 
     key: str | None
     tokens: tuple[str, ...]
     reply_to: frozenset[str] = frozenset()
     receipt: Receipt | None = None
+    seen: Witness | None = None
 
     @classmethod
-    def of(cls, pending: Pending, receipt: Receipt) -> Ended:
-        return cls(pending.key, tuple(pending.tokens), frozenset(pending.reply_to), receipt)
+    def landed(cls, pending: Pending, receipt: Receipt, seen: Witness) -> Ended:
+        return cls(pending.key, tuple(pending.tokens), frozenset(pending.reply_to), receipt, seen)
+
+    @classmethod
+    def quarantined(cls, pending: Pending, receipt: Receipt) -> Ended:
+        """It has left the inbox already."""
+        return cls(None, tuple(pending.tokens), frozenset(pending.reply_to), receipt)
 
     @classmethod
     def gone(cls, pending: Pending) -> Ended:

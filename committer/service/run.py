@@ -34,9 +34,11 @@ from committer.service.signatures import Signatures
 from committer.service.table_committer import Shop
 from committer.service.table_files import UpkeepParts
 from committer.service.watch import Watch
+from committer.service.witness import WitnessKeeper
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.journal import Journal
+from committer.storage.witness import Witnesses
 
 
 class Service:
@@ -46,8 +48,13 @@ class Service:
         self._parts = parts
         self._overview = overview
         self.health = overview.health
+        witnesses = WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox))
         self._settler = Settler(
-            inbox=parts.inbox, queue=parts.queue, world=parts.world, health=self.health
+            inbox=parts.inbox,
+            queue=parts.queue,
+            world=parts.world,
+            health=self.health,
+            witnesses=witnesses,
         )
         self._signatures = Signatures(
             key_file=parts.key_file,
@@ -67,6 +74,7 @@ class Service:
             metrics=overview.metrics,
             policy=policy(parts.settings),
             signatures=self._signatures,
+            witnesses=witnesses,
             upkeep=UpkeepParts(
                 catalog=parts.catalog,
                 storage=parts.storage,

@@ -13,8 +13,10 @@ from committer.errors import FrazilError
 from committer.plan.backoff import backoff_s
 from committer.ports import Queue, World
 from committer.service.health import Health
+from committer.service.leaving import Leaving, Proof
 from committer.service.log import log
 from committer.service.pending import Ended
+from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox
 from committer.together import finish_all
 
@@ -22,6 +24,7 @@ from committer.together import finish_all
 WAITING_MAX = 100_000
 # A call deletes a thousand objects as well as one.
 GATHER_S = 0.1
+WITNESSES_AT_ONCE = 32
 
 
 class Settler:
@@ -34,31 +37,31 @@ class Settler:
         queue: Queue | None,
         world: World,
         health: Health,
+        witnesses: WitnessKeeper,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
         self._world = world
         self._health = health
+        self._witnesses = witnesses
         self._to_answer: list[Ended] = []
-        self._to_delete: list[str] = []
-        self._leaving: set[str] = set()
+        self._leaving = Leaving()
+        self._deleting = asyncio.Lock()
+        self._witnesses_at_once = asyncio.Semaphore(WITNESSES_AT_ONCE)
         self._has_ended = asyncio.Event()
         self._has_keys = asyncio.Event()
 
     def settle(self, ended: Sequence[Ended]) -> None:
         """Take over requests that have their verdict (and, quarantined, their durable record)."""
         self._to_answer.extend(ended)
-        keys = [one.key for one in ended if one.key is not None]
-        self._to_delete.extend(keys)
-        self._leaving.update(keys)
-        dropped = max(len(self._to_answer), len(self._to_delete)) - WAITING_MAX
+        self._leaving.add(ended)
+        dropped = max(len(self._to_answer) - WAITING_MAX, 0) + self._leaving.shorten(WAITING_MAX)
         if dropped > 0:
             log.warning("settler.overflowed", dropped=dropped)
-            self._leaving.difference_update(self._to_delete[:-WAITING_MAX])
-            del self._to_answer[:-WAITING_MAX], self._to_delete[:-WAITING_MAX]
+            del self._to_answer[:-WAITING_MAX]
         if self._to_answer:
             self._has_ended.set()
-        if self._to_delete:
+        if self._leaving:
             self._has_keys.set()
 
     def is_leaving(self, key: str) -> bool:
@@ -67,7 +70,7 @@ class Settler:
 
     @property
     def is_idle(self) -> bool:
-        return not self._to_answer and not self._to_delete
+        return not self._to_answer and not self._leaving
 
     async def run(self) -> None:
         """Settle until cancelled. Nobody waits for a deletion, so answers do not either."""
@@ -120,16 +123,56 @@ class Settler:
         return True
 
     async def _delete(self) -> bool:
-        keys, self._to_delete = self._to_delete, []
+        """Delete what has landed: the witness of it goes first. What fails waits again."""
+        async with self._deleting:
+            proofs = self._leaving.take()
+            answers = await asyncio.gather(*(self._witness(proof) for proof in proofs))
+            pairs = list(zip(proofs, answers, strict=True))
+            for proof, answer in pairs:
+                if answer is None:
+                    self._leaving.put_back(proof)
+                elif not answer:
+                    self._void(proof)
+            is_deleted = await self._delete_now([proof for proof, answer in pairs if answer])
+        return is_deleted and None not in answers
+
+    async def _witness(self, proof: Proof) -> bool | None:
+        """Make durable what proves that the keys may go. False: it proves nothing. None: a
+        fault.
+        """
+        if proof.seen is None:
+            return True
+        try:
+            async with self._witnesses_at_once:
+                return await self._witnesses.keep(proof.seen)
+        except FrazilError as error:
+            self._trouble(error)
+            return None
+
+    def _void(self, proof: Proof) -> None:
+        """An operator has accepted a table without them, perhaps: the reconciler finds them, and
+        the ledger knows.
+        """
+        table_uuid = str(proof.seen.table_uuid) if proof.seen else None
+        log.info("witness.superseded", table_uuid=table_uuid, requests=len(proof.keys))
+        self._leaving.forget(proof)
+
+    async def _delete_now(self, proofs: Sequence[Proof]) -> bool:
+        keys = [key for proof in proofs for key in proof.keys]
         if not keys:
             return True
         try:
             await self._inbox.delete(keys)
         except FrazilError as error:
-            self._to_delete = keys + self._to_delete
-            if self._health.trouble("inbox", str(error)):
-                log.warning("inbox.unavailable", error=str(error))
+            for proof in proofs:
+                self._leaving.put_back(proof)
+            self._trouble(error)
             return False
-        self._leaving.difference_update(keys)
+        for proof in proofs:
+            self._leaving.forget(proof)
         self._health.well("inbox")
         return True
+
+    def _trouble(self, error: FrazilError) -> None:
+        if self._health.trouble("inbox", str(error)):
+            log.warning("inbox.unavailable", error=str(error))

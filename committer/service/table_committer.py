@@ -21,6 +21,7 @@ from committer.errors import (
     InvariantError,
     NoSuchTableError,
     NotFoundError,
+    TableFrozenError,
     TransientError,
     reason_of,
 )
@@ -52,10 +53,10 @@ from committer.ports import (
     World,
 )
 from committer.reason import Reason
-from committer.request import Receipt, ReceiptState, TableIdentifier
+from committer.request import TableIdentifier
 from committer.service.admission import Admission, Admitted
 from committer.service.health import Health
-from committer.service.landed import LandedBatch, tell_landed
+from committer.service.landed import LandedBatch, committed_receipt, tell_landed
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.pace import Pace
@@ -63,14 +64,18 @@ from committer.service.pending import Ended, Pending, Waiting
 from committer.service.signatures import Signatures
 from committer.service.steps import create_all, finish, off_loop_if_large
 from committer.service.table_files import TableFiles, UpkeepParts
+from committer.service.table_witness import TableWitness
 from committer.service.upkeep import TableUpkeep
 from committer.service.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
+from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox, Quarantine
 
 IDLE_S_MAX = 600.0
 # Nothing names what was written for a batch before it lands: an engine's orphan clean-up takes it,
 # though not so soon.
 INTENT_S_MAX = 3_600.0
+# How soon a table that an operator has accepted, or put right, is found to be.
+FROZEN_PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class Shop:
     metrics: Metrics
     policy: BatchPolicy
     signatures: Signatures
+    witnesses: WitnessKeeper
     upkeep: UpkeepParts
     settle: Callable[[Sequence[Ended]], None]
 
@@ -121,6 +127,7 @@ class TableCommitter:
         self._upkeep = TableUpkeep(
             TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._state), self._waiting.all
         )
+        self._witness = TableWitness(identifier, table_uuid, shop.witnesses, shop.catalog)
         self._state: TableState | None = None
         self._is_current = False
         self._generation = 0
@@ -190,6 +197,8 @@ class TableCommitter:
                 self._recovered()
             except TransientError as error:
                 await self._pause("unavailable", error, backoff_s(self._failures, 1.0))
+            except TableFrozenError as error:
+                await self._freeze(error)
             except FrazilError as error:
                 if isinstance(error, InvariantError):
                     self._intent = None
@@ -220,6 +229,12 @@ class TableCommitter:
             is_current = await self._pace.wait(self._state)
             self._is_current = self._is_current and is_current
 
+    async def _freeze(self, error: TableFrozenError) -> None:
+        """What waits goes on waiting, and nothing is tidied up, until the table is right again."""
+        self._shop.metrics.frozen(self.identifier, is_frozen=True)
+        await self._upkeep.close()
+        await self._pause("frozen", error, FROZEN_PAUSE_S)
+
     async def _pause(self, event: str, error: Exception, delay_s: float) -> None:
         self._is_current = False
         self._failures += 1
@@ -231,6 +246,7 @@ class TableCommitter:
     def _recovered(self) -> None:
         self._failures = 0
         if self._shop.health.well(self._component):
+            self._shop.metrics.frozen(self.identifier, is_frozen=False)
             log.info("table.recovered", table=str(self.identifier))
 
     @property
@@ -248,7 +264,7 @@ class TableCommitter:
             await self._verdicts.quarantine_all(unknown)
             return
         self._judge_suspects(admitted, state)
-        await self._verdicts.conclude(admitted)
+        await self._verdicts.conclude(admitted, self._witness.known)
         intent = await self._next_intent(admitted.candidates, state)
         if intent is not None:
             await self._attempt(intent, state)
@@ -265,14 +281,14 @@ class TableCommitter:
         return state, await self._admission.admit(self._first(), state, self._generation)
 
     async def _load(self) -> TableState:
-        table = await self._shop.catalog.load(self.identifier)
-        self._pace.saw(self._state, table)
-        self._state = TableState.of(table, self._state)
+        state = await self._witness.load(self._state)
+        self._pace.saw(self._state, state.table)
+        self._state = state
         self._is_current = True
         self._generation += 1
-        self._doubted &= {table.metadata_location}
-        self._upkeep.loaded(self._state)
-        return self._state
+        self._doubted &= {state.table.metadata_location}
+        self._upkeep.loaded(state)
+        return state
 
     def _first(self) -> list[Pending]:
         return self._waiting.ready(self._shop.policy.requests_max)
@@ -399,7 +415,7 @@ class TableCommitter:
                 self._state = plan.state if same else TableState.of(table, plan.state)
                 # What came back may hold more than we planned: as good as a load.
                 self._generation += 0 if same else 1
-                self._landed(intent, plan)
+                self._landed(intent, plan, self._state)
                 self._upkeep.landed(plan, self._state, intent.batch.branch)
             case Conflict():
                 self._upkeep.refused(plan)
@@ -431,25 +447,19 @@ class TableCommitter:
         if len(requests) == 1:
             self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)
 
-    def _landed(self, intent: _Intent, plan: CommitPlan) -> None:
+    def _landed(self, intent: _Intent, plan: CommitPlan, state: TableState) -> None:
         self._intent = None
         self._batch_max = None
         self._pace.landed(len(intent.batch.requests), intent.metadata_bytes)
         self._doubted.clear()
         self._forget_chores(intent, plan)
+        requests = [one.request for one in intent.batch.requests]
+        self._witness.landed(state, {property_key(one.producer.id, one.branch) for one in requests})
         ended = []
-        for checked in intent.batch.requests:
-            key = checked.request.inbox_key
-            landed = plan.landed[key]
-            receipt = Receipt(
-                checked.request.producer.id,
-                checked.request.epoch,
-                str(checked.request.attempt),
-                ReceiptState.COMMITTED,
-                snapshot_id=landed.snapshot_id,
-                sequence_number=landed.sequence_number,
-            )
-            ended.append(Ended.of(self._waiting.end(key), receipt))
+        for request in requests:
+            key = request.inbox_key
+            receipt = committed_receipt(request, plan.landed[key])
+            ended.append(Ended.landed(self._waiting.end(key), receipt, self._witness.known))
         self._shop.settle(ended)
         self._tell_landed(intent, plan)
 

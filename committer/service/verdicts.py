@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from committer.errors import FrazilError, TransientError, reason_of
 from committer.plan.backoff import backoff_s
+from committer.plan.witness import Witness
 from committer.ports import World
 from committer.reason import Reason
 from committer.request import Receipt, ReceiptState
 from committer.service.admission import Admitted, AlreadyLanded, Quarantining
+from committer.service.landed import committed_receipt
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.pending import Ended, Pending, Waiting
@@ -37,12 +39,14 @@ class Verdicts:
     settle: Callable[[Sequence[Ended]], None]
     metrics: Metrics
 
-    async def conclude(self, admitted: Admitted) -> None:
-        """End what the ledger answered, what nobody wants any more, and what cannot land."""
+    async def conclude(self, admitted: Admitted, seen: Witness) -> None:
+        """End what the ledger answered (`seen` in the table), what nobody wants any more, and what
+        cannot land.
+        """
         self.settle([Ended.gone(self.waiting.end(gone.key)) for gone in admitted.gone])
         self.settle(
             [
-                Ended.of(self.waiting.end(one.pending.key), _duplicate(one))
+                Ended.landed(self.waiting.end(one.pending.key), _duplicate(one), seen)
                 for one in admitted.duplicates
             ]
         )
@@ -75,7 +79,7 @@ class Verdicts:
         await leave_inbox(self.inbox, one.pending.key)
         pending = self.waiting.end(one.pending.key)
         self.metrics.quarantined(one.reason.value)
-        self.settle([replace(Ended.of(pending, _quarantined(one)), key=None)])
+        self.settle([Ended.quarantined(pending, _quarantined(one))])
 
     def put_off(self, pending: Pending, error: Exception) -> None:
         """Leave alone for a while what fails for a reason of its own."""
@@ -107,15 +111,7 @@ def _duplicate(duplicate: AlreadyLanded) -> Receipt:
         epoch=request.epoch,
         **({"warning": duplicate.warning} if duplicate.warning else {}),
     )
-    return Receipt(
-        request.producer.id,
-        request.epoch,
-        str(request.attempt),
-        ReceiptState.COMMITTED,
-        snapshot_id=landed.snapshot_id,
-        sequence_number=landed.sequence_number,
-        duplicate=landed.attempt != request.attempt,
-    )
+    return committed_receipt(request, landed)
 
 
 def _quarantined(one: Quarantining) -> Receipt:

@@ -12,6 +12,7 @@ from committer.iceberg.manifest import decode_manifest
 from committer.iceberg.manifest_list import decode_manifest_list
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.batching import BatchPolicy
+from committer.plan.state import TableState
 from committer.ports import Doorbell, LoadedTable, Storage
 from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
@@ -25,10 +26,12 @@ from committer.service.settler import Settler
 from committer.service.signatures import Signatures
 from committer.service.table_committer import Shop
 from committer.service.table_files import UpkeepParts
+from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
+from committer.storage.witness import Witnesses
 from tests.counting_storage import CountingStorage
 from tests.faulty_catalog import FaultyCatalog
 from tests.table_builders import build_table
@@ -65,6 +68,7 @@ class House:
         self.inbox = Inbox(self.inbox_storage, INBOX)
         self.quarantine = Quarantine(self.storage.inner, INBOX)
         self.journal = Journal(self.inbox_storage, INBOX)
+        self.witnesses = Witnesses(self.inbox_storage, INBOX)
         self.health = Health(self.world)
         self.metrics = Metrics()
         self.overview = Overview(Identity("frazil", INBOX), self.health, self.metrics)
@@ -100,10 +104,23 @@ class House:
             request.producer.id,
         )
 
+    async def accept(self, name: str = "db.flights") -> None:
+        """What `frazil table accept` does."""
+        table = await self.catalog.inner.load(TableIdentifier.parse(name))
+        keeper = WitnessKeeper(self.witnesses)
+        await keeper.accept(TableState.of(table), now_ms=self.world.now_ms())
+
     @asynccontextmanager
     async def running(self, *, reconcile_interval_s: float = 3600.0) -> AsyncIterator[None]:
         """Run the service while inside; end it as a crash would (nothing is drained)."""
-        settler = Settler(inbox=self.inbox, queue=self.queue, world=self.world, health=self.health)
+        keeper = WitnessKeeper(self.witnesses)
+        settler = Settler(
+            inbox=self.inbox,
+            queue=self.queue,
+            world=self.world,
+            health=self.health,
+            witnesses=keeper,
+        )
         signatures = Signatures(
             key_file=KeyFile(self.storage, KEYS, self.world) if self.has_keys else None,
             required=self.require_signature,
@@ -123,6 +140,7 @@ class House:
             metrics=self.metrics,
             policy=self.policy,
             signatures=signatures,
+            witnesses=keeper,
             upkeep=UpkeepParts(
                 catalog=self.catalog,
                 storage=self.storage,

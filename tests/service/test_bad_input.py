@@ -467,6 +467,7 @@ async def test_a_table_dropped_while_requests_wait_sends_them_to_quarantine(cach
         assert record.reason == Reason.TABLE_UNKNOWN
         assert await house.outstanding() == []
         await add_table(house, table)
+        await house.accept()
         await house.publish(good(table, "query-3"))
         await house.settle(60.0)
     assert len(await house.quarantined()) == 1

@@ -1,0 +1,217 @@
+"""What is known to have been committed to a table, kept outside of it: the witness.
+
+Metadata cannot say of itself that it is old. So a witness of the newest metadata that was seen is
+kept beside the inbox, and no metadata is believed that lacks what the witness knows: it was
+restored, registered again from an older file, or has lost entries of the ledger. What to do about
+that only an operator knows, who may accept it (`frazil table accept`). Pure, with its text form:
+
+    {"v":1,"table":"<uuid>","accepted-ms":0,"sequence-number":42,"snapshot-id":…,
+     "last-updated-ms":…,"producers":{"frazil.producer.<id>":41},"forgotten":{}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+import orjson
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.json_reader import Reader
+from committer.iceberg.snapshot import MAIN, Snapshot
+from committer.iceberg.table_metadata import TableMetadata
+from committer.ledger_entry import ProducerEntry, parse_property_key
+from committer.plan.ledger import Ledger
+from committer.plan.state import TableState
+
+WITNESS_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What a table was seen to hold. Grows only, by `joined`, unless an operator accepts less.
+
+    `accepted_ms`: which acceptance it follows, 0 before any; a later one makes all that was known
+    before it void. `snapshot_id`: the snapshot that has the sequence number; in format version 1,
+    where all have 0, the one that was added last. `producers`: the highest epoch of each lasting
+    producer, by its ledger property. `forgotten`: up to which epoch an entry need not be there.
+    """
+
+    table_uuid: UUID
+    accepted_ms: int = 0
+    sequence_number: int = 0
+    snapshot_id: int | None = None
+    last_updated_ms: int = 0
+    producers: Mapping[str, int] = field(default_factory=dict)
+    forgotten: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: TableState, *, accepted_ms: int = 0) -> Witness:
+        """What a state of the table shows."""
+        metadata = state.metadata
+        newest = _newest(metadata)
+        return cls(
+            metadata.require_uuid(),
+            accepted_ms,
+            metadata.last_sequence_number,
+            newest.snapshot_id if newest else None,
+            metadata.last_updated_ms,
+            _lasting(state.ledger.entries.items()),
+        )
+
+    def after(self, state: TableState, keys: Iterable[str]) -> Witness:
+        """The witness once a commit has led to this state and changed these entries only."""
+        metadata, entries = state.metadata, state.ledger.entries
+        newest = _newest(metadata)
+        changed = ((key, entries[key]) for key in keys if key in entries)
+        return replace(
+            self,
+            sequence_number=metadata.last_sequence_number,
+            snapshot_id=newest.snapshot_id if newest else None,
+            last_updated_ms=metadata.last_updated_ms,
+            producers={**self.producers, **_lasting(changed)},
+        )
+
+    def joined(self, other: Witness) -> Witness:
+        """All that both know. Of two acceptances only the later one counts."""
+        if self.accepted_ms != other.accepted_ms:
+            return max(self, other, key=lambda one: one.accepted_ms)
+        newer = max(other, self, key=lambda one: (one.sequence_number, one.last_updated_ms))
+        return replace(
+            newer,
+            producers=_highest(self.producers, other.producers),
+            forgotten=_highest(self.forgotten, other.forgotten),
+        )
+
+    def without(self, forgotten: Mapping[str, int]) -> Witness:
+        """The witness once the ledger may be without these epochs and those below them."""
+        return replace(self, forgotten=_highest(self.forgotten, forgotten))
+
+    @property
+    def required(self) -> Iterator[tuple[str, int]]:
+        """The epochs that the ledger has to have, by its properties."""
+        for key, epoch in self.producers.items():
+            if epoch > self.forgotten.get(key, -1):
+                yield key, epoch
+
+
+def missing_from(state: TableState, witness: Witness) -> Iterator[str]:
+    """What the witness knows and the table lacks, one sentence each. Nothing: it may be believed.
+
+    A table that was rolled back (its branch moved to an older snapshot) lacks nothing here: that is
+    in its own history, and freezes producers.
+    """
+    metadata = state.metadata
+    known, number = witness.snapshot_id, witness.sequence_number
+    if metadata.last_sequence_number < number:
+        yield (
+            f"its last sequence number is {metadata.last_sequence_number}, and snapshot {known} was"
+            f" committed with {number}"
+        )
+    elif known is not None and known not in metadata.snapshots_by_id:
+        if number == 0 and metadata.last_updated_ms < witness.last_updated_ms:
+            yield f"it is older than snapshot {known}, which was committed, and is without it"
+        other = _with_number(metadata, number)
+        if other is not None:
+            yield (
+                f"sequence number {number} belongs to snapshot {other.snapshot_id}, and {known} was"
+                " committed with it"
+            )
+    dropped = dropped_branches(state, witness)
+    for key, epoch in witness.required:
+        if key not in dropped and not _has_landed(state.ledger, key, epoch):
+            yield f"the property `{key}` lacks epoch {epoch}, which has landed"
+
+
+def dropped_branches(state: TableState, witness: Witness) -> dict[str, int]:
+    """What of the ledger went together with a branch: somebody dropped both, and knew it."""
+    gone = {}
+    for key, epoch in witness.required:
+        parsed = parse_property_key(key)
+        branch = parsed[1] if parsed else MAIN
+        is_known = key in state.ledger.entries or key in state.ledger.frozen
+        if branch != MAIN and branch not in state.metadata.refs and not is_known:
+            gone[key] = epoch
+    return gone
+
+
+def _has_landed(ledger: Ledger, key: str, epoch: int) -> bool:
+    """An entry that nobody can read freezes its producer, not the table."""
+    entry = ledger.entries.get(key)
+    return key in ledger.frozen if entry is None else epoch in entry.epochs
+
+
+def _lasting(entries: Iterable[tuple[str, ProducerEntry]]) -> dict[str, int]:
+    """The highest epochs of producers whose entries stay. Those of one-shot producers do not."""
+    return {
+        key: entry.epochs.ranges[-1][1]
+        for key, entry in entries
+        if not entry.one_shot and entry.epochs.ranges
+    }
+
+
+def _newest(metadata: TableMetadata) -> Snapshot | None:
+    if metadata.format_version == 1 or metadata.last_sequence_number == 0:
+        return metadata.snapshots[-1] if metadata.snapshots else None
+    return _with_number(metadata, metadata.last_sequence_number)
+
+
+def _with_number(metadata: TableMetadata, sequence_number: int) -> Snapshot | None:
+    """The snapshot of a sequence number above 0; new ones stand at the end."""
+    if sequence_number == 0:
+        return None
+    found = (one for one in reversed(metadata.snapshots) if one.sequence_number == sequence_number)
+    return next(found, None)
+
+
+def _highest(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    return {**some, **{key: epoch for key, epoch in others.items() if epoch > some.get(key, -1)}}
+
+
+def print_witness(witness: Witness) -> bytes:
+    """The witness as it is stored."""
+    return orjson.dumps(
+        {
+            "v": WITNESS_VERSION,
+            "table": str(witness.table_uuid),
+            "accepted-ms": witness.accepted_ms,
+            "sequence-number": witness.sequence_number,
+            "snapshot-id": witness.snapshot_id,
+            "last-updated-ms": witness.last_updated_ms,
+            "producers": witness.producers,
+            "forgotten": witness.forgotten,
+        }
+    )
+
+
+def parse_witness(content: bytes, table_uuid: UUID) -> Witness:
+    """The inverse of `print_witness`. Errors: `InvalidMetadataError`, also for another table's or
+    a newer version.
+    """
+    where = f"the witness of table {table_uuid}"
+    try:
+        reader = Reader(orjson.loads(content), where)
+        version = reader.integer("v")
+        if version != WITNESS_VERSION:
+            raise InvalidMetadataError(
+                f"{where} has version {version}, this version reads {WITNESS_VERSION}"
+            )
+        if UUID(reader.text("table")) != table_uuid:
+            raise InvalidMetadataError(f"{where} is that of table {reader.text('table')}")
+        return Witness(
+            table_uuid,
+            reader.integer("accepted-ms"),
+            reader.integer("sequence-number"),
+            reader.optional_integer("snapshot-id"),
+            reader.integer("last-updated-ms"),
+            _epochs(reader, "producers"),
+            _epochs(reader, "forgotten"),
+        )
+    except ValueError as error:
+        raise InvalidMetadataError(f"{where} cannot be read: {error}") from error
+
+
+def _epochs(reader: Reader, key: str) -> dict[str, int]:
+    found = Reader(reader.take(key), f"{reader.where}: `{key}`")
+    return {name: found.integer(name) for name in list(found.rest)}

@@ -1,0 +1,94 @@
+"""Believes no metadata of a table that lacks what is known to have been committed.
+
+What lacks what is decided in `committer.plan.witness`. What is known: the durable witness, and what
+this committer has seen itself and others perhaps not yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from itertools import islice
+from uuid import UUID
+
+from committer.errors import InvalidMetadataError, TableFrozenError
+from committer.plan.state import TableState
+from committer.plan.witness import Witness, dropped_branches, missing_from
+from committer.ports import Catalog
+from committer.request import TableIdentifier
+from committer.service.witness import WitnessKeeper
+
+TOLD_MAX = 3
+
+
+class TableWitness:
+    """Loads one table for its committer, and remembers what it has shown."""
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        table_uuid: UUID,
+        keeper: WitnessKeeper,
+        catalog: Catalog,
+    ) -> None:
+        self._identifier = identifier
+        self._table_uuid = table_uuid
+        self._keeper = keeper
+        self._catalog = catalog
+        self.known = Witness(table_uuid)
+
+    async def load(self, previous: TableState | None) -> TableState:
+        """Read the pointer and its metadata. Another table of this name comes as it is.
+
+        Errors: `TableFrozenError` where it lacks what is known, or nobody can read what is;
+        those of `Catalog.load`, and of the storage.
+        """
+        # At once, so that the witness costs no time. It may know of a commit that came after the
+        # pointer was read: only a pointer that is read behind it proves anything against a table.
+        state, stored = await self._read(previous)
+        known = stored.joined(self.known)
+        if self._lacks(state, known):
+            state = await self._load(previous)
+            missing = self._lacks(state, known)
+            if missing:
+                raise TableFrozenError(_frozen(self._identifier, missing))
+        self._believe(state, known)
+        return state
+
+    def landed(self, state: TableState, keys: Iterable[str]) -> None:
+        """A commit of ours has led to this state, and changed these entries of the ledger."""
+        self.known = self.known.after(state, keys)
+
+    async def _read(self, previous: TableState | None) -> tuple[TableState, Witness]:
+        state, stored = await asyncio.gather(
+            self._load(previous), self._keeper.read(self._table_uuid), return_exceptions=True
+        )
+        if isinstance(state, BaseException):
+            raise state
+        if isinstance(stored, InvalidMetadataError):
+            raise TableFrozenError(_frozen(self._identifier, (str(stored),))) from stored
+        if isinstance(stored, BaseException):
+            raise stored
+        return state, stored
+
+    async def _load(self, previous: TableState | None) -> TableState:
+        return TableState.of(await self._catalog.load(self._identifier), previous)
+
+    def _lacks(self, state: TableState, known: Witness) -> tuple[str, ...]:
+        """What is missing, the first of it. Of another table nothing is known."""
+        if state.metadata.table_uuid != self._table_uuid:
+            return ()
+        return tuple(islice(missing_from(state, known), TOLD_MAX))
+
+    def _believe(self, state: TableState, known: Witness) -> None:
+        self.known = known
+        if state.metadata.table_uuid == self._table_uuid:
+            seen = Witness.of(state, accepted_ms=known.accepted_ms)
+            self.known = known.joined(seen).without(dropped_branches(state, known))
+
+
+def _frozen(identifier: TableIdentifier, missing: Iterable[str]) -> str:
+    return (
+        f"table {identifier} does not hold what was committed to it: {'; '.join(missing)}. Put the"
+        f" newer metadata back, or go on with what there is: `frazil table accept {identifier}`"
+    )

@@ -1,0 +1,140 @@
+"""Keeps the witness of each table durable. Whether a table is believed: `table_witness.py`.
+
+The witness is written behind the commits that it tells of, and always before the inbox objects go
+that those commits have landed: whatever moment a process ends at, a request is in the inbox, or its
+landing is in the witness. It is replaced on condition of what was read, so that of two committers
+the one with the older view takes nothing back; only an operator does (`accept`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.errors import (
+    AlreadyExistsError,
+    InvalidMetadataError,
+    NotFoundError,
+    StorageUnavailableError,
+)
+from committer.plan.state import TableState
+from committer.plan.witness import (
+    Witness,
+    parse_witness,
+    print_witness,
+)
+from committer.storage.witness import Witnesses
+
+# Of tables that were not heard of for long what was read is forgotten, and read again.
+KNOWN_MAX = 1_000
+# As often as others may be faster in a row.
+TRIES_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was last read or written of a witness. No etag: there is none."""
+
+    etag: str | None
+    witness: Witness
+
+
+class WitnessKeeper:
+    """Reads and writes the witnesses of all tables of a process."""
+
+    def __init__(self, witnesses: Witnesses) -> None:
+        self._witnesses = witnesses
+        self._known: OrderedDict[UUID, _Known] = OrderedDict()
+
+    async def read(self, table_uuid: UUID) -> Witness:
+        """What is durably known of a table.
+
+        Errors: `InvalidMetadataError` for a witness that cannot be read; those of the storage.
+        """
+        return (await self._read(table_uuid)).witness
+
+    async def keep(self, seen: Witness) -> bool:
+        """Make durable what was seen. False where an operator has accepted something else since:
+        then it proves nothing any more.
+
+        Errors: as `read`; `StorageUnavailableError` also where others were faster every time.
+        """
+        known = self._known.get(seen.table_uuid)
+        for _ in range(TRIES_MAX):
+            if known is None:
+                known = await self._read(seen.table_uuid)
+            if known.witness.accepted_ms > seen.accepted_ms:
+                return False
+            joined = known.witness.joined(seen)
+            if joined == known.witness or await self._replace(known, joined):
+                return True
+            known = None
+        raise _contended(seen.table_uuid)
+
+    async def _read(self, table_uuid: UUID) -> _Known:
+        etag, known = await self._witnesses.etag(table_uuid), self._known.get(table_uuid)
+        if known is not None and etag is not None and known.etag == etag:
+            return known
+        if etag is None:
+            return self._remember(_Known(None, Witness(table_uuid)))
+        try:
+            content = await self._witnesses.get(table_uuid)
+        except NotFoundError as error:
+            # Seen a moment ago: not nothing, but not known either.
+            raise StorageUnavailableError(str(error)) from error
+        return self._remember(_Known(etag, parse_witness(content, table_uuid)))
+
+    async def _replace(self, known: _Known, by: Witness) -> bool:
+        """Write, unless somebody else has written since."""
+        table_uuid = by.table_uuid
+        try:
+            etag = await self._witnesses.replace(table_uuid, print_witness(by), etag=known.etag)
+        except AlreadyExistsError:
+            self._known.pop(table_uuid, None)
+            return False
+        self._remember(_Known(etag, by))
+        return True
+
+    def _remember(self, known: _Known) -> _Known:
+        self._known[known.witness.table_uuid] = known
+        self._known.move_to_end(known.witness.table_uuid)
+        while len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return known
+
+    async def forget(self, table_uuid: UUID, epochs: Mapping[str, int]) -> None:
+        """Let the ledger be without these epochs, and those below them, by its properties: before
+        the swap that takes them out. Errors: as `keep`.
+        """
+        for _ in range(TRIES_MAX):
+            # Not kept where an operator has accepted the table in between.
+            if await self.keep((await self.read(table_uuid)).without(epochs)):
+                return
+        raise _contended(table_uuid)
+
+    async def accept(self, state: TableState, *, now_ms: int) -> Witness:
+        """Make a state of a table the truth: whatever else was known of it is void, and so is a
+        witness that nobody can read.
+
+        Errors: `StorageUnavailableError` where others were faster every time; the storage's.
+        """
+        table_uuid = state.metadata.require_uuid()
+        for _ in range(TRIES_MAX):
+            etag = await self._witnesses.etag(table_uuid)
+            try:
+                accepted_ms = (await self.read(table_uuid)).accepted_ms
+            except InvalidMetadataError:
+                accepted_ms = 0
+            # Later than any before it, even if the clock was put back.
+            accepted = Witness.of(state, accepted_ms=max(now_ms, accepted_ms + 1))
+            if await self._replace(_Known(etag, accepted), accepted):
+                return accepted
+        raise _contended(table_uuid)
+
+
+def _contended(table_uuid: UUID) -> StorageUnavailableError:
+    return StorageUnavailableError(
+        f"the witness of table {table_uuid} is written by others all the time"
+    )
