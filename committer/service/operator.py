@@ -32,6 +32,7 @@ from committer.ports import Catalog, LoadedTable, Storage, World
 from committer.request import CommitRequest, TableIdentifier
 from committer.service.evidence import EvidenceReader
 from committer.service.table_change import Decide, change_table
+from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
 
@@ -56,6 +57,7 @@ class Operator:
     inbox: Inbox
     quarantine: Quarantine
     replays: Replays
+    witnesses: WitnessKeeper
     world: World
 
     async def standing(self, table: LoadedTable, name: ProducerName) -> Standing:
@@ -103,6 +105,8 @@ class Operator:
                 return ()
             history = history_of(table.metadata, name.branch)
             left = history.snapshot_ids if name.key in ledger.broken else None
+            if again.ranges:
+                await self._let_lack(table, name, found.entry)
             return _changed(name, found.entry, thawed(found.entry, left, again))
 
         await self._change(identifier, decide)
@@ -124,6 +128,7 @@ class Operator:
                     f" in the inbox or in quarantine (`{min(keys)}`): it is not forgotten before"
                     " they have landed, or are discarded"
                 )
+            await self._let_lack(table, name, standing(read_ledger(table.metadata), name).entry)
             return (RemoveProperties((name.key,)),)
 
         await self._change(identifier, decide)
@@ -193,6 +198,14 @@ class Operator:
                 return one.snapshot_id
         found = await EvidenceReader(self.storage).find_attempt(state, request)
         return None if found is None else found.snapshot_id
+
+    async def _let_lack(
+        self, table: LoadedTable, name: ProducerName, entry: ProducerEntry | None
+    ) -> None:
+        """Tell the witness before the swap, or the table would freeze for want of the epochs."""
+        highest = None if entry is None else entry.epochs.highest
+        epochs = {name.key: -1 if highest is None else highest}
+        await self.witnesses.forget(table.metadata.require_uuid(), epochs)
 
     async def _requests(self, table_uuid: UUID, producer: str) -> set[str]:
         """The keys of all that is durable of a producer and has not landed."""

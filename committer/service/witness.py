@@ -105,12 +105,14 @@ class WitnessKeeper:
         return known
 
     async def forget(self, table_uuid: UUID, epochs: Mapping[str, int]) -> None:
-        """Let the ledger be without these epochs, and those below them, by its properties: before
-        the swap that takes them out. Errors: as `keep`.
+        """Let the ledger be without these epochs, by its properties, without those below them and
+        those that are known already: before the swap that takes them out. Errors: as `keep`.
         """
         for _ in range(TRIES_MAX):
+            stored = await self.read(table_uuid)
+            known = {key: stored.producers.get(key, -1) for key in epochs}
             # Not kept where an operator has accepted the table in between.
-            if await self.keep((await self.read(table_uuid)).without(epochs)):
+            if await self.keep(stored.without(known).without(epochs)):
                 return
         raise _contended(table_uuid)
 

@@ -19,6 +19,7 @@ from committer.reason import Reason
 from committer.request import ReceiptState, SealedRequest
 from committer.service.operator import Lost, Operator
 from committer.service.table_change import ATTEMPTS_MAX
+from committer.service.witness import WitnessKeeper
 from committer.storage.replays import Replays
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
@@ -37,6 +38,7 @@ def operator(house: House) -> Operator:
         inbox=house.inbox,
         quarantine=house.quarantine,
         replays=Replays(house.storage.inner, INBOX),
+        witnesses=WitnessKeeper(house.witnesses),
         world=house.world,
     )
 
