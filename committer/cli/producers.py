@@ -14,6 +14,8 @@ from committer.plan.producers import ProducerName, ProducerState, Standing, stan
 from committer.request import TableIdentifier
 from committer.service.operator import Lost, Operator
 from committer.service.parts import Parts
+from committer.service.witness import WitnessKeeper
+from committer.storage.witness import Witnesses
 
 
 def operator(parts: Parts) -> Operator:
@@ -24,6 +26,7 @@ def operator(parts: Parts) -> Operator:
         inbox=parts.inbox,
         quarantine=parts.quarantine,
         replays=parts.replays,
+        witnesses=WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox)),
         world=parts.world,
     )
 
