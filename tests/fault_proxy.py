@@ -7,6 +7,9 @@
 
 A fault strikes the first chunk of bytes from a client that contains `match`; requests that share
 the chunk (a pipeline) share its fate. Chunks are what the client sends at once.
+
+The proxy may also stand for a network: `hold` keeps back whatever servers say, and `turn_to` leads
+all clients to another server, whose connections to the old one break.
 """
 
 from __future__ import annotations
@@ -28,6 +31,16 @@ class Fault(Enum):
     CUT_REQUEST = auto()  # the server never sees it; the connection breaks
     CUT_ANSWER = auto()  # the server does it; the connection breaks instead of the answer
     HOLD_ANSWER = auto()  # the server does it; the answer waits for `release`, or for ever
+    TRUNCATE_ANSWER = (
+        auto()
+    )  # the server does it; the connection breaks in the middle of the answer
+    DELAY_ANSWER = auto()  # the server does it; the answer comes `DELAY_S` later
+    SENT_TWICE = auto()  # the server does it twice; the client gets the second answer
+    LANDS_LATE = auto()  # the connection breaks; the server gets the request at `land_late`
+
+
+DELAY_S = 0.5
+_BREAKS = (Fault.CUT_REQUEST, Fault.LANDS_LATE)
 
 
 @dataclass(slots=True)
@@ -54,8 +67,11 @@ class FaultProxy:
     def __init__(self, upstream: Path | tuple[str, int]) -> None:
         self._upstream = upstream
         self._plans: list[Spoiled] = []
+        self._held: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self.flows = asyncio.Event()
+        self.flows.set()
         self.host = "127.0.0.1"
         self.port = 0
 
@@ -72,9 +88,42 @@ class FaultProxy:
     ) -> None:
         if self._server:
             self._server.close()
-        for task in self._tasks:
+        await self._break_all()
+
+    async def _break_all(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def hold(self) -> None:
+        """Let nothing come back from the server, on any connection, until `turn_to`."""
+        self.flows.clear()
+
+    async def turn_to(self, upstream: Path | tuple[str, int]) -> None:
+        """Lead clients to another server; connections that there are break."""
+        self._upstream = upstream
+        await self._break_all()
+        self.flows.set()
+
+    async def land_late(self) -> int:
+        """Let the server work through the requests that were held back; how many they are."""
+        held, self._held = self._held, []
+        for chunk in held:
+            await self.send_aside(chunk)
+        return len(held)
+
+    async def send_aside(self, chunk: bytes) -> None:
+        """Let the server do it, for nobody. Returns when it has answered."""
+        reader, writer = await self._connect()
+        writer.write(chunk)
+        await writer.drain()
+        await reader.read(_CHUNK_BYTES_MAX)
+        await _close(writer)
+
+    def keep(self, chunk: bytes) -> None:
+        """Keep a request for `land_late`."""
+        self._held.append(chunk)
 
     def spoil(self, match: bytes, fault: Fault, *, times: int = 1) -> Spoiled:
         """Plan a fault for the next `times` chunks that contain `match`."""
@@ -140,20 +189,32 @@ class _Link:
     async def pump_requests(self, reader: asyncio.StreamReader) -> None:
         while chunk := await reader.read(_CHUNK_BYTES_MAX):
             planned = self._proxy.strike(chunk)
-            if planned and planned.fault is Fault.CUT_REQUEST:
+            if planned and planned.fault is Fault.LANDS_LATE:
+                self._proxy.keep(chunk)
+            if planned and planned.fault in _BREAKS:
                 planned.struck.set()
                 return
+            if planned and planned.fault is Fault.SENT_TWICE:
+                await self._proxy.send_aside(chunk)
             self._plan = planned or self._plan
             self._server.write(chunk)
             await self._server.drain()
 
     async def pump_answers(self, reader: asyncio.StreamReader) -> None:
         while chunk := await reader.read(_CHUNK_BYTES_MAX):
+            await self._proxy.flows.wait()
             if planned := self._plan:
                 self._plan = None
                 planned.struck.set()
                 if planned.fault is Fault.CUT_ANSWER:
                     return
-                await planned.released.wait()
+                if planned.fault is Fault.TRUNCATE_ANSWER:
+                    self._client.write(chunk[: len(chunk) // 2])
+                    await self._client.drain()
+                    return
+                if planned.fault is Fault.HOLD_ANSWER:
+                    await planned.released.wait()
+                if planned.fault is Fault.DELAY_ANSWER:
+                    await asyncio.sleep(DELAY_S)
             self._client.write(chunk)
             await self._client.drain()

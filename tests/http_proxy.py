@@ -38,6 +38,10 @@ class Fault(Enum):
     LANDS_LATE = auto()  # the connection breaks; the server gets the request at `land_late`
     CUT_IN_ANSWER = auto()  # the connection breaks in the middle of the answer
     DAMAGE_ANSWER = auto()  # the last byte of the answer is another one
+    DELAY_ANSWER = auto()  # the server does it; the answer comes `DELAY_S` later
+
+
+DELAY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,10 @@ class HttpProxy:
             case Fault.SENT_TWICE:
                 await self._forward(request)
                 return await self._forward(request)
+            case Fault.DELAY_ANSWER:
+                answer = await self._forward(request)
+                await asyncio.sleep(DELAY_S)
+                return answer
             case Fault.HOLD_ANSWER:
                 await self._forward(request)
                 await self._closing.wait()

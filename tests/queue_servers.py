@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import shutil
+import socket
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -20,8 +24,12 @@ from committer.ports import SHARDS, Doorbell, Leases, Queue
 from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
-from committer.service.redis_server import RedisServer, start_redis_server
+from committer.service.child_process import ends_with_parent
+from committer.service.redis_server import RedisServer, find_server_binary, start_redis_server
 from tests.worlds import ManualWorld
+
+_POLL_S = 0.02
+_START_S_MAX = 30.0
 
 
 def doorbell(
@@ -167,6 +175,63 @@ class RunningServer:
     def _process(self) -> Any:
         assert self.server.process, "another server runs in a fresh folder"
         return self.server.process
+
+
+@dataclass(frozen=True, slots=True)
+class TcpServer:
+    """A server that can be followed, since it listens on a port of this machine."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def tcp_server() -> Iterator[TcpServer]:
+    """A server that keeps everything in memory; a replica gets its data without delay."""
+    with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        settings = {
+            "port": str(port),
+            "bind": "127.0.0.1",
+            "dir": folder,
+            "logfile": f"{folder}/log",
+            "save": "",
+            "repl-diskless-sync-delay": "0",
+        }
+        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
+        process = subprocess.Popen(ends_with_parent([str(find_server_binary()), *words]))
+        try:
+            _wait_until_answers(port)
+            yield TcpServer(port, process)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_answers(port: int) -> None:
+    ends_s = time.monotonic() + _START_S_MAX
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            if time.monotonic() > ends_s:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 KINDS = ("memory", "valkey", "redis")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -79,8 +79,9 @@ def live_files(table: LoadedTable, read: Callable[[str], bytes] | None = None) -
     return found
 
 
-def seen_by_pyiceberg(table: LoadedTable) -> Contents:
-    scan = StaticTable.from_metadata(table.metadata_location).scan()
+def seen_by_pyiceberg(table: LoadedTable, properties: Mapping[str, str] | None = None) -> Contents:
+    """`properties`: how PyIceberg reaches the storage."""
+    scan = StaticTable.from_metadata(table.metadata_location, dict(properties or {})).scan()
     paths = [local(task.file.file_path) for task in scan.plan_files()]
     ids = scan.to_arrow().column("id").to_pylist()
     return Contents(len(paths), len(set(paths)), len(ids), len(set(ids)), sum(ids))

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from committer.backends import open_catalog, open_storage
@@ -71,19 +71,36 @@ def free_port() -> int:
         return port
 
 
+class Process(Protocol):
+    """What a house wants of a process: `subprocess.Popen` has it."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: signal.Signals) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 @dataclass(slots=True)
 class RealHouse:
     """Folders and settings that outlive every process, and the processes that run now.
 
-    `program`: what Python runs as the committer.
+    `program`: what Python runs as the committer. `queue_url`: of the queue's server, if that is not
+    the private one.
     """
 
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     program: Sequence[str] = ("-m", "committer", "serve")
     port: int = field(default_factory=free_port)
+    queue_url: str = ""
     server: RedisServer | None = None
-    committer: subprocess.Popen[bytes] | None = None
+    committer: Process | None = None
 
     @property
     def catalog_file(self) -> Path:
@@ -108,7 +125,7 @@ class RealHouse:
             catalog_name=CATALOG,
             catalog_uri=f"sqlite:///{self.catalog_file}",
             inbox=f"file://{self.folder}/requests",
-            queue_url=private_server_url(self.folder / "queue"),
+            queue_url=self.queue_url or private_server_url(self.folder / "queue"),
         )
 
     def environment(self) -> dict[str, str]:
@@ -233,6 +250,10 @@ class RealHouse:
     async def load(self, name: str) -> LoadedTable:
         async with self.catalog() as catalog:
             return await catalog.load(TableIdentifier.parse(name))
+
+    def read(self, location: str) -> bytes:
+        """An object of the warehouse, whole."""
+        return Path(location.removeprefix("file://")).read_bytes()
 
     async def outstanding(self) -> list[str]:
         """The keys of the requests in the inbox."""

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from committer.ports import LoadedTable
-from committer.request import Fingerprint, Producer, Receipt
+from committer.request import Fingerprint, Producer, Receipt, inbox_key
 from tests.integration.readers import local
 from tests.integration.real_house import RealHouse
 from workers.arrow_schema import arrow_schema
@@ -25,12 +25,33 @@ _EPOCHS_MAX = 10_000
 _POLICIES = {
     "durable": PublishPolicy(wait="durable"),
     "committed": PublishPolicy(wait="committed", wait_timeout_s=120.0),
+    "again": PublishPolicy(wait="durable", on_quarantine="continue"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One attempt at an epoch, and the ids of its rows."""
+
+    epoch: WrittenEpoch
+    ids: tuple[int, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        return [local(file.file_path) for file in self.epoch.files]
+
+    @property
+    def inbox_key(self) -> str:
+        epoch = self.epoch
+        return inbox_key(epoch.table_uuid, epoch.producer.id, epoch.epoch, epoch.attempt)
 
 
 @dataclass(slots=True)
 class RealProducer:
-    """One streaming query: publishes one epoch after another, each with rows of its own."""
+    """One streaming query: publishes one epoch after another, each with rows of its own.
+
+    `written`: all that was written to be published, replays too. The other lists leave those out.
+    """
 
     number: int
     table: LoadedTable
@@ -42,6 +63,7 @@ class RealProducer:
     paths: list[str] = field(default_factory=list)
     receipts: dict[int, Receipt] = field(default_factory=dict)
     path_of_epoch: dict[int, str] = field(default_factory=dict)
+    written: list[Written] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -50,6 +72,14 @@ class RealProducer:
     def write(self) -> WrittenEpoch:
         """The next epoch's data files: two partitions."""
         epoch, self.epochs = self.epochs, self.epochs + 1
+        written = self.write_attempt(epoch, fingerprint=f"offsets-{epoch}")
+        self.ids += written.ids
+        self.paths += written.paths
+        self.path_of_epoch[epoch] = written.paths[0]
+        return written.epoch
+
+    def write_attempt(self, epoch: int, *, fingerprint: str) -> Written:
+        """Data files of another attempt at an epoch: the same rows in files of its own."""
         attempt = uuid4()
         start = (self.number * _EPOCHS_MAX + epoch) * ROWS_A_REQUEST
         ids = list(range(start, start + ROWS_A_REQUEST))
@@ -61,19 +91,18 @@ class RealProducer:
         with PartitionedWriter(target, schema, names) as writer:
             writer.write(rows)
             files = writer.close()
-        self.ids += ids
-        self.paths += [local(file.file_path) for file in files]
-        self.path_of_epoch[epoch] = local(files[0].file_path)
-        return WrittenEpoch(
+        written = WrittenEpoch(
             identifier=self.table.identifier,
             table_uuid=metadata.require_uuid(),
             schema_id=metadata.current_schema_id,
             producer=Producer(id=self.name, sequential=True),
             epoch=epoch,
             attempt=attempt,
-            fingerprint=Fingerprint(kind="spark-offsets", value=f"offsets-{epoch}"),
+            fingerprint=Fingerprint(kind="spark-offsets", value=fingerprint),
             files=files,
         )
+        self.written.append(Written(written, tuple(ids)))
+        return self.written[-1]
 
     async def publish(self, count: int = 1) -> None:
         """Write and publish some epochs, one after another."""
@@ -82,17 +111,24 @@ class RealProducer:
             receipt = await self.connections.publisher.publish(written, _POLICIES[self.wait])
             self.receipts[written.epoch] = receipt
 
+    async def publish_again(self, epoch: int, *, fingerprint: str | None = None) -> None:
+        """Publish another attempt at an epoch: a replay, or with another fingerprint a clash."""
+        written = self.write_attempt(epoch, fingerprint=fingerprint or f"offsets-{epoch}")
+        await self.connections.publisher.publish(written.epoch, _POLICIES["again"])
+
 
 @asynccontextmanager
 async def producers(
-    house: RealHouse, table: LoadedTable, count: int, *, waiting: int = 0
+    house: RealHouse, table: LoadedTable, count: int, *, waiting: int = 0, first: int = 0
 ) -> AsyncIterator[list[RealProducer]]:
-    """So many producers of one table, the first `waiting` of which wait for their commits."""
+    """So many producers of one table, numbered from `first` on; the first `waiting` of them wait
+    for their commits.
+    """
     opened = [await open_connections(house.settings) for _ in range(count)]
     try:
         yield [
             RealProducer(
-                number,
+                first + number,
                 table,
                 each,
                 house.settings.s3,

@@ -1,0 +1,193 @@
+"""A committer that dies, or stands still, at a chosen call of a chosen port. Run in a child.
+
+`DIES_AT` names the point: `<port>.<method> <kind>/<moment>[/<n>]`, as in
+`storage.create manifest/before/2`. The kind says what sort of object it is about (nothing for other
+ports), the moment is `before` the call, `within` (half of the objects) or `after`; n counts the
+calls of that name from 1. Calls count once the file `DIES_WHEN` exists. Every call is noted in the
+file `CALLS_SEEN`: a line of `+` if it counts, `*` if it is about several objects, and the name.
+
+`DIES_BY`: `exit` (nothing is cleaned up, as by kill -9), or `stop` (SIGSTOP, until somebody sends
+SIGCONT).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import isasyncgen, isawaitable
+from pathlib import Path
+from typing import Any
+
+from committer import backends
+from committer.cli.serve import serve
+from committer.plan import expiry
+from committer.ports import NewObject
+from committer.queue.redis_stream import RedisQueue
+from committer.service import expirer, parts
+
+EXIT_CODE = 86
+
+# What a location names, by the first of these that is found in it.
+_KINDS = {
+    "probe": r"/frazil-probe-",
+    "inbox": r"/requests/inbox(/|$)",
+    "quarantine": r"/requests/quarantine(/|$)",
+    "journal": r"/requests/upkeep(/|$)",
+    "replaying": r"/requests/replaying(/|$)",
+    "other requests": r"/requests(/|$)",
+    "metadata file": r"\.metadata\.json$",
+    "manifest list": r"/snap-[^/]*\.avro$",
+    "manifest": r"\.avro$",
+}
+
+
+@dataclass(slots=True)
+class Point:
+    """Where to die. `calls` counts by name, from when it is due."""
+
+    name: str
+    moment: str
+    number: int
+    by: str
+    due: Path
+    seen: Path
+    calls: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Point:
+        name, moment, number = (environment.get("DIES_AT", "") + "//1").split("/")[:3]
+        return cls(
+            name,
+            moment,
+            int(number or 1),
+            environment.get("DIES_BY", "exit"),
+            Path(environment["DIES_WHEN"]),
+            Path(environment["CALLS_SEEN"]),
+        )
+
+    def moment_of(self, name: str, *, objects: int = 1) -> str | None:
+        """At which moment of the call that begins now to die, if at all."""
+        counts = self.due.exists()
+        with self.seen.open("a") as seen:
+            seen.write(f"{'+' if counts else ' '}{'*' if objects > 1 else ' '}{name}\n")
+        if not counts:
+            return None
+        self.calls[name] += 1
+        return self.moment if (name, self.calls[name]) == (self.name, self.number) else None
+
+    def strike(self) -> None:
+        if self.by == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            os._exit(EXIT_CODE)
+
+
+class Mortal:
+    """A port before its adapter: each asynchronous call may be the last."""
+
+    def __init__(self, inner: Any, port: str, point: Point) -> None:
+        self._inner = inner
+        self._port = port
+        self._point = point
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(self._inner, method)
+        return self._watched(found, method) if callable(found) else found
+
+    def _watched(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            answer = call(*args, **kwargs)
+            # What is deleted together varies, and so it is called by what goes last.
+            objects = _objects(args)[-1:] if method == "delete" else _objects(args)
+            name = f"{self._port}.{method} {kind_of(objects)}".strip()
+            if isasyncgen(answer):
+                return self._listed(answer, name)
+            if isawaitable(answer):
+                return self._called(answer, lambda half: call(half, **kwargs), name, args)
+            return answer
+
+        return watched
+
+    async def _called(
+        self,
+        answer: Awaitable[Any],
+        again: Callable[[Any], Awaitable[Any]],
+        name: str,
+        args: tuple[Any, ...],
+    ) -> Any:
+        moment = self._point.moment_of(name, objects=len(_objects(args)))
+        if moment == "within":
+            await again(args[0][: len(args[0]) // 2])
+        if moment in ("before", "within"):
+            self._point.strike()
+        result = await answer
+        if moment == "after":
+            self._point.strike()
+        return result
+
+    async def _listed(self, answer: AsyncIterator[Any], name: str) -> AsyncIterator[Any]:
+        if self._point.moment_of(name) is not None:
+            self._point.strike()
+        async for found in answer:
+            yield found
+
+
+def kind_of(objects: Sequence[Any]) -> str:
+    """What sort of objects a call is about."""
+    kinds = {_kind(one) for one in objects}
+    return " and ".join(sorted(kind for kind in kinds if kind))
+
+
+def _objects(args: Sequence[Any]) -> Sequence[Any]:
+    """What a call is about: its first argument, one or many."""
+    first = args[0] if args else None
+    if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
+        return first
+    return (first,)
+
+
+def _kind(one: object) -> str:
+    location = one.location if isinstance(one, NewObject) else one
+    if not isinstance(location, str):
+        return ""
+    found = (kind for kind, pattern in _KINDS.items() if re.search(pattern, location))
+    return next(found, "")
+
+
+def run(environment: Mapping[str, str], log: str, folder: str) -> None:
+    """Be the committer from now on. The process is new, and has imported all of it."""
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
+    # Else a table would need a hundred commits before its first expiry, and ten seconds for more.
+    expiry.SNAPSHOTS_MIN = 1
+    expirer.LOOK_INTERVAL_S = 0.1
+    _make_mortal(Point.of(environment))
+    serve()
+
+
+def _make_mortal(point: Point) -> None:
+    """Whatever opens an adapter gets a mortal one."""
+    open_storage, open_catalog = backends.open_storage, backends.open_catalog
+
+    def mortal_storage(*args: Any, **kwargs: Any) -> Any:
+        return Mortal(open_storage(*args, **kwargs), "storage", point)
+
+    async def mortal_catalog(*args: Any, **kwargs: Any) -> Any:
+        return Mortal(await open_catalog(*args, **kwargs), "catalog", point)
+
+    def mortal_queue(*args: Any, **kwargs: Any) -> Any:
+        return Mortal(RedisQueue(*args, **kwargs), "queue", point)
+
+    changed: Any = backends
+    changed.open_storage, changed.open_catalog = mortal_storage, mortal_catalog
+    changed = parts
+    changed.RedisQueue = mortal_queue

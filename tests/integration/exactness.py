@@ -1,0 +1,112 @@
+"""Whether a table holds what was published, exactly once, whatever has happened meanwhile.
+
+Of the attempts at one epoch exactly one is in the table, whole. Another attempt with its
+fingerprint was superseded: it is nowhere. One with another fingerprint is in quarantine. What
+receipts say is true, and readers that are not ours see the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from committer.ports import LoadedTable
+from committer.request import ReceiptState
+from tests.integration.readers import Contents, LiveFile, expected, live_files, seen_by_all
+from tests.integration.real_house import RealHouse
+from tests.integration.traffic import RealProducer, Written
+
+
+@dataclass(frozen=True, slots=True)
+class Exactness:
+    """What was found, for a test to say."""
+
+    contents: Contents
+    requests: int
+    superseded: int
+    quarantined: int
+    receipts: int
+
+
+async def check_exactly_once(
+    house: RealHouse, name: str, published: Sequence[RealProducer]
+) -> Exactness:
+    """Errors: `AssertionError`. The committer has nothing more to do."""
+    found = await check_files(house, await house.load(name), published)
+    seen = await seen_by_all(house, name)
+    assert seen == dict.fromkeys(seen, found.contents)
+    return found
+
+
+async def check_files(
+    house: RealHouse, table: LoadedTable, published: Sequence[RealProducer]
+) -> Exactness:
+    """All but the opinion of other readers."""
+    live = live_files(table, house.read)
+    by_path = {file.path: file for file in live}
+    assert len(by_path) == len(live), "a file is in the table twice"
+    landed, losers = _winners(published, by_path)
+    wanted = {path for one in landed for path in one.paths}
+    assert wanted == by_path.keys(), "there are files that nobody has published"
+    clashes = {one.inbox_key for one in losers if not _is_replay(one, landed)}
+    table_uuid = str(table.metadata.table_uuid)
+    in_quarantine = [
+        record.key for record in await house.quarantined() if record.key.startswith(table_uuid)
+    ]
+    assert sorted(in_quarantine) == sorted(clashes)
+    ids = [each for one in landed for each in one.ids]
+    receipts = sum(_check_receipts(producer, landed, by_path) for producer in published)
+    return Exactness(
+        expected(len(live), ids),
+        requests=len(landed) + len(losers),
+        superseded=len(losers) - len(clashes),
+        quarantined=len(clashes),
+        receipts=receipts,
+    )
+
+
+def _winners(
+    published: Sequence[RealProducer], live: dict[str, LiveFile]
+) -> tuple[list[Written], list[Written]]:
+    """The attempts in the table, one for each epoch, and all others."""
+    landed, losers = [], []
+    for producer in published:
+        attempts = defaultdict(list)
+        for one in producer.written:
+            attempts[one.epoch.epoch].append(one)
+        for epoch, tries in attempts.items():
+            winners = [one for one in tries if not live.keys().isdisjoint(one.paths)]
+            what = f"epoch {epoch} of {producer.name}"
+            assert winners, f"{what} is lost"
+            assert len(winners) == 1, f"{what} has landed {len(winners)} times"
+            assert live.keys() >= set(winners[0].paths), f"{what} has landed in part"
+            landed += winners
+            losers += [one for one in tries if one is not winners[0]]
+    return landed, losers
+
+
+def _is_replay(loser: Written, landed: Sequence[Written]) -> bool:
+    """Whether what has landed stands for the same."""
+    [winner] = [one for one in landed if _identity(one) == _identity(loser)]
+    return winner.epoch.fingerprint == loser.epoch.fingerprint
+
+
+def _identity(written: Written) -> tuple[str, int]:
+    return written.epoch.producer.id, written.epoch.epoch
+
+
+def _check_receipts(
+    producer: RealProducer, landed: Sequence[Written], live: dict[str, LiveFile]
+) -> int:
+    """A receipt that says committed names the snapshot and sequence number of the files."""
+    mine = {one.epoch.epoch: one for one in landed if one.epoch.producer.id == producer.name}
+    for epoch, receipt in producer.receipts.items():
+        if producer.wait == "durable":
+            assert receipt.state == ReceiptState.DURABLE
+            continue
+        assert receipt.state == ReceiptState.COMMITTED
+        for path in mine[epoch].paths:
+            assert receipt.snapshot_id == live[path].snapshot_id
+            assert receipt.sequence_number == live[path].sequence_number
+    return len(producer.receipts)

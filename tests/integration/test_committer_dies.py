@@ -1,0 +1,247 @@
+"""The committer dies at every call that it makes, before, within and after it; after each death
+the next one finds everything, and each request is in its table once.
+
+The calls are not written down here: a run without a death tells which there are, at the start and
+while requests are committed, refused, merged and expired. So a step that is added is tried, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from tests.integration.dying_house import DyingHouse, dying_house
+from tests.integration.exactness import check_exactly_once
+from tests.integration.real_house import until
+from tests.integration.traffic import RealProducer, producers
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(900)]
+
+# Each commit merges manifests, expires the snapshots before it and drops old metadata files.
+PROPERTIES = {
+    "commit.manifest.min-count-to-merge": "2",
+    "frazil.expire.enabled": "true",
+    "history.expire.max-snapshot-age-ms": "1",
+    "history.expire.min-snapshots-to-keep": "1",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "1",
+}
+SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20"}
+# A table takes so many deaths: readers that are not ours read all of it after each.
+DEATHS_A_TABLE = 8
+COMMITS_BEFORE = 2
+ROUNDS_MAX = 12
+# What a start surely goes through, late or soon after it is ready.
+CALLS_AT_START = {
+    "catalog.probe",
+    "queue.probe",
+    "queue.read",
+    "queue.reclaim",
+    "storage.list inbox",
+    "storage.list quarantine",
+}
+# What a commit, a refusal, a merge and an expiry surely go through.
+CALLS_SURELY = {
+    "catalog.load",
+    "catalog.swap",
+    "queue.acknowledge",
+    "queue.read",
+    "queue.reply",
+    "storage.create journal",
+    "storage.create manifest",
+    "storage.create quarantine",
+    "storage.delete inbox",
+    "storage.delete journal",
+    "storage.delete manifest list",
+    "storage.delete metadata file",
+    "storage.get manifest",
+}
+_READS = (".get", ".head", ".list", ".load", ".read", ".depth", ".probe", ".current_location")
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """Where to die: `within` is after half of the objects. `early`: while a committer starts."""
+
+    name: str
+    moment: str
+    number: int = 1
+    early: bool = False
+
+    def __str__(self) -> str:
+        when = "at the start, " if self.early else ""
+        return f"{when}{self.moment} `{self.name}`" + f" ({self.number})" * (self.number > 1)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"DIES_AT": f"{self.name}/{self.moment}/{self.number}"}
+
+
+async def test_each_request_lands_once_wherever_the_committer_dies() -> None:
+    with dying_house(**SETTINGS) as house:
+        deaths = await _find_deaths(house)
+        print(f"{len(deaths)} deaths:", *deaths, sep="\n  ")
+        total = [await _die(house, number, some) for number, some in enumerate(_portions(deaths))]
+    print(f"{sum(total)} requests in {len(total)} tables, each once; {len(deaths)} deaths")
+
+
+def _portions(deaths: Sequence[Death]) -> Iterator[Sequence[Death]]:
+    """Early deaths follow others, so that there is something to take up."""
+    early = [death for death in deaths if death.early]
+    late = [death for death in deaths if not death.early]
+    mixed = [one for pair in zip_longest(late, early) for one in pair if one is not None]
+    for start in range(0, len(mixed), DEATHS_A_TABLE):
+        yield mixed[start : start + DEATHS_A_TABLE]
+
+
+# --- What can be died at -------------------------------------------------------------------------
+
+
+async def _find_deaths(house: DyingHouse) -> list[Death]:
+    """By a run in which nobody dies."""
+    async with _table(house, "reference") as work:
+        await house.start()
+        await work.warm_up()
+        await _end(house)
+        house.calls_seen.unlink()
+        await house.start()
+        await until(lambda: house.calls()[0].keys() >= CALLS_AT_START, f"{CALLS_AT_START}")
+        early, _ = house.calls()
+        house.tell_when(due=True)
+        await work.check(await work.publish(lambda: house.calls()[1].keys() >= CALLS_SURELY))
+        assert house.calls()[1].keys() >= CALLS_SURELY
+        await _end(house)
+    numbers = range(1, int(os.environ.get("FRAZIL_TEST_CHAOS", "1")) + 1)
+    calls = house.calls()[1]
+    # Reads that a start makes, too, come again by timers: they are died at in the start.
+    names = [name for name in calls if not (_is_read(name) and name in early)]
+    late = [Death(name, moment, n) for n in numbers for name in names for moment in _moments(name)]
+    halves = [Death(name, "within", n) for n in numbers for name in names if calls[name]]
+    return late + halves + [Death(name, "before", early=True) for name in early]
+
+
+def _moments(name: str) -> Sequence[str]:
+    """A call that changes nothing leaves the world alike before and after."""
+    return ("before",) if _is_read(name) else ("before", "after")
+
+
+def _is_read(name: str) -> bool:
+    return name.partition(" ")[0].endswith(_READS)
+
+
+# --- One death after another ---------------------------------------------------------------------
+
+
+async def _die(house: DyingHouse, number: int, deaths: Sequence[Death]) -> int:
+    """Die all these deaths at one table; how many requests it has got."""
+    async with _table(house, f"number_{number}") as work:
+        await _start(house)
+        await work.warm_up()
+        await _end(house)
+        waits: list[asyncio.Task[None]] = []
+        for death in deaths:
+            print(f"dies {death}")
+            if death.early:
+                waits += await work.publish(lambda: True)
+                house.tell_when(due=True)
+                house.dies = death.variables
+                house.launch()
+            else:
+                await _start(house, death)
+                await work.check(waits)
+                house.tell_when(due=True)
+                waits = await work.publish(house.has_died)
+                if not house.has_died():  # a process does it once, and had done it before
+                    await _end(house)
+                    house.tell_when(due=True)
+                    house.launch()
+                    waits += await work.publish(house.has_died)
+            await until(house.has_died, f"a death {death}")
+        left = work.journal()
+        await _start(house)
+        await work.check(waits)
+        await work.check(await work.publish(lambda: left.isdisjoint(work.journal())))
+        assert left.isdisjoint(work.journal()), "an interrupted expiry was not taken up"
+        await _end(house)
+        return work.requests
+
+
+async def _start(house: DyingHouse, death: Death | None = None) -> None:
+    """A committer that takes up what is left before it may die."""
+    house.tell_when(due=False)
+    house.dies = death.variables if death else {}
+    await house.start()
+
+
+async def _end(house: DyingHouse) -> None:
+    house.tell_when(due=False)
+    await asyncio.to_thread(house.signal, signal.SIGTERM)
+
+
+@dataclass(slots=True)
+class Work:
+    """The producers of one table: one waits for its commits, one does not, and some clash."""
+
+    house: DyingHouse
+    name: str
+    published: list[RealProducer]
+
+    @property
+    def requests(self) -> int:
+        return sum(len(producer.written) for producer in self.published)
+
+    def journal(self) -> set[Path]:
+        """Notes of expiries that are under way; one that a death has interrupted is taken up."""
+        table_uuid = self.published[0].table.metadata.table_uuid
+        return set((self.house.folder / f"requests/upkeep/{table_uuid}").glob("*"))
+
+    async def warm_up(self) -> None:
+        """Some commits, so that there is something to merge and to expire."""
+        for _ in range(COMMITS_BEFORE):
+            await self.published[1].publish()
+            await until(self.house.is_settled, "an empty inbox")
+
+    async def publish(self, is_enough: Callable[[], bool]) -> list[asyncio.Task[None]]:
+        """New epochs, a replay and a clash; then more until it is enough, within bounds. Returns
+        what still waits.
+        """
+        waiting, durable = self.published[:2]
+        waits = asyncio.create_task(waiting.publish())
+        clashing = RealProducer(len(self.published), durable.table, durable.connections)
+        self.published.append(clashing)
+        await asyncio.gather(durable.publish(2), clashing.publish())
+        await until(lambda: self._is_over(is_enough), "an empty inbox, or a death")
+        await clashing.publish_again(0)
+        await clashing.publish_again(0, fingerprint="another")
+        for _ in range(ROUNDS_MAX):
+            await until(lambda: self._is_over(is_enough), "an empty inbox, or a death")
+            if is_enough():
+                break
+            await durable.publish()
+        return [waits]
+
+    async def _is_over(self, is_enough: Callable[[], bool]) -> bool:
+        return is_enough() or await self.house.is_settled()
+
+    async def check(self, waits: list[asyncio.Task[None]]) -> None:
+        """Everything has its verdict, and all are true."""
+        await until(self.house.is_settled, "an empty inbox")
+        async with asyncio.timeout(60):
+            await asyncio.gather(*waits)
+        waits.clear()
+        await check_exactly_once(self.house, self.name, self.published)
+
+
+@asynccontextmanager
+async def _table(house: DyingHouse, name: str) -> AsyncIterator[Work]:
+    table = await house.create_table(f"db.{name}", properties=PROPERTIES)
+    async with producers(house, table, 2, waiting=1) as published:
+        yield Work(house, f"db.{name}", published)

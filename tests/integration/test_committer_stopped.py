@@ -1,0 +1,121 @@
+"""A committer stands still for longer than anybody waits for it, another one takes over its work,
+and then it goes on where it stood. Two owners at once: each request is in its table once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.integration.dying_house import DyingHouse, dying_house
+from tests.integration.exactness import check_exactly_once
+from tests.integration.real_house import until
+from tests.integration.traffic import RealProducer, producers
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(300)]
+
+TABLE = "db.flights"
+PROPERTIES = {
+    "commit.manifest.min-count-to-merge": "2",
+    "frazil.expire.enabled": "true",
+    "history.expire.max-snapshot-age-ms": "1",
+    "history.expire.min-snapshots-to-keep": "1",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "1",
+}
+# The second committer takes over what the first has held for a second without a sign of life.
+SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20", "FRAZIL_QUEUE__RECLAIM_IDLE_S": "1"}
+STOPS = (
+    "storage.create manifest and manifest list and metadata file/before",
+    "catalog.swap/before",
+    "catalog.swap/after",
+    "queue.acknowledge/before",
+    "storage.delete inbox/before",
+    "storage.create quarantine/before",
+    "storage.create quarantine/after",
+    "storage.create manifest/after",
+    "storage.create journal/after",
+    "storage.delete manifest list/before",
+    "storage.delete metadata file/before",
+)
+AT_ONCE = 3
+ROUNDS_MAX = 20
+
+
+async def test_requests_land_once_wherever_the_committer_stood_still() -> None:
+    """Some houses at once: most of the time everybody waits."""
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def stop(at: str) -> None:
+        async with limit:
+            await _stand_still(at)
+
+    async with asyncio.TaskGroup() as tasks:
+        for at in STOPS:
+            tasks.create_task(stop(at))
+
+
+async def _stand_still(at: str) -> None:
+    with dying_house(**SETTINGS) as first, _second_of(first) as second:
+        table = await first.create_table(TABLE, properties=PROPERTIES)
+        async with producers(first, table, 3, waiting=1) as published:
+            first.dies = {"DIES_AT": at, "DIES_BY": "stop"}
+            await first.start()
+            await published[1].publish()
+            await until(first.is_settled, "an empty inbox")
+            first.tell_when(due=True)
+            waits = asyncio.create_task(published[0].publish())
+            await _publish_until_stopped(first, published)
+            await second.start()
+            await published[1].publish(2)
+            await until(first.is_settled, "an empty inbox, by the second committer")
+            await waits
+            first.signal(signal.SIGCONT)
+            await until(first.is_ready, "the first committer again")
+            waits = asyncio.create_task(published[0].publish(2))
+            await published[1].publish(2)
+            await waits
+            await until(first.is_settled, "an empty inbox")
+            found = await check_exactly_once(first, TABLE, published)
+            print(f"stood still at {at}: {found}")
+
+
+@contextmanager
+def _second_of(first: DyingHouse) -> Iterator[DyingHouse]:
+    """Another committer of the same house, which never stands still."""
+    variables = {**first.variables, "FRAZIL_QUEUE__CONSUMER": "second"}
+    second = DyingHouse(first.folder, variables)
+    try:
+        yield second
+    finally:
+        second.close()
+
+
+async def _publish_until_stopped(house: DyingHouse, published: list[RealProducer]) -> None:
+    """New epochs, a replay and a clash; then more, until the committer stands still."""
+    durable, clashing = published[1:]
+    await asyncio.gather(durable.publish(2), clashing.publish())
+    await until(lambda: _is_over(house), "an empty inbox")
+    await clashing.publish_again(0)
+    await clashing.publish_again(0, fingerprint="another")
+    for _ in range(ROUNDS_MAX):
+        await until(lambda: _is_over(house), "an empty inbox")
+        if _stands_still(house):
+            return
+        await durable.publish()
+    raise AssertionError("it does not stand still")
+
+
+async def _is_over(house: DyingHouse) -> bool:
+    return _stands_still(house) or await house.is_settled()
+
+
+def _stands_still(house: DyingHouse) -> bool:
+    assert house.committer is not None
+    status = Path(f"/proc/{house.committer.pid}/stat").read_text()
+    return status.rpartition(")")[2].split()[0] == "T"

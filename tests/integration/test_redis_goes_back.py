@@ -1,0 +1,230 @@
+"""The queue's server comes back older than it was: its log lost its tail, or a stale replica took
+over. Doorbells are lost, acknowledgements undone; each request is in its table once all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from contextlib import AsyncExitStack
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from redis.asyncio import Redis
+
+from committer.queue.redis_stream import RedisQueue
+from tests.fault_proxy import FaultProxy
+from tests.integration.dying_house import dying_house
+from tests.integration.exactness import Exactness, check_exactly_once
+from tests.integration.real_house import RealHouse, living_in, until
+from tests.integration.traffic import RealProducer, producers
+from tests.queue_servers import TcpServer, tcp_server
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(240)]
+
+TABLE = "db.flights"
+SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "50"}
+EPOCHS = 4
+RANDOM_CUTS = 4
+# The markers of what has landed go with the snapshots: the ledger has to know without them.
+EXPIRING = {
+    "frazil.expire.enabled": "true",
+    "history.expire.max-snapshot-age-ms": "1",
+    "history.expire.min-snapshots-to-keep": "1",
+}
+
+
+# --- A log without its tail ----------------------------------------------------------------------
+
+
+async def test_requests_land_once_after_the_log_of_the_queue_lost_its_tail() -> None:
+    seed = uuid4().int % 2**32
+    chance = random.Random(seed)
+    print(f"seed {seed}")
+    with dying_house(**SETTINGS) as house:
+        table = await house.create_table(TABLE, properties=EXPIRING)
+        async with producers(house, table, 3, waiting=1) as published:
+            await house.start()
+            blows = [_lose_doorbells, _undo_acknowledgements]
+            blows += [partial(_cut_anywhere, chance=chance)] * RANDOM_CUTS
+            for blow in blows:
+                async with asyncio.TaskGroup() as tasks:
+                    await blow(house, published, tasks)
+                    await until(house.is_ready, "a committer that is ready again")
+                await until(house.is_settled, "an empty inbox")
+                found = await check_exactly_once(house, TABLE, published)
+        house.signal(signal.SIGTERM)
+    _tell(house, found, f"{len(blows)} times without its tail")
+
+
+async def _lose_doorbells(
+    house: RealHouse, published: list[RealProducer], tasks: asyncio.TaskGroup
+) -> None:
+    """Nobody has read them, and the log does not know them any more."""
+    house.signal(signal.SIGSTOP)
+    log = _Log(house)
+    before = log.size
+    for each in published[1:]:
+        await each.publish(EPOCHS)
+    assert log.size > before
+    log.cut(before)
+    house.signal(signal.SIGCONT)
+
+
+async def _undo_acknowledgements(
+    house: RealHouse, published: list[RealProducer], tasks: asyncio.TaskGroup
+) -> None:
+    """Doorbells come back of requests that have landed, and whose snapshots have expired since."""
+    house.signal(signal.SIGSTOP)
+    for each in published[1:]:
+        await each.publish(EPOCHS)
+    log = _Log(house)
+    rung = log.size
+    house.signal(signal.SIGCONT)
+    await until(house.is_settled, "an empty inbox")
+    landed = (await house.load(TABLE)).metadata.current_snapshot
+    assert landed is not None
+
+    async def has_expired() -> bool:
+        await published[1].publish()
+        await until(house.is_settled, "an empty inbox")
+        return (await house.load(TABLE)).metadata.snapshot_by_id(landed.snapshot_id) is None
+
+    await until(has_expired, "the end of the snapshot")
+    house.signal(signal.SIGSTOP)
+    log.cut(rung)
+    assert await _rung(house) >= 2 * EPOCHS, "nothing that had landed will be handed over again"
+    house.signal(signal.SIGCONT)
+    await until(lambda: _is_silent(house), "an end of all doorbells")
+
+
+async def _rung(house: RealHouse) -> int:
+    """How many doorbells the queue's server knows."""
+    queue = RedisQueue(house.settings.queue_url, consumer="onlooker")
+    try:
+        return (await queue.depth()).waiting
+    finally:
+        await queue.close()
+
+
+async def _is_silent(house: RealHouse) -> bool:
+    return await _rung(house) == 0
+
+
+async def _cut_anywhere(
+    house: RealHouse,
+    published: list[RealProducer],
+    tasks: asyncio.TaskGroup,
+    chance: random.Random,
+) -> None:
+    """In the middle of traffic, and perhaps of a command."""
+    log = _Log(house)
+    before = log.size
+    for each in published:
+        tasks.create_task(each.publish(EPOCHS))
+    await asyncio.sleep(chance.uniform(0.0, 0.4))
+    log.cut(before + int((log.size - before) * chance.random()))
+
+
+class _Log:
+    """The append-only file of the house's queue server."""
+
+    def __init__(self, house: RealHouse) -> None:
+        self._house = house
+        [self._file] = (house.folder / "queue/appendonlydir").glob("*.incr.aof")
+
+    @property
+    def size(self) -> int:
+        return self._file.stat().st_size
+
+    def cut(self, size_bytes: int) -> None:
+        """Let the server die, and come back with so much of its log."""
+        self._house.kill_queue()
+        with self._file.open("rb+") as file:
+            file.truncate(size_bytes)
+        self._house.start_queue()
+
+
+# --- A stale replica -----------------------------------------------------------------------------
+
+
+class ReplicatedHouse(RealHouse):
+    """A house whose queue is where `queue_url` leads to."""
+
+    def start_queue(self) -> None:
+        """There are a primary and a replica already."""
+
+
+async def test_requests_land_once_after_a_stale_replica_was_promoted() -> None:
+    async with AsyncExitStack() as stack:
+        primary, replica = (stack.enter_context(tcp_server()) for _ in range(2))
+        link = await stack.enter_async_context(FaultProxy(primary.address))
+        clients = await stack.enter_async_context(FaultProxy(primary.address))
+        url = f"redis://{clients.host}:{clients.port}"
+        house = stack.enter_context(
+            living_in(lambda at: ReplicatedHouse(at, SETTINGS, queue_url=url))
+        )
+        table = await house.create_table(TABLE)
+        published = await stack.enter_async_context(producers(house, table, 3, waiting=1))
+        await _follow(replica, link)
+        await house.start()
+        await published[1].publish(EPOCHS)
+        await until(house.is_settled, "an empty inbox")
+        await until(lambda: _is_level(primary, replica), "a replica that is level")
+        house.signal(signal.SIGSTOP)
+        await published[1].publish(EPOCHS)
+        await until(lambda: _is_level(primary, replica), "a replica that is level")
+        # From now on the replica learns nothing: of these the acknowledgement, of others all.
+        link.hold()
+        house.signal(signal.SIGCONT)
+        await until(house.is_settled, "an empty inbox")
+        async with asyncio.TaskGroup() as tasks:
+            for each in published:
+                tasks.create_task(each.publish(EPOCHS))
+            await until(lambda: _has_work(house), "a request in the inbox", poll_s=0.001)
+            primary.kill()
+            await _promote(replica)
+            await clients.turn_to(replica.address)
+        await until(house.is_settled, "an empty inbox")
+        await until(house.is_ready, "a committer that is ready again")
+        found = await check_exactly_once(house, TABLE, published)
+        again = len(house.events("request.duplicate"))
+        assert again, "nothing that had landed was handed over again"
+        _tell(house, found, f"as a stale replica; {again} handed over again after landing")
+
+
+async def _follow(replica: TcpServer, link: FaultProxy) -> None:
+    async with Redis.from_url(replica.url) as client:
+        await client.replicaof(link.host, link.port)
+        await until(lambda: _is_following(client), "a replica that follows")
+
+
+async def _is_following(client: Redis) -> bool:
+    return bool((await client.info("replication"))["master_link_status"] == "up")
+
+
+async def _is_level(primary: TcpServer, replica: TcpServer) -> bool:
+    async with Redis.from_url(primary.url) as one, Redis.from_url(replica.url) as other:
+        written = (await one.info("replication"))["master_repl_offset"]
+        read = (await other.info("replication"))["slave_repl_offset"]
+    return bool(written == read)
+
+
+async def _promote(replica: TcpServer) -> None:
+    async with Redis.from_url(replica.url) as client:
+        await client.replicaof("NO", "ONE")
+
+
+async def _has_work(house: RealHouse) -> bool:
+    return bool(await house.outstanding())
+
+
+def _tell(house: RealHouse, found: Exactness, what: str) -> None:
+    unannounced = sum(event["requests"] for event in house.events("inbox.unannounced"))
+    print(
+        f"{found.requests} requests; the queue came back {what}; {unannounced} found in the inbox;"
+        f" {found.contents.rows} rows in {found.contents.files} files, each once, by three readers;"
+        f" {found.receipts} receipts true"
+    )
