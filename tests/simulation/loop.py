@@ -37,9 +37,9 @@ class SimTask(asyncio.Task[Any]):
 class SimLoop(VirtualTimeLoop):
     """`seed` decides in which order tasks that are ready at one time go on."""
 
-    # Of the base class, in all releases of Python that there are.
-    _ready: deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
+    # Of the base class, in all releases of Python that there are: handles and timers.
+    _ready: deque[Any]
+    _scheduled: list[Any]
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -109,9 +109,9 @@ class SimLoop(VirtualTimeLoop):
             self._clock.now_s = until_s
             self._steps_at_this_time = 0
 
-    def _pop_timer(self) -> asyncio.TimerHandle:
+    def _pop_timer(self) -> Any:
         handle = heappop(self._scheduled)
-        handle._scheduled = False  # type: ignore[attr-defined]  # as the base class does
+        handle._scheduled = False
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:

@@ -16,9 +16,9 @@ from tests.simulation.loop import PROCESS, SimLoop
 from tests.simulation.trace import Trace
 from tests.simulation.world import SimWorld
 
-PAUSE_S = 45.0  # longer than a lease
+PAUSE_S = 12.0  # longer than a lease of `base_settings`
 CLOCK_JUMP_MS = 7_200_000
-RESTART_S_MAX = 20.0
+RESTART_S_MAX = 8.0
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Stage:
     """What all processes of a run share: chance, faults, and onlookers.
 
     `slowness` stretches every way on the wire. `outages`: ports whose server is away.
-    `travelling`: effects that are still on their way.
+    `late`: effects that are still to come, long after their call.
     """
 
     seed: int
@@ -36,7 +36,7 @@ class Stage:
     history: History
     slowness: float = 1.0
     outages: set[str] = field(default_factory=set)
-    travelling: int = 0
+    late: int = 0
     # Of the servers: what they do belongs to no process.
     context: Context = field(default_factory=copy_context)
 
@@ -128,6 +128,11 @@ class Process:
         self.is_done = True
         self.crash()
 
+    def pause(self, chance: float) -> None:
+        """Stand still for about the time of a lease, as by SIGSTOP."""
+        self.stage.loop.pause(self.name)
+        self.stage.later(PAUSE_S * (0.5 + chance), self.stage.loop.resume, self.name)
+
     def befall(self, fault: Fault, chance: float) -> None:
         """Let something befall the process itself; `chance` in [0, 1) decides how much of it."""
         match fault:
@@ -144,8 +149,7 @@ class Process:
                 self.body.restart_otherwise(chance)
                 self.body.stop()
             case Fault.PAUSE:
-                self.stage.loop.pause(self.name)
-                self.stage.later(PAUSE_S * (0.5 + chance), self.stage.loop.resume, self.name)
+                self.pause(chance)
             case Fault.CLOCK_JUMP:
                 jump_ms = CLOCK_JUMP_MS if chance < 0.5 else -CLOCK_JUMP_MS
                 # Back and forth, so that clocks stay within hours of one another.

@@ -42,12 +42,12 @@ def base_settings() -> Settings:
     return settings.model_copy(
         update={
             "catalog": settings.catalog.model_copy(update={"warehouse": WAREHOUSE}),
-            "queue": settings.queue.model_copy(update={"reclaim_idle_s": 60.0}),
+            "queue": settings.queue.model_copy(update={"reclaim_idle_s": 20.0}),
             "commit": settings.commit.model_copy(
                 update={"min_interval_ms": 1_000, "foreign_gap_ms": 500}
             ),
             "service": settings.service.model_copy(
-                update={"reconcile_interval_s": 15.0, "reconcile_age_s": 5.0, "http_port": 0}
+                update={"reconcile_interval_s": 10.0, "reconcile_age_s": 3.0, "http_port": 0}
             ),
         }
     )
@@ -63,13 +63,14 @@ class Replica:
         self._stop = asyncio.Event()
 
     async def run(self, life: Life) -> None:
-        self._stop = asyncio.Event()
         try:
             await Service(self._parts(life), self._overview(life)).run(self._stop)
         except* FrazilError as group:
             # It ends with a message, and whoever watches over it starts it again.
             life.process.stage.trace.add(life.process.name, "gives up", str(group.exceptions[0]))
             life.process.comes_back = True
+        finally:
+            self._stop = asyncio.Event()
 
     def stop(self) -> None:
         self._stop.set()

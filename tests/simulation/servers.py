@@ -6,12 +6,13 @@ than a call (Redis loses everything, or its tail, or an old replica takes over) 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from copy import deepcopy
+from dataclasses import replace
 
 from committer.catalog.memory import MemoryCatalog
-from committer.ports import SHARDS, Delivery, QueueDepth
-from committer.queue.memory import MemoryQueue, MemoryServer
+from committer.ports import SHARDS, Delivery
+from committer.queue.memory import MemoryQueue, MemoryServer, _Shard
 from committer.storage.memory import MemoryStorage
 from tests.simulation.world import SimWorld
 
@@ -24,17 +25,17 @@ class SimQueueServer(MemoryServer):
 
     def __init__(self, *, world: SimWorld) -> None:
         super().__init__(world=world)
-        self._replica = deepcopy(self.shards)
+        self._replica = _copies(self.shards)
 
     def replicate(self) -> None:
         """Let the replica catch up. What comes later is lost if the server is."""
-        self._replica = deepcopy(self.shards)
+        self._replica = _copies(self.shards)
 
     def fail_over(self) -> None:
         """The replica takes over as it is: newer doorbells are lost, and so is that older ones were
         handed out or acknowledged. Numbers go on: identifiers are made of the time.
         """
-        self.shards = deepcopy(self._replica)
+        self.shards = _copies(self._replica)
         self.mailboxes = {}
         self.wake()
 
@@ -44,6 +45,17 @@ class SimQueueServer(MemoryServer):
             shard = self.shards[number]
             for _ in range(len(shard.fresh) // 2):
                 del shard.doorbells[shard.fresh.popleft()]
+
+
+def _copies(shards: Sequence[_Shard]) -> list[_Shard]:
+    return [
+        _Shard(
+            dict(shard.doorbells),
+            {number: replace(pending) for number, pending in shard.pending.items()},
+            deque(shard.fresh),
+        )
+        for shard in shards
+    ]
 
 
 class SimQueue(MemoryQueue):
@@ -63,6 +75,7 @@ class Servers:
         self.catalog = MemoryCatalog(storage=self.storage)
         self.queue = SimQueueServer(world=self.world)
 
-    async def queue_depth(self) -> QueueDepth:
-        """What waits in the queue."""
-        return await MemoryQueue(self.queue, consumer="onlooker").depth()
+    @property
+    def doorbells(self) -> int:
+        """How many doorbells are not acknowledged."""
+        return sum(len(shard.doorbells) for shard in self.queue.shards)

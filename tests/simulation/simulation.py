@@ -1,14 +1,13 @@
-"""One run: servers, committers and actors on one loop, faults, and the judgement at the end."""
+"""One run of a scenario: servers, committers and actors on one loop, faults, and the judgement."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
-from committer.ports import LoadedTable
-from committer.settings import Settings
-from tests.simulation.actor import Actor, ActorBody
+from tests.simulation.actor import ActorBody
 from tests.simulation.faults import Faults
 from tests.simulation.history import History, Violation
 from tests.simulation.invariants import Invariants
@@ -16,74 +15,210 @@ from tests.simulation.loop import SimLoop, StuckError
 from tests.simulation.observed import ObservedCatalog
 from tests.simulation.process import Process, Stage
 from tests.simulation.quiet import logs_noted
-from tests.simulation.replica import Replica, base_settings
+from tests.simulation.replica import Replica
+from tests.simulation.scenario import Event, Fate, Scenario
 from tests.simulation.servers import INBOX, Servers
 from tests.simulation.trace import Trace
 from tests.simulation.world import START_MS
 
 PLAY_S_MAX = 3_600.0
 SETTLE_S_MAX = 1_800.0
+DRAIN_S_MAX = 60.0
 LOOK_S = 0.5
+OUTAGE_S_MAX = 20.0
+REPLICATE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a run."""
 
+    scenario: Scenario
     violations: tuple[Violation, ...]
     trace: Trace
     faults: Faults
+    events: tuple[Event, ...]
     commits: int
+    requests: int
     virtual_s: float
     steps: int
 
-
-@dataclass(slots=True)
-class Cast:
-    """Who takes part."""
-
-    tables: Sequence[LoadedTable]
-    actors: Sequence[Actor]
-    replicas: int = 1
-    settings: Settings = field(default_factory=base_settings)
+    @property
+    def kind(self) -> str | None:
+        """The invariant that was violated first, if any."""
+        return self.violations[0].invariant if self.violations else None
 
 
 class Simulation:
-    """A run of a cast. `with_notes`: what committers log is noted in the trace."""
+    """A run of a scenario. `with_notes`: what committers log is noted in the trace."""
 
-    def __init__(self, seed: int, faults: Faults, cast: Cast, *, with_notes: bool = False) -> None:
+    def __init__(self, scenario: Scenario, *, with_notes: bool = False) -> None:
+        self._scenario = scenario
         self._with_notes = with_notes
-        self.loop = SimLoop(seed)
+        self.loop = SimLoop(scenario.seed)
         self.trace = Trace(self.loop.time)
         self.history = History(now_ms=lambda: START_MS + int(self.loop.time() * 1000))
-        self.stage = Stage(seed, self.loop, faults, self.trace, self.history)
-        self.servers = Servers(seed)
+        self.faults = Faults(
+            scenario.seed,
+            rate=scenario.rate,
+            weights=scenario.weights,
+            script=scenario.script,
+            spared=scenario.spared,
+        )
+        self.stage = Stage(
+            scenario.seed,
+            self.loop,
+            self.faults,
+            self.trace,
+            self.history,
+            slowness=scenario.slowness,
+        )
+        self.servers = Servers(scenario.seed)
         self.invariants = Invariants(
             self.servers.storage, self.servers.catalog, self.history, INBOX
         )
-        self.cast = cast
         self.replicas: list[Process] = []
         self.actors: list[Process] = []
+        self._happened: list[Event] = []
 
     def run(self) -> Outcome:
         """Play to the end, or to the first violation."""
-        loop = self.loop
-        asyncio.set_event_loop(loop)
+        asyncio.set_event_loop(self.loop)
         with logs_noted(self.trace, is_wanted=self._with_notes):
             try:
-                loop.run_until_complete(self._play())
+                self.loop.run_until_complete(self._play())
             except StuckError as error:
                 self.history.violated("I15", str(error))
             finally:
+                violations = tuple(self.history.violations)
                 self._close()
         return Outcome(
-            tuple(self.history.violations),
+            self._scenario,
+            violations,
             self.trace,
-            self.stage.faults,
+            self.faults,
+            tuple(self._happened),
             self.invariants.commits,
-            loop.time(),
-            loop.steps,
+            len(self.invariants.published),
+            self.loop.time(),
+            self.loop.steps,
         )
+
+    # --- The play --------------------------------------------------------------------------------
+
+    async def _play(self) -> None:
+        await self._set_up()
+        for process in (*self.replicas, *self.actors):
+            process.start()
+        for event in self._scenario.events:
+            self.stage.later(event.at_s, self._happen, event)
+        self._replicate()
+        await self._until(self._actors_are_done, PLAY_S_MAX, lambda: "actors are not done")
+        self._calm_down()
+        await self._until(self._is_quiet, SETTLE_S_MAX, self._what_is_left)
+        if not self.history.violations:
+            self.invariants.at_quiescence()
+        await self._stop_in_order()
+
+    async def _set_up(self) -> None:
+        scenario, stage = self._scenario, self.stage
+        catalog = ObservedCatalog(self.servers.catalog, self.history, "fate")
+        for table in scenario.tables:
+            await catalog.create_namespace(table.identifier.namespace)
+            await catalog.create_table(table)
+        for number in range(scenario.replicas):
+            body = Replica(self.servers, scenario.settings, with_queue=scenario.with_queue)
+            skew_ms = scenario.skews_ms[number % len(scenario.skews_ms)]
+            name = f"committer-{number}"
+            self.replicas.append(Process(name, body, stage, skew_ms=skew_ms))
+        for role in scenario.roles:
+            actor = role.make(scenario.seed, scenario.tables)
+            self.actors.append(Process(role.name, ActorBody(actor, self.servers), stage))
+            if role.is_foreign:
+                self.history.foreign.add(role.name)
+
+    def _actors_are_done(self) -> bool:
+        return all(actor.is_done for actor in self.actors)
+
+    def _calm_down(self) -> None:
+        self.trace.add("fate", "faults end")
+        self.faults.is_on = False
+        self.stage.outages.clear()
+        for process in self.replicas:
+            process.come_back()
+
+    def _is_quiet(self) -> bool:
+        """Nothing waits, neither in the inbox nor in the queue, and nothing comes late."""
+        return (
+            not self.stage.late
+            and all(map(self.invariants.may_wait, self.invariants.backlog()))
+            and not (self._scenario.with_queue and self.servers.doorbells)
+        )
+
+    def _what_is_left(self) -> str:
+        waiting = [key for key in self.invariants.backlog() if not self.invariants.may_wait(key)]
+        return f"requests {waiting}, doorbells {self.servers.doorbells} still wait"
+
+    async def _stop_in_order(self) -> None:
+        """Nothing keeps an idle committer from ending at once."""
+        for process in self.replicas:
+            process.body.stop()
+        await self._until(
+            lambda: not any(one.is_running for one in self.replicas),
+            DRAIN_S_MAX,
+            lambda: "committers that have nothing to do do not stop",
+        )
+
+    async def _until(
+        self, is_reached: Callable[[], bool], limit_s: float, why_not: Callable[[], str]
+    ) -> None:
+        end_s = self.loop.time() + limit_s
+        while not self.history.violations and not is_reached():
+            if self.loop.time() > end_s:
+                self.history.violated("I15", f"after {limit_s:.0f} s: {why_not()}")
+                return
+            await asyncio.sleep(LOOK_S)
+
+    # --- Fate ------------------------------------------------------------------------------------
+
+    def _happen(self, event: Event) -> None:
+        if not self.faults.is_on:
+            return
+        self.trace.add("fate", event.fate.value)
+        self._happened.append(event)
+        queue = self.servers.queue
+        replica = self.replicas[int(event.chance * len(self.replicas))]
+        match event.fate:
+            case Fate.QUEUE_LOST:
+                queue.flush()
+                queue.wake()
+            case Fate.QUEUE_FAILS_OVER:
+                queue.fail_over()
+            case Fate.QUEUE_TRIMMED:
+                queue.trim()
+            case Fate.QUEUE_AWAY:
+                self._outage("queue", event.chance)
+            case Fate.STORAGE_AWAY:
+                self._outage("storage", event.chance)
+            case Fate.CATALOG_AWAY:
+                self._outage("catalog", event.chance)
+            case Fate.COMMITTER_CRASHES:
+                replica.crash()
+            case Fate.COMMITTER_PAUSES:
+                replica.pause(event.chance)
+
+    def _outage(self, port: str, chance: float) -> None:
+        self.stage.outages.add(port)
+        self.stage.later(OUTAGE_S_MAX * chance, partial(self.stage.outages.discard, port))
+
+    def _replicate(self) -> None:
+        """Of a queue that fails over, the last seconds are lost."""
+        if any(event.fate is Fate.QUEUE_FAILS_OVER for event in self._scenario.events):
+            self.servers.queue.replicate()
+            if self.faults.is_on:
+                self.stage.later(REPLICATE_S, self._replicate)
+
+    # --- The end ---------------------------------------------------------------------------------
 
     def _close(self) -> None:
         """Leave nothing behind that would wait for ever."""
@@ -104,61 +239,3 @@ class Simulation:
             if not left:
                 return
             await asyncio.wait(left)
-
-    async def _play(self) -> None:
-        await self._set_up()
-        for process in (*self.replicas, *self.actors):
-            process.start()
-        await self._until(lambda: all(actor.is_done for actor in self.actors), PLAY_S_MAX, "actors")
-        self._calm_down()
-        await self._until(self._is_quiet, SETTLE_S_MAX, "backlog")
-        if not self.history.violations:
-            self.invariants.at_quiescence()
-        await self._stop_in_order()
-
-    async def _set_up(self) -> None:
-        catalog = ObservedCatalog(self.servers.catalog, self.history, "fate")
-        for table in self.cast.tables:
-            await catalog.create_namespace(table.identifier.namespace)
-            await catalog.create_table(table)
-        for number in range(self.cast.replicas):
-            body = Replica(self.servers, self.cast.settings)
-            self.replicas.append(Process(f"committer-{number}", body, self.stage))
-        for actor in self.cast.actors:
-            self.actors.append(Process(actor.name, ActorBody(actor, self.servers), self.stage))
-
-    def _calm_down(self) -> None:
-        self.trace.add("fate", "faults end")
-        self.stage.faults.is_on = False
-        self.stage.outages.clear()
-        for process in self.replicas:
-            process.come_back()
-
-    async def _stop_in_order(self) -> None:
-        """Nothing keeps an idle committer from ending at once."""
-        for process in self.replicas:
-            process.body.stop()
-        await self._until(
-            lambda: not any(one.is_running for one in self.replicas), 60.0, "drain of the idle"
-        )
-
-    async def _is_quiet(self) -> bool:
-        if self.stage.travelling > 100:
-            return False
-        if not all(map(self.invariants.may_wait, self.invariants.backlog())):
-            return False
-        depth = await self.servers.queue_depth()
-        return not depth.waiting
-
-    async def _until(self, reached: Callable[[], object], limit_s: float, what: str) -> None:
-        end_s = self.loop.time() + limit_s
-        while not self.history.violations:
-            done = reached()
-            if asyncio.iscoroutine(done):
-                done = await done
-            if done:
-                return
-            if self.loop.time() > end_s:
-                self.history.violated("I15", f"{what}: not at an end after {limit_s:.0f} s")
-                return
-            await asyncio.sleep(LOOK_S)

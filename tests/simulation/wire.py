@@ -17,9 +17,9 @@ from tests.simulation.process import Life
 
 T = TypeVar("T")
 
-TIMEOUT_S = 10.0
-SLOW_S = 40.0  # longer than a lease
-LATE_S_MAX = 60.0
+TIMEOUT_S = 4.0
+SLOW_S = 10.0  # longer than a lease of `base_settings`
+LATE_S_MAX = 20.0
 RESENT_S_MAX = 3.0
 # The way there, and the way back: what most calls of a port take.
 _LATENCY_S = {"storage": 0.010, "catalog": 0.004, "queue": 0.001, "leases": 0.001}
@@ -76,13 +76,11 @@ class Sent(Generic[T]):
         self._fault = stage.faults.befalls(call, chance, which)
         port_s = _LATENCY_S[effect.method.partition(".")[0]] * stage.slowness
         self._back_s = port_s * _stretched(back)
-        stage.travelling += 1
         stage.later(port_s * _stretched(there), self._arrive)
 
     # --- At the server ---
 
     def _arrive(self) -> None:
-        self._stage.travelling -= 1
         if self._life.has_ended and self._back < 0.5:
             return  # it had not left
         if self._effect.method.partition(".")[0] in self._stage.outages:
@@ -129,10 +127,10 @@ class Sent(Generic[T]):
                 self._once_more(TIMEOUT_S * 0.5 + LATE_S_MAX * self._there**2, fault.value)
             case Fault.TWICE:
                 self._apply(fault.value)
-                stage.travelling += 1
+                stage.late += 1
                 stage.later(RESENT_S_MAX * self._there, self._arrive_again)
             case Fault.SLOW:
-                stage.travelling += 1
+                stage.late += 1
                 stage.later(SLOW_S * (0.5 + self._there), self._arrive_slowly)
             case Fault.STALE_LIST:
                 answer = self._apply(fault.value)
@@ -144,19 +142,19 @@ class Sent(Generic[T]):
                 raise AssertionError(f"nobody carries out {fault}")
 
     def _arrive_slowly(self) -> None:
-        self._stage.travelling -= 1
+        self._stage.late -= 1
         self._answer()
 
     def _arrive_again(self) -> None:
-        self._stage.travelling -= 1
+        self._stage.late -= 1
         again = self._apply("again")
         self._tell(lambda: self._effect.resent(again()))
 
     def _once_more(self, delay_s: float, how: str) -> None:
-        self._stage.travelling += 1
+        self._stage.late += 1
 
         def apply() -> None:
-            self._stage.travelling -= 1
+            self._stage.late -= 1
             self._apply(how, unseen=True)
 
         self._stage.later(delay_s, apply)

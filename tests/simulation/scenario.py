@@ -1,0 +1,251 @@
+"""From a seed to a scenario: who takes part, with what settings, and what befalls the servers.
+
+A scenario is a value: shrinking leaves out actors, fates and faults, and the rest stays as it is.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from uuid import UUID
+
+from committer.iceberg.locations import metadata_file_location, metadata_folder
+from committer.iceberg.new_table import new_table_metadata
+from committer.iceberg.partition_spec import UNPARTITIONED
+from committer.iceberg.schema import Schema
+from committer.iceberg.sort_order import UNSORTED
+from committer.iceberg.types import LongType, NestedField, StringType
+from committer.ports import LoadedTable
+from committer.request import TableIdentifier
+from committer.settings import Settings
+from tests.simulation.actor import Actor
+from tests.simulation.chance import rng
+from tests.simulation.faults import Call, Fault
+from tests.simulation.foreign import HARMLESS, Foreign, ForeignPlan
+from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
+from tests.simulation.replica import base_settings
+from tests.simulation.servers import WAREHOUSE
+from tests.simulation.world import START_MS
+
+NAMESPACE = ("db",)
+
+
+class Fate(Enum):
+    """What befalls a server, and not a call."""
+
+    QUEUE_LOST = "the queue loses everything"
+    QUEUE_FAILS_OVER = "an old replica of the queue takes over"
+    QUEUE_TRIMMED = "the queue is trimmed"
+    QUEUE_AWAY = "the queue is away"
+    STORAGE_AWAY = "the storage is away"
+    CATALOG_AWAY = "the catalog is away"
+    COMMITTER_CRASHES = "a committer crashes"
+    COMMITTER_PAUSES = "a committer stands still"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A fate at its time. `chance` in [0, 1) decides how long, or whom."""
+
+    at_s: float
+    fate: Fate
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """An actor of a scenario, made anew for each run. `is_foreign`: another engine."""
+
+    name: str
+    make: Callable[[int, Sequence[LoadedTable]], Actor]
+    is_foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that a run depends on.
+
+    `rate`, `weights`, `script`, `spared`: see `Faults`. `slowness` stretches each way on the wire.
+    """
+
+    seed: int
+    tables: tuple[LoadedTable, ...]
+    roles: tuple[Role, ...]
+    replicas: int = 1
+    with_queue: bool = True
+    settings: Settings = field(default_factory=base_settings)
+    slowness: float = 1.0
+    rate: float = 0.0
+    weights: Mapping[Fault, float] = field(default_factory=dict)
+    script: Mapping[Call, Fault] | None = None
+    spared: frozenset[Call] = frozenset()
+    events: tuple[Event, ...] = ()
+    skews_ms: tuple[int, ...] = (0,)
+
+
+def build_sim_table(
+    seed: int,
+    name: str = "flights",
+    *,
+    properties: Mapping[str, str] | None = None,
+    version: int = 2,
+) -> LoadedTable:
+    """A table of two columns, the same for the same seed and name."""
+    chance = rng(seed, f"table {name}")
+    location = "/".join((WAREHOUSE, *NAMESPACE, name))
+    fields = (
+        NestedField(1, "id", LongType(), required=False),
+        NestedField(2, "name", StringType(), required=False),
+    )
+    metadata = new_table_metadata(
+        table_uuid=UUID(int=chance.getrandbits(128), version=4),
+        location=location,
+        schema=Schema(fields),
+        partition_spec=UNPARTITIONED,
+        sort_order=UNSORTED,
+        properties=properties or {},
+        format_version=version,
+        now_ms=START_MS - 60_000,
+    )
+    first = metadata_file_location(
+        metadata_folder(location, metadata.properties),
+        0,
+        UUID(int=chance.getrandbits(128), version=4),
+        gzip=False,
+    )
+    return LoadedTable(TableIdentifier(NAMESPACE, name), metadata, first)
+
+
+def draw_scenario(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    chance = rng(seed, "scenario")
+    tables = tuple(
+        build_sim_table(
+            seed,
+            f"flights{number}",
+            properties=_table_properties(chance),
+            version=chance.choice((1, 2, 2, 2, 3)),
+        )
+        for number in range(chance.choice((1, 1, 1, 2, 3)))
+    )
+    replicas = chance.choice((1, 1, 2, 2, 3))
+    return Scenario(
+        seed=seed,
+        tables=tables,
+        roles=_roles(chance, tables),
+        replicas=replicas,
+        with_queue=chance.random() > 0.1,
+        settings=_settings(chance),
+        slowness=chance.choice((0.2, 1.0, 1.0, 5.0, 30.0)),
+        rate=chance.choice((0.0, 0.005, 0.02, 0.02, 0.05, 0.1)),
+        weights={fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0)) for fault in Fault},
+        events=_events(chance),
+        skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
+    )
+
+
+def _table_properties(chance: random.Random) -> dict[str, str]:
+    properties = {}
+    if chance.random() < 0.4:
+        properties |= {
+            "frazil.expire.enabled": "true",
+            "history.expire.max-snapshot-age-ms": "1",
+            "history.expire.min-snapshots-to-keep": chance.choice(("1", "3")),
+        }
+    if chance.random() < 0.4:
+        properties["commit.manifest.min-count-to-merge"] = chance.choice(("2", "4"))
+    if chance.random() < 0.4:
+        properties |= {
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": chance.choice(("1", "3")),
+        }
+    if chance.random() < 0.5:
+        properties["frazil.commit.min-interval-ms"] = chance.choice(("0", "100", "1000", "3000"))
+    return properties
+
+
+def _settings(chance: random.Random) -> Settings:
+    settings = base_settings()
+    commit = settings.commit.model_copy(
+        update={
+            "batch_requests_max": chance.choice((1, 2, 3, 10_000)),
+            "foreign_gap_ms": chance.choice((0, 500, 5_000)),
+        }
+    )
+    return settings.model_copy(update={"commit": commit})
+
+
+def _roles(chance: random.Random, tables: Sequence[LoadedTable]) -> tuple[Role, ...]:
+    roles = [
+        producer_role(f"query-{number}", _producer_plan(chance), chance.randrange(len(tables)))
+        for number in range(chance.choice((1, 2, 3, 4)))
+    ]
+    if chance.random() < 0.3:
+        roles.append(_one_shots("jobs", chance.randint(2, 8), chance.randrange(len(tables))))
+    if chance.random() < 0.1:
+        roles.append(_malformed("hostile", chance.randint(1, 3), chance.randrange(len(tables))))
+    if chance.random() < 0.5:
+        roles.append(foreign_role("spark", _foreign_plan(chance), chance.randrange(len(tables))))
+    return tuple(roles)
+
+
+def _producer_plan(chance: random.Random) -> ProducerPlan:
+    return ProducerPlan(
+        epochs=chance.randint(3, 14),
+        trigger_s=chance.choice((0.2, 1.0, 2.0, 10.0)),
+        sinks=chance.choice((("",), ("",), ("",), ("a", "b"))),
+        dies=chance.choice((0.0, 0.0, 0.1, 0.3)),
+        zombie=chance.choice((0.0, 0.5)),
+        empty=chance.choice((0.0, 0.0, 0.3)),
+        doubles=chance.choice((0.0, 0.0, 0.0, 0.1)),
+        waits=chance.random() < 0.3,
+        restored_at=chance.choice((None, None, None, None, 4)),
+        is_sequential=chance.random() < 0.8,
+    )
+
+
+def _foreign_plan(chance: random.Random) -> ForeignPlan:
+    return ForeignPlan(
+        deeds=tuple(chance.choice(HARMLESS) for _ in range(chance.randint(1, 6))),
+        pause_s=chance.choice((0.5, 3.0, 10.0)),
+        think_s=chance.choice((0.05, 0.5, 3.0)),
+    )
+
+
+def _events(chance: random.Random) -> tuple[Event, ...]:
+    count = chance.choice((0, 0, 1, 2, 4))
+    fates = tuple(Fate)
+    return tuple(
+        Event(chance.uniform(0.0, 40.0), chance.choice(fates), chance.random())
+        for _ in range(count)
+    )
+
+
+def producer_role(name: str, plan: ProducerPlan, table: int = 0) -> Role:
+    """A streaming query on one of the tables."""
+    return Role(
+        name,
+        lambda seed, tables: SparkProducer(name, tables[table].identifier, plan, seed=seed),
+    )
+
+
+def _one_shots(name: str, count: int, table: int) -> Role:
+    return Role(
+        name,
+        lambda seed, tables: OneShots(name, tables[table].identifier, count=count, seed=seed),
+    )
+
+
+def _malformed(name: str, count: int, table: int) -> Role:
+    return Role(name, lambda seed, tables: Malformed(name, tables[table], count=count, seed=seed))
+
+
+def foreign_role(name: str, plan: ForeignPlan, table: int = 0) -> Role:
+    """Another engine on one of the tables."""
+    return Role(
+        name,
+        lambda seed, tables: Foreign(name, tables[table].identifier, plan, seed=seed),
+        is_foreign=True,
+    )
