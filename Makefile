@@ -67,6 +67,10 @@ conformance: install ## what Iceberg Java says of its tables and values, against
 fuzz: install ## damaged and hostile bytes against every reader; SECONDS=, SEED=, TARGET=
 	@$(RUN)python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(TARGET)
 
+.PHONY: mutants
+mutants: install ## break the committer in many small ways, and see the tests notice each; NAME="one another"
+	@$(RUN)python -m tests.mutants $(NAME)
+
 .PHONY: bench-format
 bench-format: install ## the format beside PyIceberg, fastavro, iceberg-rust; OPTIONS="--case encode --rounds 5"
 	@$(RUN)python -m bench.format $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(OPTIONS)
