@@ -58,7 +58,8 @@ class QueueSettings(_Group):
     starts;
     `none`: work from the inbox alone."""
     consumer: str = ""
-    """This process's name in the consumer group. Default: the host name. Unique and stable."""
+    """This committer's name among those that share the queue. Default: the host name. Unique: one
+    that starts takes the place of whoever had its name. Best stable over restarts."""
     reclaim_idle_s: Annotated[float, Field(ge=1)] = 300.0
     """Entries held by another consumer for longer than this are taken over."""
 
@@ -96,6 +97,9 @@ class ServiceSettings(_Group):
 
     drain_s_max: Annotated[float, Field(ge=0)] = 20.0
     """At SIGTERM: time to finish the commits in hand. What is left stays un-acknowledged."""
+    lease_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    """Several committers on one queue share the tables: what one that dies was working on is taken
+    over by the others after this time at most. Renewed three times in it."""
     http_host: str = "127.0.0.1"
     """Address of the health endpoints; `0.0.0.0` in a container."""
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8181

@@ -290,6 +290,21 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "short",
                 ((f"min by (instance) (frazil_ready{_JOB})", "{{instance}}"),),
             ),
+            Panel(
+                "Shards",
+                "What each committer owns, of 64, and how many committers share them.",
+                "short",
+                (
+                    (f"sum by (instance) (frazil_shards{_JOB})", "{{instance}}"),
+                    (f"max(frazil_members{_JOB})", "committers"),
+                ),
+            ),
+            Panel(
+                "Shards that changed hands",
+                "lost: a committer did not renew its lease in time.",
+                "short",
+                ((_rate("frazil_shard_moves_total", "move", _JOB), "{{move}}"),),
+            ),
         ),
     ),
 )

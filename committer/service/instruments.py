@@ -60,6 +60,7 @@ class Instruments:
         self._make_commits()
         self._make_verdicts()
         self._make_upkeep()
+        self._make_shards()
         self._make_calls()
         self._make_process()
         ProcessCollector(registry=self._registry)
@@ -218,11 +219,29 @@ class Instruments:
             " unless the queue has lost something.",
         )
 
+    def _make_shards(self) -> None:
+        self.shards = self._gauge(
+            "frazil_shards",
+            "Shards of 64 that this committer owns: their tables are its. Together 64, unless some"
+            " are changing hands.",
+        )
+        self.members = self._gauge(
+            "frazil_members",
+            "Committers that share the shards, this one included. Absent without a queue.",
+        )
+        self.shard_moves = self._counter(
+            "frazil_shard_moves_total",
+            "Shards that changed hands. acquired: became this committer's; released: were handed"
+            " over; lost: are another's, because this one did not renew in time.",
+            "move",
+        )
+
     def _make_calls(self) -> None:
         self.call_duration = self._histogram(
             "frazil_call_duration_seconds",
-            "Calls by port (catalog, storage: table files, inbox: requests, queue) and kind; its"
-            " count is the number of round trips. A `read` of the queue waits for news.",
+            "Calls by port (catalog, storage: table files, inbox: requests, queue, leases) and"
+            " kind; its count is the number of round trips. A `read` of the queue waits for news,"
+            " and so does `wait_for_change`.",
             _CALL_BUCKETS,
             "port",
             "call",

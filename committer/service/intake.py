@@ -6,11 +6,11 @@ What cannot even be read goes to quarantine from here; everything else is judged
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
-from committer.ports import Delivery, Doorbell
+from committer.ports import Delivery, Doorbell, shard_of
 from committer.request import (
     Receipt,
     ReceiptState,
@@ -40,7 +40,7 @@ class Intake:
         self._shop = shop
         self._tasks = tasks
         self._tables: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], TableCommitter] = {}
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self._missed: dict[str, Waiters] = {}
         self._stopping = False
@@ -163,14 +163,14 @@ class Intake:
         table = TableCommitter(identifier, table_uuid, self._shop)
         self._tables[identifier, table_uuid] = table
         task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[task] = table
+        task.add_done_callback(self._running.pop)
         return table
 
     async def _run(self, table: TableCommitter) -> None:
         """A table's task; gone when idle, and made again when a request comes in between."""
         await table.run()
-        while table.pending_count and not self._stopping:
+        while table.pending_count and not table.is_stopping:
             await table.run()
         if not self._stopping:
             del self._tables[table.identifier, table.table_uuid]
@@ -190,6 +190,21 @@ class Intake:
         self._shop.metrics.quarantined(error.reason)
         receipt = _receipt(key, error.reason, str(error))
         self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+
+    async def let_go(self, shards: Collection[int]) -> bool:
+        """Let the tables of these shards finish the attempt in hand and end. What waits there is
+        the next owner's. False if there was none.
+        """
+        ending = [
+            task for task, table in self._running.items() if shard_of(table.table_uuid) in shards
+        ]
+        for task in ending:
+            self._running[task].stop()
+        if ending:
+            await asyncio.wait(ending)
+        for key in [key for key in self._missed if shard_of_key(key) in shards]:
+            del self._missed[key]
+        return bool(ending)
 
     async def stop(self) -> None:
         """Let every table finish the attempt in hand."""
@@ -220,6 +235,14 @@ class Waiters:
         if other is None:
             return self
         return Waiters(self.tokens + other.tokens, self.reply_to | other.reply_to)
+
+
+def shard_of_key(key: str) -> int:
+    """The shard of a request's table; of what is no inbox key, always the same one."""
+    try:
+        return shard_of(parse_inbox_key(key).table_uuid)
+    except ValueError:
+        return 0
 
 
 def _waiters(delivery: Delivery) -> Waiters:

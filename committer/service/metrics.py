@@ -178,6 +178,17 @@ class Metrics:
         self.instruments.queue_waiting.set(_known(depth.waiting if depth else None))
         self.instruments.queue_pending.set(_known(depth.pending if depth else None))
 
+    def show_shards(self, owned: int, members: int | None) -> None:
+        """The share of this committer; `members` None where there is nobody to share with."""
+        self.instruments.shards.set(owned)
+        self.instruments.members.set(_known(members))
+
+    def shards_moved(self, *, acquired: int, released: int, lost: int) -> None:
+        """So many shards became ours, were handed over, or are another's without that."""
+        moves = {"acquired": acquired, "released": released, "lost": lost}
+        for move, count in moves.items():
+            self.instruments.shard_moves.labels(move).inc(count)
+
     def show_quarantine(self, by_reason: Mapping[str, int] | None) -> None:
         """What lies in quarantine; None if it cannot be listed."""
         self.instruments.quarantine_requests.clear()

@@ -13,7 +13,8 @@ from committer.aws_access import AwsAccess
 from committer.errors import AccessError, CatalogUnavailableError, SettingsError
 from committer.plan.batching import BatchPolicy
 from committer.plan.quiet_gap import GapPolicy
-from committer.ports import Catalog, Queue, Storage, World
+from committer.ports import Catalog, Leases, Queue, Storage, World
+from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
 from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
 from committer.settings import Settings
@@ -33,7 +34,7 @@ _SQLITE_PATH = "sqlite:////"  # the last slash begins an absolute path
 class RequestParts:
     """Where requests wait, and who announces them: all that needs no catalog.
 
-    `queue` and `key_file` are None without one.
+    `queue`, `leases` and `key_file` are None without one.
     """
 
     settings: Settings
@@ -44,9 +45,12 @@ class RequestParts:
     quarantine: Quarantine
     replays: Replays
     key_file: KeyFile | None = None
+    leases: Leases | None = None
 
     async def close(self) -> None:
         """Release connections, the queue's first."""
+        if self.leases is not None:
+            await self.leases.close()
         if self.queue is not None:
             await self.queue.close()
         await self.storage.close()
@@ -109,6 +113,7 @@ def open_request_parts(settings: Settings) -> RequestParts:
         quarantine=Quarantine(storage, settings.inbox),
         replays=Replays(storage, settings.inbox),
         key_file=_key_file(settings, storage, world),
+        leases=_open_leases(settings, world),
     )
 
 
@@ -191,7 +196,20 @@ def _open_queue(settings: Settings) -> Queue | None:
     if url is None:
         return None
     with named_setting("queue.url"):
-        return RedisQueue(url, consumer=settings.queue.consumer or socket.gethostname())
+        return RedisQueue(url, consumer=member_name(settings))
+
+
+def _open_leases(settings: Settings, world: World) -> Leases | None:
+    url = queue_url(settings)
+    if url is None:
+        return None
+    with named_setting("queue.url"):
+        return RedisLeases(url, member=member_name(settings), process=world.uuid())
+
+
+def member_name(settings: Settings) -> str:
+    """The name of this committer among those that share the queue."""
+    return settings.queue.consumer or socket.gethostname()
 
 
 def _key_file(settings: Settings, storage: SchemeStorage, world: World) -> KeyFile | None:

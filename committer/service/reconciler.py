@@ -18,11 +18,12 @@ from committer.plan.state import TableState
 from committer.ports import World
 from committer.request import producer_prefix
 from committer.service.health import Health
-from committer.service.intake import Intake
+from committer.service.intake import Intake, shard_of_key
 from committer.service.log import log
 from committer.service.metrics import Metrics
+from committer.service.shards import Shards
 from committer.service.table_committer import TableCommitter
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox import Inbox, Outstanding, Quarantine
 
 ALONE_INTERVAL_S = 1.0
 # Gaps of empty micro-batches cost some bytes each; closing them costs two listings.
@@ -34,7 +35,8 @@ ONE_SHOT_KEPT_S = 900.0
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What the last whole listing of the inbox has found, and when it began. `unread_ms`: since
-    when the oldest request has been durable that could not be taken.
+    when the oldest request has been durable that could not be taken, or that its owner has left
+    there for long.
     """
 
     began_ms: int
@@ -51,6 +53,7 @@ class Reconciler:
         inbox: Inbox,
         quarantine: Quarantine,
         intake: Intake,
+        shards: Shards,
         world: World,
         health: Health,
         metrics: Metrics,
@@ -63,6 +66,7 @@ class Reconciler:
         self._inbox = inbox
         self._quarantine = quarantine
         self._intake = intake
+        self._shards = shards
         self._world = world
         self._health = health
         self._metrics = metrics
@@ -120,7 +124,6 @@ class Reconciler:
     async def reconcile(self, age_s: float) -> set[str]:
         """Take what is older than `age_s` and not pending; return the folders of all producers."""
         now_ms = self._world.now_ms()
-        before_ms = now_ms - int(age_s * 1000)
         outstanding: set[str] = set()
         unread_ms: int | None = None
         requests = found = 0
@@ -130,8 +133,8 @@ class Reconciler:
             pending = self._intake.find(waiting.key)
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
-            elif waiting.modified_ms <= before_ms and not self._is_leaving(waiting.key):
-                if not self._intake.is_full:
+            elif not self._is_leaving(waiting.key) and self._is_due(waiting, now_ms, age_s):
+                if self._is_for_us(waiting) and not self._intake.is_full:
                     found += 1
                     if await self._intake.take_key(waiting.key, waiting.modified_ms):
                         continue
@@ -141,6 +144,17 @@ class Reconciler:
             log.info("inbox.unannounced", requests=found)
             self._metrics.unannounced(found)
         return outstanding
+
+    def _is_due(self, waiting: Outstanding, now_ms: int, age_s: float) -> bool:
+        """Whether somebody should have it in hand by now."""
+        if self._alone:
+            age_s = max(age_s, self._shards.patience_s(shard_of_key(waiting.key)))
+        elif not self._is_for_us(waiting):
+            age_s = max(age_s, self._age_s)
+        return waiting.modified_ms <= now_ms - int(age_s * 1000)
+
+    def _is_for_us(self, waiting: Outstanding) -> bool:
+        return self._alone or shard_of_key(waiting.key) in self._shards.owned
 
     async def _find_chores(
         self, table: TableCommitter, state: TableState, outstanding: set[str]

@@ -12,7 +12,12 @@ from typing import TypeVar
 from committer.errors import FrazilError, SettingsError, TransientError
 from committer.plan.backoff import backoff_s
 from committer.service.consumer import Consumer
-from committer.service.counted import CountedCatalog, CountedQueue, CountedStorage
+from committer.service.counted import (
+    CountedCatalog,
+    CountedLeases,
+    CountedQueue,
+    CountedStorage,
+)
 from committer.service.health import Health
 from committer.service.http import serving
 from committer.service.intake import Intake
@@ -22,6 +27,7 @@ from committer.service.overview import Identity, Overview
 from committer.service.parts import (
     Parts,
     RequestParts,
+    member_name,
     named_setting,
     open_known_catalog,
     open_request_parts,
@@ -30,6 +36,7 @@ from committer.service.parts import (
 )
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
+from committer.service.shards import LetGo, Shards
 from committer.service.signatures import Signatures
 from committer.service.table_committer import Shop
 from committer.service.table_files import UpkeepParts
@@ -86,6 +93,15 @@ class Service:
             settle=self._settler.settle,
         )
 
+        self._shards = Shards(
+            leases=parts.leases,
+            member=member_name(parts.settings),
+            world=parts.world,
+            health=self.health,
+            metrics=overview.metrics,
+            lease_s=parts.settings.service.lease_s,
+        )
+
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop`, then drain.
 
@@ -101,12 +117,13 @@ class Service:
                 return
             intake = Intake(self._shop, tasks)
             settler = tasks.create_task(self._settler.run(), name="settler")
+            shards = tasks.create_task(self._shards.run(self._let_go(intake)), name="shards")
             readers = [tasks.create_task(reader, name="reader") for reader in self._readers(intake)]
             self.health.phase = "running"
             log.info("service.started", inbox=self._parts.settings.inbox)
             await stop.wait()
             self.health.phase = "draining"
-            await self._drain(intake, readers)
+            await self._drain(intake, readers, shards)
             settler.cancel()
             heart.cancel()
         log.info("service.stopped")
@@ -119,6 +136,7 @@ class Service:
             consumer = Consumer(
                 queue=parts.queue,
                 intake=intake,
+                shards=self._shards,
                 world=parts.world,
                 health=self.health,
                 reclaim_idle_s=settings.queue.reclaim_idle_s,
@@ -128,6 +146,7 @@ class Service:
             inbox=parts.inbox,
             quarantine=parts.quarantine,
             intake=intake,
+            shards=self._shards,
             world=parts.world,
             health=self.health,
             metrics=self._overview.metrics,
@@ -163,19 +182,35 @@ class Service:
         with named_setting("inbox"):
             await self._parts.storage.probe(self._parts.settings.inbox)
 
-    async def _drain(self, intake: Intake, readers: list[asyncio.Task[None]]) -> None:
-        """Stop reading; finish the attempts in hand; tell what is known. The rest comes again."""
+    def _let_go(self, intake: Intake) -> LetGo:
+        async def let_go(shards: frozenset[int]) -> None:
+            if await intake.let_go(shards):
+                # So that the next owner is not handed what has landed.
+                await self._settler.flush()
+
+        return let_go
+
+    async def _drain(
+        self, intake: Intake, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]
+    ) -> None:
+        """Stop reading; finish the attempts in hand; tell what is known, and hand over each shard
+        as soon as it is done. The rest comes again.
+        """
         for reader in readers:
             reader.cancel()
+        self._shards.leave()
         deadline_s = self._parts.settings.service.drain_s_max
         log.info("service.draining", deadline_s=deadline_s)
         try:
             async with asyncio.timeout(deadline_s):
+                await asyncio.wait([shards])
                 await intake.stop()
                 await self._settler.flush()
         except TimeoutError:
             log.warning("service.drain_exceeded", deadline_s=deadline_s)
+            shards.cancel()
             intake.abandon()
+            await self._shards.abandon()
 
 
 T = TypeVar("T")
@@ -258,6 +293,7 @@ def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
         parts,
         storage=CountedStorage(parts.storage, metrics.meter("storage", world)),
         queue=parts.queue and CountedQueue(parts.queue, metrics.meter("queue", world)),
+        leases=parts.leases and CountedLeases(parts.leases, metrics.meter("leases", world)),
         inbox=Inbox(requests, inbox),
         quarantine=Quarantine(requests, inbox),
     )

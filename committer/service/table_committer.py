@@ -153,6 +153,10 @@ class TableCommitter:
         self._stopping.set()
         self._work.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
     def find(self, key: str) -> Pending | None:
         """A request that waits here."""
         return self._waiting.find(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from uuid import UUID
 
 from committer.catalog.memory import MemoryCatalog
 from committer.iceberg.data_file import DataFile
@@ -14,7 +15,7 @@ from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.batching import BatchPolicy
 from committer.plan.state import TableState
 from committer.ports import Doorbell, LoadedTable, Storage
-from committer.queue.memory import MemoryQueue, MemoryServer
+from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
 from committer.service.consumer import Consumer
 from committer.service.health import Health
@@ -23,6 +24,7 @@ from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
+from committer.service.shards import Shards
 from committer.service.signatures import Signatures
 from committer.service.table_committer import Shop
 from committer.service.table_files import UpkeepParts
@@ -76,6 +78,7 @@ class House:
         self.has_keys = has_keys
         self.require_signature = require_signature
         self.intake: Intake | None = None
+        self._starts = 0
 
     async def create_table(
         self, name: str = "db.flights", *, properties: Mapping[str, str] | None = None
@@ -151,14 +154,21 @@ class House:
             ),
             settle=settler.settle,
         )
+        shards = self._shards()
         async with asyncio.TaskGroup() as tasks:
-            self.intake = Intake(shop, tasks)
+            self.intake = intake = Intake(shop, tasks)
             consumer = None
             running = [tasks.create_task(settler.run()), tasks.create_task(signatures.run())]
+
+            async def let_go(given: frozenset[int]) -> None:
+                await intake.let_go(given)
+
+            running.append(tasks.create_task(shards.run(let_go)))
             if self.queue is not None:
                 consumer = Consumer(
                     queue=self.queue,
                     intake=self.intake,
+                    shards=shards,
                     world=self.world,
                     health=self.health,
                     reclaim_idle_s=300.0,
@@ -168,6 +178,7 @@ class House:
                 inbox=self.inbox,
                 quarantine=self.quarantine,
                 intake=self.intake,
+                shards=shards,
                 world=self.world,
                 health=self.health,
                 metrics=self.metrics,
@@ -185,6 +196,20 @@ class House:
                 for task in running:
                     task.cancel()
                 self.intake.abandon()
+
+    def _shards(self) -> Shards:
+        leases = None
+        if self.queue is not None:
+            self._starts += 1
+            leases = MemoryLeases(self.server, member="committer", process=UUID(int=self._starts))
+        return Shards(
+            leases=leases,
+            member="committer",
+            world=self.world,
+            health=self.health,
+            metrics=self.metrics,
+            lease_s=30.0,
+        )
 
     async def settle(self, seconds: float = 30.0) -> None:
         """Let everything happen that happens within that (virtual) time."""

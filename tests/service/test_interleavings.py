@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -537,9 +537,11 @@ async def test_a_start_behind_a_backlog_reads_no_request_twice(
     assert house.queue is not None
     at_once = house.queue.read
 
-    async def slowly(*, count_max: int, wait_s: float) -> Sequence[Delivery]:
+    async def slowly(
+        *, count_max: int, wait_s: float, shards: Collection[int]
+    ) -> Sequence[Delivery]:
         await asyncio.sleep(0.01)
-        return await at_once(count_max=count_max, wait_s=wait_s)
+        return await at_once(count_max=count_max, wait_s=wait_s, shards=shards)
 
     monkeypatch.setattr(house.queue, "read", slowly)
     table = await house.create_table()

@@ -25,7 +25,19 @@ from tests.table_builders import build_table
 VIRTUAL_TIME = True
 TABLE = "db.flights"
 AWAY = [Fault.UNAVAILABLE] * 1_000
-LABELS = {"answer", "call", "component", "error", "kind", "le", "port", "reason", "table", "where"}
+LABELS = {
+    "answer",
+    "call",
+    "component",
+    "error",
+    "kind",
+    "le",
+    "move",
+    "port",
+    "reason",
+    "table",
+    "where",
+}
 
 
 def seconds(number: float) -> object:

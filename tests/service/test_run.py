@@ -93,6 +93,7 @@ async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains
         inbox=inbox,
         quarantine=Quarantine(storage, INBOX),
         replays=Replays(storage, INBOX),
+        leases=None,
         catalog=catalog,
     )
     overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()

@@ -1,0 +1,59 @@
+"""Which committer should own which shard, and what one of them does about it next. Pure.
+
+Rendezvous hashing: every member ranks the others for a shard alike, from their names alone. Who
+comes or goes moves its own share and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from committer.ports import ALL_SHARDS, Assignment
+
+# A hand-over costs each table of the shard a pause and a reload: not of all tables at a time.
+MOVES_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a member owns by an assignment, and what it should claim and give up next."""
+
+    owned: frozenset[int]
+    claim: frozenset[int] = frozenset()
+    give_up: frozenset[int] = frozenset()
+
+
+def ranked(names: Iterable[str], shard: int) -> list[str]:
+    """The names, the one that should own the shard first. Equal for all who know the same names."""
+    return sorted(names, key=lambda name: (_weight(name, shard), name))
+
+
+def next_step(
+    seen: Assignment,
+    me: str,
+    *,
+    busy: frozenset[int] = frozenset(),
+    only: frozenset[int] | None = None,
+) -> Step:
+    """`busy`: shards that this member is handing over already. `only`: claim nothing else, where
+    others may be about to claim the rest again.
+    """
+    if seen.standing == "displaced":
+        return Step(frozenset())
+    staying = [member.name for member in seen.members if not member.is_leaving]
+    wanted = {s for s in ALL_SHARDS if ranked(staying, s)[:1] == [me]}
+    mine = frozenset(shard for shard, lease in seen.leases.items() if lease.member == me)
+    free = wanted.difference(seen.leases, busy)
+    others = sorted(mine - wanted - busy)
+    moves_max = max(0, MOVES_MAX - len(busy)) if me in staying else len(others)
+    return Step(
+        owned=mine - busy,
+        claim=frozenset(free if only is None else free & only),
+        give_up=frozenset(others[:moves_max]),
+    )
+
+
+def _weight(name: str, shard: int) -> bytes:
+    return blake2b(f"{shard}/{name}".encode(), digest_size=8).digest()
