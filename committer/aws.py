@@ -16,8 +16,10 @@ import os
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, overload
+from zlib import crc32
 
 import aiohttp
+import orjson
 from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession
@@ -102,7 +104,9 @@ async def open_client(
     client.meta.events.register("before-call.s3", _stay_in_region)
     client.meta.events.register("before-call.s3", _send_small_bodies_at_once)
     client.meta.events.register("after-call.s3", _refuse_empty_answer)
-    client.meta.events.register("after-call.dynamodb", _refuse_foreign_answer)
+    # What handlers return is awaited, though their type does not say so.
+    refuse: Any = _refuse_foreign_answer
+    client.meta.events.register("after-call.dynamodb", refuse)
     return client
 
 
@@ -193,13 +197,28 @@ def _refuse_empty_answer(
         raise ResponseParserError(f"not S3 has answered {model.name}: no {wanted}")
 
 
-def _refuse_foreign_answer(http_response: Any, **_: Any) -> None:
-    """A gateway on the way may say 200 to anything; the library would take that for "done", or for
-    an item that is not there.
+async def _refuse_foreign_answer(http_response: Any, **_: Any) -> None:
+    """A gateway on the way may say 200 to anything, or damage an answer; the library would take
+    that for "done", or for an item that is not there.
     """
-    content_type = http_response.headers.get("Content-Type", "")
-    if http_response.status_code == 200 and not content_type.startswith("application/x-amz-json"):
+    headers, content = http_response.headers, await http_response.content
+    if (checksum := headers.get("x-amz-crc32")) and checksum != str(crc32(content)):
+        raise ResponseParserError("an answer of DynamoDB came in damaged: it has another checksum")
+    if http_response.status_code != 200:
+        return
+    content_type = headers.get("Content-Type", "")
+    if not content_type.startswith("application/x-amz-json"):
         raise ResponseParserError(f"not DynamoDB has answered: content type `{content_type}`")
+    if not checksum and not _is_json(content):
+        raise ResponseParserError("an answer of DynamoDB came in damaged: it is not JSON")
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:

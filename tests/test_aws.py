@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from botocore import exceptions as boto
@@ -341,6 +342,30 @@ async def test_a_stranger_who_says_well_done_is_not_believed() -> None:
                 await call()
             assert is_passing(caught.value)
             assert not surely_not_applied(caught.value)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("body", [b'{"Item": {}', b'{"Iten": {}}', b""])
+async def test_an_answer_of_dynamodb_that_was_damaged_on_the_way_is_no_answer(
+    status: int, body: bytes
+) -> None:
+    """The library would read an empty answer: nothing is there, and nothing was done."""
+    checksum = ("x-amz-crc32", str(crc32(b'{"Item": {}}')))
+    async with HttpProxy(NOWHERE) as proxy, calls_of(proxy.url) as calls:
+        proxy.plan(b"", Answer(status, body, headers=(checksum,)))
+        with pytest.raises(AWS_ERRORS) as caught:
+            await calls["POST"]()
+    assert "checksum" in str(caught.value)
+    assert is_passing(caught.value)
+    assert not surely_not_applied(caught.value)
+
+
+async def test_half_an_answer_of_a_dynamodb_that_sends_no_checksums_is_no_answer() -> None:
+    async with HttpProxy(NOWHERE) as proxy, calls_of(proxy.url) as calls:
+        proxy.plan(b"", Answer(200, b'{"Item": {'))
+        with pytest.raises(AWS_ERRORS) as caught:
+            await calls["POST"]()
+    assert is_passing(caught.value)
 
 
 APPLIED_NOTHING = [
