@@ -10,6 +10,7 @@ from committer.cli.options import AsJson
 from committer.cli.table_create import create
 from committer.cli.table_inspect import inspect, print_kind
 from committer.cli.table_names import drop, register, rename
+from committer.cli.table_orphans import orphans
 from committer.cli.table_plan import plan
 from committer.cli.table_source import (
     AsOfOption,
@@ -32,6 +33,7 @@ app.command()(rename)
 app.command()(drop)
 app.command()(inspect)
 app.command()(plan)
+app.command()(orphans)
 
 
 @app.command("list")

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from unicodedata import normalize
+from urllib.parse import unquote
 from uuid import UUID
 
 import mmh3
@@ -15,6 +18,7 @@ from committer.errors import InvalidMetadataError
 
 _VERSION = re.compile(r"(\d{1,9})-")
 _HASH_BITS = 20
+_SLASHES = re.compile("//+")
 
 
 def _folder(location: str, properties: Mapping[str, str], key: str, name: str) -> str:
@@ -30,6 +34,38 @@ def table_location(location: str) -> str:
     if not stripped:
         raise InvalidMetadataError(f"`location`: expected a path, found `{location[:100]}`")
     return f"{stripped}//" if stripped.endswith(":") else stripped
+
+
+_AUTHORITY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
+_SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparableLocation:
+    """A location as it is compared with others: `file:/a`, `file:///a` and `/a` are equal, and so
+    are `s3:` and `s3a:`. `store` is the scheme with the bucket or host.
+    """
+
+    store: str
+    path: str
+
+    def is_within(self, folder: ComparableLocation) -> bool:
+        """Whether it is the folder, or below it."""
+        below = folder.path.rstrip("/") + "/"
+        return self.store == folder.store and (self.path.rstrip("/") + "/").startswith(below)
+
+
+def comparable_location(location: str) -> ComparableLocation:
+    """How a location compares. Spellings of which some engine might mean the same object compare
+    equal (percent signs, Unicode forms, doubled slashes), although no storage says so.
+    """
+    match = _AUTHORITY.match(location)
+    scheme, authority = (match[1] or "file", match[2] or "") if match else ("file", "")
+    rest = location[match.end() :] if match else location
+    scheme = _SAME_SCHEMES.get(scheme.lower(), scheme.lower())
+    host = "" if scheme == "file" else authority
+    path = _SLASHES.sub("/", unquote(rest))
+    return ComparableLocation(f"{scheme}://{host}", normalize("NFC", path))
 
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:

@@ -148,7 +148,7 @@ def _by_chain(
             if not file.is_live and file.snapshot_id not in metadata.snapshots_by_id:
                 dead[file.path] = file
 
-    yield from _each_manifest(_deleting(gone, rows | left), take, missing_is_error=False)
+    yield from each_manifest(_deleting(gone, rows | left), take, missing_is_error=False)
     may_hold = _which_may_hold(dead.values(), gone, left | _added_by(foreign, between))
     data_files = yield from _without_live(set(dead), may_hold)
     return rows.keys() - left.keys() - between.keys(), data_files
@@ -199,9 +199,9 @@ def _by_full_reachability(
     def take_deleted(files: Iterable[NamedFile]) -> None:
         candidates.update(file.path for file in files if not file.is_live)
 
-    yield from _each_manifest(list(unreachable.values()), take, missing_is_error=False)
+    yield from each_manifest(list(unreachable.values()), take, missing_is_error=False)
     # A file whose own manifest went before is told by the one that says it was deleted.
-    yield from _each_manifest(_deleting(gone, left), take_deleted, missing_is_error=False)
+    yield from each_manifest(_deleting(gone, left), take_deleted, missing_is_error=False)
     data_files = yield from _without_live(candidates, list(left.values()))
     return set(unreachable), data_files
 
@@ -216,7 +216,7 @@ def _without_live(candidates: set[str], rows: Sequence[ManifestFile]) -> Reading
     for batch in _batches(rows):
         if not dead:
             break
-        yield from _each_manifest(batch, take, missing_is_error=True)
+        yield from each_manifest(batch, take, missing_is_error=True)
     return dead
 
 
@@ -244,7 +244,7 @@ def rows_of_all(snapshots: Sequence[Snapshot], *, missing_is_error: bool) -> Rea
     return rows
 
 
-def _each_manifest(
+def each_manifest(
     rows: Sequence[ManifestFile],
     take: Callable[[Iterable[NamedFile]], None],
     *,

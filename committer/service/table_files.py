@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
-from committer.errors import InvalidMetadataError, NotFoundError
+from committer.errors import InvalidMetadataError
 from committer.plan.reachability import Reading
 from committer.plan.state import TableState
 from committer.ports import Catalog, LoadedTable, Storage, World
 from committer.request import TableIdentifier
 from committer.service.metrics import Metrics, UpkeepKind
+from committer.service.reading import answer
 from committer.storage.journal import Entry, Journal, JournalEntry, LeftOverEntry
 
 DELETES_AT_ONCE = 1_000
@@ -66,20 +66,8 @@ class TableFiles:
         return table
 
     async def answer(self, reading: Reading[T]) -> T:
-        """Answer what a search asks for. Whatever its size it is decoded off the loop: a few
-        kilobytes may hold thousands of entries.
-        """
-        wanted = _step(reading, None)
-        while not isinstance(wanted, _Answer):
-            contents = await asyncio.gather(*(self._content(location) for location in wanted))
-            wanted = await asyncio.to_thread(_step, reading, contents)
-        return wanted.value
-
-    async def _content(self, location: str) -> bytes | None:
-        try:
-            return await self.parts.storage.get(location)
-        except NotFoundError:
-            return None
+        """Answer what a search asks for."""
+        return await answer(reading, self.parts.storage)
 
     async def delete(self, locations: Sequence[str]) -> None:
         """Delete these; absent ones count as deleted."""
@@ -102,18 +90,3 @@ def delete_batches(locations: Sequence[str]) -> Iterator[Sequence[str]]:
     """What is deleted at once."""
     for start in range(0, len(locations), DELETES_AT_ONCE):
         yield locations[start : start + DELETES_AT_ONCE]
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer(Generic[T]):
-    value: T
-
-
-def _step(
-    reading: Reading[T], contents: Sequence[bytes | None] | None
-) -> Sequence[str] | _Answer[T]:
-    """The next question of a search, or its answer. (A thread cannot hand on `StopIteration`.)"""
-    try:
-        return next(reading) if contents is None else reading.send(contents)
-    except StopIteration as stop:
-        return _Answer(stop.value)

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from committer.iceberg.locations import (
+    comparable_location,
     data_file_location,
     data_folder,
     manifest_list_location,
@@ -133,3 +134,22 @@ def test_partition_paths_can_be_left_out_of_object_storage_locations() -> None:
     without = object_storage_location("d", "d", "p=1", "f", partitioned_paths=False)
     assert with_path.endswith("/p=1/f")
     assert without.endswith("-f")
+
+
+@pytest.mark.parametrize(
+    ("location", "folder", "is_within"),
+    [
+        ("s3a://bucket/a/b", "s3://bucket/a/", True),
+        ("s3://bucket/a", "s3://bucket/a/", True),
+        ("s3://bucket/ab", "s3://bucket/a", False),
+        ("s3://other/a/b", "s3://bucket/a", False),
+        ("file:///a/b", "/a", True),
+        ("/a//b", "file:/a/b", True),
+        ("gs://bucket/a/b", "s3://bucket/a", False),
+        ("s3://bucket/a", "s3://bucket", True),
+    ],
+)
+def test_a_location_lies_within_a_folder_however_both_are_spelled(
+    location: str, folder: str, is_within: bool
+) -> None:
+    assert comparable_location(location).is_within(comparable_location(folder)) is is_within

@@ -1,0 +1,127 @@
+"""Orphans of a table: how old is old enough, and what a report tells. No printing here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from committer.cli.describe import Description
+from committer.errors import UnsupportedError
+from committer.plan.orphans import Ground
+from committer.ports import World
+from committer.request import TableIdentifier
+from committer.service.orphans import REMOVED_AT_ONCE, Orphan, OrphanSearch, Sources
+from committer.service.parts import Parts
+
+_AGE = re.compile(r"(\d{1,6})(s|min|h|d)")
+_UNITS_S = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
+# Younger than that it may be of a writer that has not published yet, or of a commit on its way.
+SAFE_AGE_S = 86_400
+
+
+def parse_age_s(text: str) -> int:
+    """`36h` in seconds. Errors: `ValueError`."""
+    match = _AGE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected an age such as 36h or 3d, found `{text}`")
+    return int(match[1]) * _UNITS_S[match[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a command asks for. `by_storage`: ages go by the clock that dates the objects, which has
+    to be asked by writing one.
+    """
+
+    identifier: TableIdentifier
+    age_s: int
+    outside: bool
+    by_storage: bool
+
+    async def now_ms(self, search: OrphanSearch, world: World) -> int:
+        return await search.storage_now_ms() if self.by_storage else world.now_ms()
+
+    def before_ms(self, now_ms: int) -> int:
+        return now_ms - self.age_s * 1000
+
+
+@dataclass(slots=True)
+class Total:
+    """Objects and bytes of one kind."""
+
+    objects: int = 0
+    size_bytes: int = 0
+
+    def add(self, orphan: Orphan) -> None:
+        self.objects += 1
+        self.size_bytes += orphan.size_bytes
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found: totals of what may be removed, by kind, and of what stays."""
+
+    now_ms: int
+    removable: dict[str, Total] = field(default_factory=dict)
+    staying: Total = field(default_factory=Total)
+
+    def add(self, orphan: Orphan, *, outside: bool) -> None:
+        if is_meant(orphan, outside=outside):
+            self.removable.setdefault(orphan.kind.value, Total()).add(orphan)
+        else:
+            self.staying.add(orphan)
+
+    @property
+    def objects(self) -> int:
+        return sum(total.objects for total in self.removable.values())
+
+
+def is_meant(orphan: Orphan, *, outside: bool) -> bool:
+    """Whether a removal would take it."""
+    return orphan.why_it_stays is None and (outside or not orphan.is_outside)
+
+
+async def open_search(parts: Parts, identifier: TableIdentifier) -> tuple[OrphanSearch, Ground]:
+    """A search that has read what names files, and where it looks. Errors: those of the search."""
+    search = await OrphanSearch.of(Sources.of(parts), identifier)
+    ground = await search.look_around()
+    if not ground.folders:
+        raise UnsupportedError(
+            f"the folders of {identifier} are another table's too, or the inbox's: nobody can tell"
+            f" whose files are in {', '.join(ground.shared)}"
+        )
+    await search.refresh()
+    return search, ground
+
+
+async def remove_orphans(
+    search: OrphanSearch, *, before_ms: int, outside: bool
+) -> AsyncIterator[list[Orphan]]:
+    """Remove group after group; yields what has gone.
+
+    Errors: `UnsupportedError` where nothing may be removed, or no more.
+    """
+    batch: list[Orphan] = []
+    async for orphan in search.find(before_ms=before_ms):
+        if not is_meant(orphan, outside=outside):
+            continue
+        batch.append(orphan)
+        if len(batch) == REMOVED_AT_ONCE:
+            yield await search.remove(batch)
+            batch = []
+    if batch:
+        yield await search.remove(batch)
+
+
+def describe(orphan: Orphan, now_ms: int) -> Description:
+    """An orphan for programs. The age is that by the clock which the report went by."""
+    return {
+        "location": orphan.location,
+        "kind": orphan.kind.value,
+        "size-bytes": orphan.size_bytes,
+        "modified-ms": orphan.modified_ms,
+        "age-s": max(0, now_ms - orphan.modified_ms) // 1000,
+        "outside": orphan.is_outside,
+        "stays": orphan.why_it_stays,
+    }

@@ -1,0 +1,126 @@
+"""`frazil table orphans`: what lies in a table's folders and nothing names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.options import AsJson, TableArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from committer.cli.orphans import Report, Wanted
+    from committer.service.parts import Parts
+
+# So many lines are for people; programs get all.
+LISTED_MAX = 1_000
+
+
+def orphans(
+    name: TableArgument,
+    older_than: Annotated[
+        str, typer.Option(help="Only what was written longer ago: 36h, 3d.")
+    ] = "3d",
+    remove: Annotated[bool, typer.Option("--remove", help="Remove them.")] = False,
+    outside: Annotated[
+        bool,
+        typer.Option(
+            "--outside",
+            help="Remove also outside the table's location (write.data.path), where no table of"
+            " another catalog writes.",
+        ),
+    ] = False,
+    nobody_writes: Annotated[
+        bool,
+        typer.Option(
+            "--nobody-writes",
+            help="Allow an age under a day. Only if no writer, committer or engine works on the"
+            " table.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List what lies in a table's folders and nothing names: no metadata, snapshot, statistics,
+    waiting or quarantined request, and no clean-up under way.
+
+    With --remove it goes: only files whose kind is known, and each only if still nothing names it
+    when its turn has come.
+    """
+    from committer.cli.orphans import SAFE_AGE_S, Wanted, parse_age_s
+    from committer.cli.printing import confirmed, counted, say
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier = parse_identifier(name)
+    try:
+        age_s = parse_age_s(older_than)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--older-than") from None
+    if remove and age_s < SAFE_AGE_S and not nobody_writes:
+        raise typer.BadParameter(
+            "under a day it may belong to a writer that has not published yet; stop all that work"
+            " on the table and say --nobody-writes",
+            param_hint="--older-than",
+        )
+
+    wanted = Wanted(identifier, age_s, outside=outside, by_storage=remove)
+    report = run_with_parts(lambda parts: _report(parts, wanted, as_json=as_json))
+    if not remove or not report.objects:
+        return
+    if not yes and not confirmed(f"Remove {counted(report.objects, 'object')}?"):
+        say("frazil: nothing was removed")
+        raise typer.Exit(1)
+    removed = run_with_parts(lambda parts: _remove(parts, wanted))
+    say(f"removed {counted(removed, 'object')}")
+
+
+async def _report(parts: Parts, wanted: Wanted, *, as_json: bool) -> Report:
+    """Print each orphan, then say what they come to."""
+    from committer.cli.orphans import Report, describe, open_search
+    from committer.cli.printing import age_text, print_json, print_table
+
+    search, ground = await open_search(parts, wanted.identifier)
+    report = Report(await wanted.now_ms(search, parts.world))
+    rows: list[tuple[object, ...]] = []
+    async for orphan in search.find(before_ms=wanted.before_ms(report.now_ms)):
+        report.add(orphan, outside=wanted.outside)
+        if as_json:
+            print_json(describe(orphan, report.now_ms))
+        elif len(rows) < LISTED_MAX:
+            age = age_text(report.now_ms - orphan.modified_ms)
+            rows.append((orphan.location, orphan.kind, orphan.size_bytes, age, orphan.why_it_stays))
+    if not as_json and rows:
+        print_table(("object", "kind", "bytes", "age", "stays because"), rows)
+    _say_totals(report, search.why_not_remove(), ground.shared)
+    return report
+
+
+def _say_totals(report: Report, why_not: str | None, shared: Sequence[str]) -> None:
+    from committer.cli.printing import counted, say
+
+    for kind, total in sorted(report.removable.items()):
+        say(f"{kind}: {counted(total.objects, 'object')}, {total.size_bytes:,} bytes")
+    listed = report.objects + report.staying.objects
+    if not listed:
+        say("nothing that old is in the table's folders unnamed")
+    if report.staying.objects:
+        say(f"never removed: {counted(report.staying.objects, 'object')}")
+    if listed > LISTED_MAX:
+        say(f"the first {LISTED_MAX:,} of {listed:,} are listed, all of them with --json")
+    for folder in shared:
+        say(f"not looked at: `{folder}`, which others write to as well")
+    if why_not is not None:
+        say(f"nothing may be removed now: {why_not}")
+
+
+async def _remove(parts: Parts, wanted: Wanted) -> int:
+    from committer.cli.orphans import open_search, remove_orphans
+
+    search, _ = await open_search(parts, wanted.identifier)
+    before_ms = wanted.before_ms(await wanted.now_ms(search, parts.world))
+    removed = 0
+    async for gone in remove_orphans(search, before_ms=before_ms, outside=wanted.outside):
+        removed += len(gone)
+    return removed
