@@ -93,7 +93,7 @@ class InvalidRequestError(FrazilError):
     """A commit request that can never commit. `reason` is a code of `committer.reason`."""
 
     def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(_readable(message))
         self.reason = reason
 
 

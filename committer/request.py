@@ -25,6 +25,7 @@ from pydantic import (
     AfterValidator,
     AliasGenerator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -128,6 +129,13 @@ def _finite(value: JsonValue) -> JsonValue:
     return value
 
 
+def _integer(value: object) -> object:
+    """A literal is compared, and `true` and `1.0` are equal to 1."""
+    if type(value) is not int:
+        raise ValueError("expected an integer")
+    return value
+
+
 def _items(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
@@ -202,7 +210,7 @@ Operation = Literal["append", "overwrite", "replace", "delete", "row-delta"]
 class CommitRequest(_Model):
     """The JSON line: one atomic change of one (table uuid, producer, epoch, attempt)."""
 
-    request_version: Literal[1] = 1
+    request_version: Annotated[Literal[1], BeforeValidator(_integer)] = 1
     catalog: Name
     table: TableName
     table_uuid: UUID

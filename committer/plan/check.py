@@ -99,7 +99,7 @@ class Checker:
         _check_operation(request)
         named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
         for path in named:
-            self._check_place(path, "manifest")
+            _refuse_place(path, "manifest", self.basis.places.refusal(path))
         missing = {path: length for path, length in named.items() if path not in (read or {})}
         if missing:
             return NeedsManifests(missing)
@@ -167,7 +167,7 @@ class Checker:
         paths: set[str] = set()
         for manifest in manifests:
             for path in manifest.walked.paths:
-                self._check_place(path, "data file")
+                _refuse_place(path, "data file", self.basis.places.data_refusal(path))
                 if not names_attempt(path, attempt):
                     raise _refused(
                         Reason.PATH_WITHOUT_ATTEMPT,
@@ -178,10 +178,10 @@ class Checker:
         if len(paths) != seen:
             raise _refused(Reason.PATH_REPEATED, f"{seen - len(paths)} paths occur more than once")
 
-    def _check_place(self, path: str, what: str) -> None:
-        refusal = self.basis.places.refusal(path)
-        if refusal:
-            raise _refused(Reason.PATH_NOT_ALLOWED, f"{what} `{path[:512]}`: {refusal}")
+
+def _refuse_place(path: str, what: str, refusal: str | None) -> None:
+    if refusal:
+        raise _refused(Reason.PATH_NOT_ALLOWED, f"{what} `{path[:512]}`: {refusal}")
 
 
 def _check_operation(request: CommitRequest) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from committer.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
-from committer.iceberg.avro_container import Header, read_header
+from committer.iceberg.avro_container import Header, TruncatedAvroError, read_header
 from committer.iceberg.content_file_json import parse_content_file
 from committer.iceberg.data_file import (
     DataFile,
@@ -90,6 +90,8 @@ class HeaderCheck:
             )
         except InvalidRequestError as error:
             raise InvalidRequestError(error.reason, f"{place}: {error}") from None
+        except TruncatedAvroError as error:
+            raise InvalidRequestError(Reason.MANIFEST_TRUNCATED, f"{place}: {error}") from None
         except InvalidMetadataError as error:
             raise InvalidRequestError(Reason.MANIFEST_MALFORMED, f"{place}: {error}") from None
         except UnsupportedError as error:

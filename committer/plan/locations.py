@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
+from committer.iceberg.locations import data_folder, metadata_folder
 from committer.iceberg.table_metadata import TableMetadata
 
 # Iceberg compares locations as strings, and orphan clean-up matches them as strings: whatever could
-# spell one object in two ways, or leave the folder, is refused. A percent sign alone is fine
-# (partition values are percent-encoded in paths).
+# spell one object in two ways, or leave the folder, is refused, and so is what nobody can see. A
+# percent sign alone is fine (partition values are percent-encoded in paths).
 _SUSPICIOUS = re.compile(
-    r"""[\x00-\x1f\x7f\\?#]      # control characters, backslash, query, fragment
+    r"""[\\?#]                  # backslash, query, fragment
       | //                       # empty segment
       | /(?:\.|%2e){1,2}(?:/|\Z) # . and .., encoded or not
       | /\Z                      # no file name
@@ -35,14 +36,32 @@ def _plain_paths(prefixes: tuple[str, ...]) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class AllowedPlaces:
-    """The folders below which the files of a table may lie, each with its trailing slash."""
+    """The folders below which the files of a table may lie, each with its trailing slash.
+
+    `metadata`: those of them that are for metadata alone. A data file there could be one of the
+    table's own metadata files, by an attempt that is named like it; it would be deleted with the
+    rows that it never had.
+    """
 
     prefixes: tuple[str, ...]
+    metadata: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> AllowedPlaces:
-        places = [metadata.location, *filter(None, map(metadata.properties.get, _PLACES))]
-        return cls(tuple(dict.fromkeys(place.rstrip("/") + "/" for place in places)))
+        location, properties = metadata.location, metadata.properties
+        places = [location, *filter(None, map(properties.get, _PLACES))]
+        folders = {metadata_folder(location, {}), metadata_folder(location, properties)}
+        data = data_folder(location, properties) + "/"
+        return cls(
+            tuple(dict.fromkeys(place.rstrip("/") + "/" for place in places)),
+            tuple(sorted(f"{one}/" for one in folders if not data.startswith(f"{one}/"))),
+        )
+
+    def data_refusal(self, path: str) -> str | None:
+        """Why a data file may not have this path; None if it may."""
+        if self.metadata and path.startswith(self.metadata):
+            return "it is in the folder of the table's metadata"
+        return self.refusal(path)
 
     def refusal(self, path: str) -> str | None:
         """Why the path is not allowed; None if it is."""
@@ -51,7 +70,7 @@ class AllowedPlaces:
         for prefix in self.prefixes:
             if path.startswith(prefix):
                 rest = path[len(prefix) - 1 :]
-                if _SUSPICIOUS.search(rest) or _leaves(rest):
+                if _SUSPICIOUS.search(rest) or not rest.isprintable() or _leaves(rest):
                     return "its spelling is not canonical"
                 return None
         return f"it is not below {' or '.join(self.prefixes)}"

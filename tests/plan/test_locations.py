@@ -110,6 +110,13 @@ REFUSED = [
     f"{TABLE}/data/x\t.parquet",
     f"{TABLE}/data/x\x7f.parquet",
     f"{TABLE}\\data\\x.parquet",
+    # what nobody can see, or what moves a terminal
+    f"{TABLE}/data/x\x1b[2J.parquet",
+    f"{TABLE}/data/x\x9b2J.parquet",
+    f"{TABLE}/data/x\x85.parquet",
+    f"{TABLE}/data/x\u2028.parquet",
+    f"{TABLE}/data/\u200b/x.parquet",
+    f"{TABLE}/data/\u202etekrap.x",
 ]
 
 
@@ -154,6 +161,30 @@ def test_a_table_names_its_places() -> None:
         "s3://data/flights/",
         "s3://meta/flights/",
     )
+
+
+@pytest.mark.parametrize(
+    ("properties", "path", "is_refused"),
+    [
+        ({}, "{t}/metadata/x.parquet", True),
+        ({}, "{t}/metadata.parquet", False),
+        ({}, "{t}/data/metadata/x.parquet", False),
+        ({"write.metadata.path": "s3://meta"}, "s3://meta/x.parquet", True),
+        ({"write.metadata.path": "s3://meta"}, "{t}/metadata/x.parquet", True),
+        ({"write.data.path": "{t}"}, "{t}/metadata/x.parquet", True),
+        ({"write.data.path": "{t}/metadata/data"}, "{t}/metadata/data/x.parquet", False),
+        ({"write.metadata.path": "{t}/data"}, "{t}/data/x.parquet", False),
+    ],
+)
+def test_a_data_file_lies_outside_the_metadata_unless_data_is_kept_inside(
+    properties: dict[str, str], path: str, is_refused: bool
+) -> None:
+    location = build_flights().metadata.location
+    filled = {key: value.format(t=location) for key, value in properties.items()}
+    places = AllowedPlaces.of(build_flights(properties=filled).metadata)
+    refusal = places.data_refusal(path.format(t=location))
+    assert refusal == ("it is in the folder of the table's metadata" if is_refused else None)
+    assert places.refusal(path.format(t=location)) is None
 
 
 def test_a_place_that_is_named_twice_counts_once() -> None:
