@@ -1,0 +1,132 @@
+"""What a hostile request is: raw bytes under a key, and the reason code that they must get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from committer.ports import LoadedTable, NewObject
+from committer.reason import Reason
+from committer.request import SealedRequest, digest
+from tests.bad_requests import BadRequest, good
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a client puts into the inbox, past every check of ours, and what it wrote before."""
+
+    key: str
+    content: bytes
+    objects: tuple[NewObject, ...] = ()
+
+    @classmethod
+    def of(cls, sealed: SealedRequest, *objects: NewObject) -> Sent:
+        return cls(sealed.request.inbox_key, sealed.content, objects)
+
+
+@dataclass(frozen=True, slots=True)
+class Hostile:
+    """`send(table, producer)` must end in quarantine with `reason`, alone."""
+
+    name: str
+    reason: Reason
+    send: Callable[[LoadedTable, str], Sent]
+
+
+def bad(requests: Iterable[BadRequest]) -> Iterable[Hostile]:
+    """Requests whose own bytes are right."""
+    for one in requests:
+        yield Hostile(one.name, one.reason, partial(_sent, one))
+
+
+def _sent(one: BadRequest, table: LoadedTable, producer: str) -> Sent:
+    return Sent.of(one.make(table, producer))
+
+
+def changed_bytes(
+    name: str, reason: Reason, change: Callable[[bytes], bytes], **line: object
+) -> Hostile:
+    """A right request, of which other bytes are sent under its own key."""
+
+    def send(table: LoadedTable, producer: str) -> Sent:
+        right = good(table, producer, **line)
+        content = change(right.content)
+        assert content != right.content
+        return Sent(right.request.inbox_key, content)
+
+    return Hostile(name, reason, send)
+
+
+def replaced(name: str, reason: Reason, old: str, new: str) -> Hostile:
+    """Other text in the line, where it stands first."""
+
+    def change(content: bytes) -> bytes:
+        line, _, body = content.partition(b"\n")
+        return line.replace(old.encode(), new.encode(errors="surrogatepass"), 1) + b"\n" + body
+
+    return changed_bytes(name, reason, change)
+
+
+def changed_line(name: str, reason: Reason, change: Callable[[Document], object]) -> Hostile:
+    """Another document in the line, changed in place or returned; the manifests stay."""
+
+    def changed(content: bytes) -> bytes:
+        line, _, body = content.partition(b"\n")
+        document = json.loads(line)
+        other = change(document)
+        return json.dumps(document if other is None else other).encode() + b"\n" + body
+
+    return changed_bytes(name, reason, changed)
+
+
+def with_manifest(
+    name: str,
+    reason: Reason,
+    content: Callable[[LoadedTable, SealedRequest], bytes],
+    **says: object,
+) -> Hostile:
+    """A request whose manifest has these bytes, with the right length and hash."""
+
+    def send(table: LoadedTable, producer: str) -> Sent:
+        right = good(table, producer)
+        line = json.loads(right.content[: right.body])
+        manifest = content(table, right)
+        line["manifests"][0] |= {"length": len(manifest), "hash": digest(manifest), **says}
+        return Sent(right.request.inbox_key, json.dumps(line).encode() + b"\n" + manifest)
+
+    return Hostile(name, reason, send)
+
+
+def setting(path: str, value: object) -> Callable[[Document], None]:
+    """Sets a member of the line: `producer.id`, `manifests.0.hash`; `...` takes it out."""
+    *folders, last = path.split(".")
+
+    def change(document: Document) -> None:
+        place: Any = document
+        for folder in folders:
+            place = place[int(folder)] if isinstance(place, list) else place[folder]
+        if value is ...:
+            del place[last]
+        else:
+            place[last] = value
+
+    return change
+
+
+def short(value: object) -> str:
+    """A name for a value that may be long."""
+    text = ascii(value)
+    return text if len(text) <= 40 else f"{text[:37]}… ({len(text)})"
+
+
+def settings(reason: Reason, values: Mapping[str, Iterable[object]]) -> Iterable[Hostile]:
+    """One request for each value of each member."""
+    for path, wrong in values.items():
+        for value in wrong:
+            name = f"{path} = {'absent' if value is ... else short(value)}"
+            yield changed_line(name, reason, setting(path, value))

@@ -1,0 +1,121 @@
+"""Hundreds of hostile requests inside the live batches of a running service: each is quarantined
+alone, with its reason and a sentence, and its neighbours commit in one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from committer.ports import LoadedTable, NewObject
+from committer.request import ReceiptState
+from committer.signature import SigningKey
+from tests.bad_requests import good
+from tests.corpus.files import FILES, PARTITIONS
+from tests.corpus.hostile import Hostile
+from tests.corpus.lines import LINES
+from tests.corpus.manifests import MANIFESTS
+from tests.corpus.paths import PATHS
+from tests.corpus.signatures import KNOWN, SIGNATURES
+from tests.flights import build_flights
+from tests.service.house import KEYS, House
+from tests.service.test_bad_input import add_table, put_raw
+from tests.signing import print_keys, signed
+
+VIRTUAL_TIME = True
+CORPUS = (*LINES, *PATHS, *MANIFESTS, *PARTITIONS, *FILES)
+BATCH = 48
+NEIGHBOURS = ("first", "between", "last")
+
+
+def batches(corpus: Sequence[Hostile]) -> list[Sequence[Hostile]]:
+    """Different kinds of hostility in each."""
+    count = -(-len(corpus) // BATCH)
+    return [corpus[number::count] for number in range(count)]
+
+
+async def open_house(*keys: SigningKey) -> tuple[House, LoadedTable]:
+    house = House(has_keys=bool(keys), require_signature=bool(keys))
+    if keys:
+        await house.storage.inner.create((NewObject(KEYS, print_keys(*keys)),))
+    return house, await add_table(house, build_flights())
+
+
+async def publish_all(
+    house: House, table: LoadedTable, corpus: Sequence[Hostile], *, announced: bool
+) -> dict[str, Hostile]:
+    """All of them at once, good ones before, between and behind. Returns who sent what."""
+    sent: dict[str, Hostile] = {}
+    await publish_good(house, table, NEIGHBOURS[0])
+    for number, hostile in enumerate(corpus):
+        if number == len(corpus) // 2:
+            await publish_good(house, table, NEIGHBOURS[1])
+        bad = hostile.send(table, f"bad-{number}")
+        await house.storage.inner.create(bad.objects)
+        await put_raw(house, bad.key, bad.content, announce=announced)
+        sent[bad.key] = hostile
+    await publish_good(house, table, NEIGHBOURS[2])
+    return sent
+
+
+async def publish_good(house: House, table: LoadedTable, producer: str) -> None:
+    right = good(table, producer)
+    await house.publish(signed(right) if house.has_keys else right)
+
+
+async def judge(house: House, sent: dict[str, Hostile]) -> list[str]:
+    """Who got another end than the right one."""
+    records = {record.key: record for record in await house.quarantined()}
+    wrong = [f"{sent[key].name}: not in quarantine" for key in sent.keys() - records.keys()]
+    for key, record in records.items():
+        hostile = sent[key]
+        if record.reason != hostile.reason:
+            wrong.append(f"{hostile.name}: {record.reason}: {record.message}")
+        elif not is_a_sentence(record.message):
+            wrong.append(f"{hostile.name}: says {record.message!r}")
+    return wrong
+
+
+def is_a_sentence(message: str) -> bool:
+    return 15 < len(message) <= 1_001 and message.isprintable()
+
+
+async def assert_neighbours_committed_together(house: House) -> None:
+    metadata = await house.load()
+    assert len(metadata.snapshots) == 1
+    assert len(await house.live_files()) == len(NEIGHBOURS)
+    for producer in NEIGHBOURS:
+        (receipt,) = await house.receipts(producer)
+        assert receipt.state is ReceiptState.COMMITTED
+        assert receipt.snapshot_id == metadata.current_snapshot_id
+    assert await house.outstanding() == []
+    assert house.health.troubles == {}
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["announced", "found"])
+@pytest.mark.parametrize("number", range(len(batches(CORPUS))))
+async def test_hostile_requests_go_to_quarantine_and_their_neighbours_land_together(
+    number: int, announced: bool
+) -> None:
+    house, table = await open_house()
+    sent = await publish_all(house, table, batches(CORPUS)[number], announced=announced)
+    await house.run_until_settled()
+    assert await judge(house, sent) == []
+    await assert_neighbours_committed_together(house)
+
+
+async def test_hostile_signatures_go_to_quarantine_and_their_neighbours_land_together() -> None:
+    house, table = await open_house(*KNOWN)
+    sent = await publish_all(house, table, SIGNATURES, announced=True)
+    await house.run_until_settled()
+    assert await judge(house, sent) == []
+    await assert_neighbours_committed_together(house)
+
+
+def test_the_corpus_is_as_large_as_it_says_and_no_two_are_alike() -> None:
+    names = Counter(hostile.name for hostile in (*CORPUS, *SIGNATURES))
+    assert [name for name, count in names.items() if count > 1] == []
+    assert len(names) >= 300
+    assert len(PATHS) >= 100
