@@ -73,6 +73,13 @@ class Intake:
         """Take a request that nobody announced, by its inbox key. False if reading it failed."""
         return await self._take(key, Waiters(), durable_ms)
 
+    async def take_missed(self) -> None:
+        """Look again at what a doorbell has named and could not be read: if it has left the inbox
+        since, no listing will bring it back to mind.
+        """
+        now_ms = self._shop.world.now_ms()
+        await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in list(self._missed)))
+
     def _take_inline(self, delivery: Delivery) -> bool:
         """Take a request as its doorbell carries it. False where the inbox has to be asked.
 
@@ -105,11 +112,11 @@ class Intake:
         try:
             sealed = await self._read(key, waiters)
         except FrazilError as error:
-            self._missed[key] = waiters
+            self._miss(key, waiters)
             if self._shop.health.trouble("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
-            self._missed[key] = waiters
+            self._miss(key, waiters)
             log.exception("intake.crashed", key=ascii(key[:200]))
             self._shop.metrics.crashed("intake")
         else:
@@ -117,6 +124,10 @@ class Intake:
                 self._submit(key, sealed, waiters, durable_ms)
             return True
         return False
+
+    def _miss(self, key: str, waiters: Waiters) -> None:
+        """Another copy of the doorbell may have been missed meanwhile."""
+        self._missed[key] = waiters.joined(self._missed.get(key))
 
     async def _read(self, key: str, waiters: Waiters) -> SealedRequest | None:
         """Read the inbox object; None if it is not there, or nothing that could be read."""
