@@ -67,23 +67,61 @@ class Consumer:
             # Asked again after each outage: another server may have come back in its place.
             await self._queue.probe()
             self._is_proven = True
+        if not await self._has_taken_over():
+            return
         await self._reclaim_sometimes()
+        owned = self._shards.owned
+        if not owned:
+            await self._wait_for_shards()
+            return
         wait_s = READ_WAIT_S if self.has_caught_up.is_set() else 0.0
-        deliveries = await self._queue.read(count_max=READ_COUNT_MAX, wait_s=wait_s)
-        await self._intake.take_deliveries(deliveries)
+        deliveries = await self._reading.wait(
+            self._queue.read(count_max=READ_COUNT_MAX, wait_s=wait_s, shards=owned)
+        )
+        if deliveries is None:
+            return
+        await self._take(deliveries)
         if len(deliveries) < READ_COUNT_MAX:
             self.has_caught_up.set()
+
+    async def _wait_for_shards(self) -> None:
+        """Nobody else would notice that the server went away."""
+        if self._shards.failure is not None:
+            raise self._shards.failure
+        await self._reading.wait(self._world.sleep(READ_WAIT_S))
+
+    async def _has_taken_over(self) -> bool:
+        """Whether all that others held of shards that are ours now has been taken from them: they
+        gave the shards up, or are gone.
+        """
+        owned = self._shards.owned
+        fresh = owned - self._read_of if self._shards.is_shared else frozenset()
+        if fresh and await self._reclaim(0.0, fresh):
+            return False
+        self._read_of = owned
+        return True
 
     async def _reclaim_sometimes(self) -> None:
         now_s = self._world.monotonic_s()
         if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:
             return
-        reclaimed = await self._queue.reclaim(idle_s=self._reclaim_idle_s)
-        self._reclaimed_at_s = now_s
+        if owned := self._shards.owned:
+            await self._reclaim(self._reclaim_idle_s, owned)
+            self._reclaimed_at_s = now_s
+            await self._intake.take_missed()
+
+    async def _reclaim(self, idle_s: float, shards: Collection[int]) -> int:
+        reclaimed = await self._queue.reclaim(idle_s=idle_s, shards=shards)
         if reclaimed:
             log.info("queue.reclaimed", requests=len(reclaimed))
-            await self._intake.take_deliveries(reclaimed)
-        await self._intake.take_missed()
+            await self._take(reclaimed)
+        return len(reclaimed)
+
+    async def _take(self, deliveries: Sequence[Delivery]) -> None:
+        """Those of a shard that was given up meanwhile are its next owner's."""
+        owned = self._shards.owned
+        mine = [one for one in deliveries if shard_of(one.doorbell.table_uuid) in owned]
+        await self._intake.take_deliveries(mine)
 
     def _returned(self) -> None:
         self._failures = 0
