@@ -71,6 +71,11 @@ fuzz: install ## damaged and hostile bytes against every reader; SECONDS=, SEED=
 mutants: install ## break the committer in many small ways, and see the tests notice each; NAME="one another"
 	@$(RUN)python -m tests.mutants $(NAME)
 
+.PHONY: simulate
+simulate: install ## the whole service in virtual time under faults; SEEDS=, FIRST_SEED=, JOBS=, OPTIONS="--replay 7 --shrink"
+	@PYTHONHASHSEED=0 $(RUN)python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) \
+	  $(if $(FIRST_SEED),--first-seed $(FIRST_SEED)) $(if $(JOBS),--jobs $(JOBS)) $(OPTIONS)
+
 .PHONY: bench-format
 bench-format: install ## the format beside PyIceberg, fastavro, iceberg-rust; OPTIONS="--case encode --rounds 5"
 	@$(RUN)python -m bench.format $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(OPTIONS)

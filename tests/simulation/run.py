@@ -1,0 +1,135 @@
+"""Many seeds on all cores: sums, what fired where, and the seeds that failed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tests.simulation.faults import Fault
+from tests.simulation.scenario import draw_scenario
+from tests.simulation.simulation import Outcome, Simulation
+
+PROGRESS_S = 5.0
+FAILURES_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is kept of a run."""
+
+    seed: int
+    digest: str
+    commits: int
+    requests: int
+    cpu_s: float
+    virtual_s: float
+    fired: Counter[tuple[str, Fault]]
+    calls: Counter[str]
+    events: Counter[str]
+    violations: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Totals:
+    """What all runs add up to."""
+
+    seeds: int = 0
+    commits: int = 0
+    requests: int = 0
+    cpu_s: float = 0.0
+    virtual_s: float = 0.0
+    fired: Counter[tuple[str, Fault]] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    failed: list[Summary] = field(default_factory=list)
+
+    def add(self, run: Summary) -> None:
+        self.seeds += 1
+        self.commits += run.commits
+        self.requests += run.requests
+        self.cpu_s += run.cpu_s
+        self.virtual_s += run.virtual_s
+        self.fired.update(run.fired)
+        self.calls.update(run.calls)
+        self.events.update(run.events)
+        if run.violations:
+            self.failed.append(run)
+
+    @property
+    def commits_per_s(self) -> float:
+        """Simulated commits for each second of one core."""
+        return self.commits / self.cpu_s if self.cpu_s else 0.0
+
+    def line(self) -> str:
+        """How far it is."""
+        return (
+            f"{self.seeds:,} seeds, {self.commits:,} commits of {self.requests:,} requests,"
+            f" {self.fired.total():,} faults and {self.events.total():,} fates,"
+            f" {self.virtual_s / 3600:,.1f} h simulated,"
+            f" {self.commits_per_s:.0f} commits/s of a core, {len(self.failed)} failed"
+        )
+
+    def table(self) -> str:
+        """How often which fault has met which method."""
+        faults = [fault for fault in Fault if any(fired[1] is fault for fired in self.fired)]
+        lines = [
+            "fired of calls: "
+            + ", ".join(f"{number}={fault.value}" for number, fault in enumerate(faults, 1)),
+            f"{'method':<24}{'calls':>10}" + "".join(f"{n:>7}" for n in range(1, len(faults) + 1)),
+        ]
+        for method in sorted(self.calls):
+            counts = "".join(f"{self.fired[method, fault] or '.':>7}" for fault in faults)
+            lines.append(f"{method:<24}{self.calls[method]:>10}{counts}")
+        lines += [f"{count:>7} × {event}" for event, count in sorted(self.events.items())]
+        return "\n".join(lines)
+
+
+def summarise(outcome: Outcome, cpu_s: float) -> Summary:
+    """What is kept of an outcome."""
+    return Summary(
+        seed=outcome.scenario.seed,
+        digest=outcome.trace.digest,
+        commits=outcome.commits,
+        requests=outcome.requests,
+        cpu_s=cpu_s,
+        virtual_s=outcome.virtual_s,
+        fired=outcome.faults.coverage,
+        calls=outcome.faults.calls,
+        events=Counter(event.fate.value for event in outcome.events),
+        violations=tuple(map(str, outcome.violations)),
+    )
+
+
+def play_seed(seed: int) -> Summary:
+    """Run the scenario of a seed."""
+    started_s = time.process_time()
+    outcome = Simulation(draw_scenario(seed)).run()
+    return summarise(outcome, time.process_time() - started_s)
+
+
+def play_seeds(seeds: Iterable[int], *, jobs: int) -> Iterator[Summary]:
+    """Run many, in the order in which they end."""
+    if jobs == 1:
+        yield from map(play_seed, seeds)
+        return
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap_unordered(play_seed, seeds, chunksize=4)
+
+
+def simulate(seeds: Iterable[int], *, jobs: int, is_quiet: bool = False) -> Totals:
+    """Run many with a line of progress now and then. Ends early where many seeds fail."""
+    totals, told_s = Totals(), time.monotonic()
+    for run in play_seeds(seeds, jobs=jobs):
+        totals.add(run)
+        if run.violations:
+            print(f"seed {run.seed} fails: {run.violations[0][:300]}", flush=True)
+            if len(totals.failed) >= FAILURES_MAX:
+                break
+        if not is_quiet and time.monotonic() - told_s > PROGRESS_S:
+            told_s = time.monotonic()
+            print(totals.line(), file=sys.stderr, flush=True)
+    return totals
