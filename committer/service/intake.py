@@ -92,7 +92,9 @@ class Intake:
         sealed = _read_inline(bell)
         if sealed is None:
             return False
-        self._submit(bell.inbox_key, sealed, _waiters(delivery), self._shop.world.now_ms())
+        self._submit(
+            bell.inbox_key, sealed, _waiters(delivery), self._shop.world.now_ms(), is_inline=True
+        )
         return True
 
     async def _take_delivery(self, delivery: Delivery) -> None:
@@ -152,7 +154,15 @@ class Intake:
             return None
         return _receipt(key, record.reason, record.message)
 
-    def _submit(self, key: str, sealed: SealedRequest, waiters: Waiters, durable_ms: int) -> None:
+    def _submit(
+        self,
+        key: str,
+        sealed: SealedRequest,
+        waiters: Waiters,
+        durable_ms: int,
+        *,
+        is_inline: bool = False,
+    ) -> None:
         if self._stopping:
             return
         request = sealed.request
@@ -164,6 +174,7 @@ class Intake:
                 durable_ms,
                 tokens=list(waiters.tokens),
                 reply_to=set(waiters.reply_to),
+                is_inline=is_inline,
             )
         )
 

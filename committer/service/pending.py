@@ -20,7 +20,8 @@ class Pending:
     the inbox tells better. `tokens` are acknowledged and `reply_to` answered with the verdict.
     `present_in` is the state generation after whose load the inbox object was seen to exist.
     `suspicion` is why an attempt with this request alone failed: a verdict once fresh metadata
-    agrees. `is_authentic`: its signature was checked, or need not be.
+    agrees. `is_authentic`: its signature was checked, or need not be. `is_inline`: nothing but a
+    doorbell has told of its content, which may be another than that of the inbox object.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Pending:
     suspicion: tuple[Reason, str] | None = None
     put_off_count: int = 0
     is_authentic: bool = False
+    is_inline: bool = False
 
     def join(self, other: Pending) -> None:
         """Another copy of the same request arrived: it shares this one's end."""
@@ -93,6 +95,13 @@ class Waiting(Collection[str]):
     def ready(self, count_max: int) -> list[Pending]:
         """The first ready ones."""
         return list(islice(self._ready.values(), count_max))
+
+    def reread(self, key: str, sealed: SealedRequest) -> None:
+        """A ready request is what its inbox object says, not what a doorbell said: judge it anew,
+        for the same waiters.
+        """
+        told = self.end(key)
+        self.add(Pending(key, sealed, told.durable_ms, told.tokens, told.reply_to))
 
     def __getitem__(self, key: str) -> Pending:
         return self._ready[key]

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from committer.errors import FrazilError, TransientError, reason_of
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    TransientError,
+    reason_of,
+)
 from committer.plan.backoff import backoff_s
 from committer.plan.witness import Witness
 from committer.ports import World
 from committer.reason import Reason
-from committer.request import Receipt, ReceiptState
+from committer.request import Receipt, ReceiptState, read_request
 from committer.service.admission import Admitted, AlreadyLanded, Quarantining
 from committer.service.landed import committed_receipt
 from committer.service.log import log
@@ -69,17 +75,41 @@ class Verdicts:
 
         await asyncio.gather(*(quarantine(one) for one in refused))
 
-    async def _quarantine(self, one: Quarantining) -> None:
-        record = one.record(self.world.now_ms())
+    async def _quarantine(self, told: Quarantining) -> None:
         try:
-            await self.quarantine.put(record, one.pending.sealed.content)
+            true = await self._as_in_inbox(told)
+            if true is None:
+                return
+            one, content = true
+            await self.quarantine.put(one.record(self.world.now_ms()), content)
         except FrazilError as error:
-            self.put_off(one.pending, error)
+            self.put_off(told.pending, error)
             return
         await leave_inbox(self.inbox, one.pending.key)
         pending = self.waiting.end(one.pending.key)
         self.metrics.quarantined(one.reason.value)
         self.settle([Ended.quarantined(pending, _quarantined(one))])
+
+    async def _as_in_inbox(self, one: Quarantining) -> tuple[Quarantining, bytes] | None:
+        """What is refused, by the inbox object and not by what a doorbell carried: who can write to
+        the queue alone must not be able to take a request out of the inbox. None: nothing is.
+        """
+        key, told = one.pending.key, one.pending.sealed.content
+        if not one.pending.is_inline:
+            return one, told
+        try:
+            content = await self.inbox.get(key)
+        except NotFoundError:
+            self.settle([Ended.gone(self.waiting.end(key))])
+            return None
+        if content == told:
+            return one, told
+        log.warning("doorbell.untrue", key=key)
+        try:
+            self.waiting.reread(key, read_request(content, key=key))
+        except InvalidRequestError as error:
+            return replace(one, reason=Reason(error.reason), message=str(error)), content
+        return None
 
     def put_off(self, pending: Pending, error: Exception) -> None:
         """Leave alone for a while what fails for a reason of its own."""

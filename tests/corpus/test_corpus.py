@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from committer.ports import LoadedTable, NewObject
-from committer.request import ReceiptState
+from committer.request import ReceiptState, parse_inbox_key
 from committer.signature import SigningKey
 from tests.bad_requests import good
 from tests.corpus.files import FILES, PARTITIONS
@@ -21,11 +21,13 @@ from tests.corpus.paths import PATHS
 from tests.corpus.signatures import KNOWN, SIGNATURES
 from tests.flights import build_flights
 from tests.service.house import KEYS, House
-from tests.service.test_bad_input import add_table, put_raw
+from tests.service.test_bad_input import add_table, put_raw, ring
 from tests.signing import print_keys, signed
 
 VIRTUAL_TIME = True
 CORPUS = (*LINES, *PATHS, *MANIFESTS, *PARTITIONS, *FILES)
+# What a check refuses that reads the request from its doorbell.
+DOORBELLS = (*PATHS, *MANIFESTS)
 BATCH = 48
 NEIGHBOURS = ("first", "between", "last")
 
@@ -104,6 +106,37 @@ async def test_hostile_requests_go_to_quarantine_and_their_neighbours_land_toget
     await house.run_until_settled()
     assert await judge(house, sent) == []
     await assert_neighbours_committed_together(house)
+
+
+@pytest.mark.parametrize("number", range(len(batches(DOORBELLS))))
+async def test_a_hostile_doorbell_cannot_take_a_request_out_of_the_inbox(number: int) -> None:
+    """Who can write to the queue alone tells of another content under the key of a request."""
+    house, table = await open_house()
+    rights = []
+    for index, hostile in enumerate(batches(DOORBELLS)[number]):
+        told = hostile.send(table, f"query-{index}")
+        attempt = parse_inbox_key(told.key).attempt
+        right = good(table, f"query-{index}", attempt=attempt)
+        rights.append(right)
+        await house.inbox.put(right)
+        await ring(house, right.request.inbox_key, told.content)
+        await house.publisher_queue.announce([house.doorbell(right)])
+    await house.run_until_settled()
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == len(rights)
+    assert await house.outstanding() == []
+
+
+async def test_a_hostile_doorbell_without_a_request_leaves_no_trace() -> None:
+    house, table = await open_house()
+    await publish_good(house, table, NEIGHBOURS[0])
+    for index, hostile in enumerate(batches(DOORBELLS)[0]):
+        told = hostile.send(table, f"query-{index}")
+        await ring(house, told.key, told.content)
+    await house.run_until_settled()
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == 1
+    assert (await house.publisher_queue.depth()).waiting == 0
 
 
 async def test_hostile_signatures_go_to_quarantine_and_their_neighbours_land_together() -> None:
