@@ -147,7 +147,7 @@ def draw_scenario(seed: int) -> Scenario:
 
 
 def _table_properties(chance: random.Random) -> dict[str, str]:
-    properties = {}
+    properties: dict[str, str] = {}
     if chance.random() < 0.4:
         properties |= {
             "frazil.expire.enabled": "true",
