@@ -6,6 +6,7 @@ judge of every condition.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, deque
 from enum import Enum, auto
 
@@ -35,11 +36,14 @@ class Fault(Enum):
 
 
 class FaultyCatalog:
-    """The `Catalog` port around `inner`. `calls` counts by method name."""
+    """The `Catalog` port around `inner`. `calls` counts by method name. `swap_s`: how long a swap
+    of this table is on its way.
+    """
 
     def __init__(self, inner: Catalog) -> None:
         self.inner = inner
         self.calls: Counter[str] = Counter()
+        self.swap_s: dict[str, float] = {}
         self._planned: deque[Fault] = deque()
         self._in_flight: deque[Swap] = deque()
 
@@ -60,6 +64,8 @@ class FaultyCatalog:
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         self.calls["swap"] += 1
+        if delay_s := self.swap_s.get(str(swap.base.identifier)):
+            await asyncio.sleep(delay_s)
         match self._planned.popleft() if self._planned else None:
             case None:
                 return await self.inner.swap(swap)

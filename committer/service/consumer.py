@@ -98,6 +98,8 @@ class Consumer:
         fresh = owned - self._read_of if self._shards.is_shared else frozenset()
         if fresh and await self._reclaim(0.0, fresh):
             return False
+        if fresh == owned:
+            self._reclaimed_at_s = self._world.monotonic_s()
         self._read_of = owned
         return True
 

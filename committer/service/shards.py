@@ -146,7 +146,7 @@ class Shards:
         seen = await leases.renew(renewal)
         self._drained -= released
         self._returned(seen)
-        if seen.standing == "new" and self._seen is not None:
+        if seen.standing == "new" and self._seen and self._seen.standing != "displaced":
             # The server was away, or we were: the others may not have come back to it yet.
             self._before = self.owned
             self._settling_until_s = self._world.monotonic_s() + self._lease_s

@@ -1,0 +1,113 @@
+"""Several committers on the same servers, in one process and virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from committer.plan.shards import ranked
+from committer.ports import Leases, LoadedTable, shard_of
+from committer.queue.memory import MemoryLeases, MemoryQueue
+from committer.service.counted import CountedLeases
+from committer.service.health import Health
+from committer.service.metrics import Metrics
+from committer.service.overview import Identity, Overview
+from committer.service.parts import Parts
+from committer.service.run import Service
+from committer.settings import CommitSettings, QueueSettings, ServiceSettings, Settings
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.replays import Replays
+from tests.service.house import INBOX, House
+
+LEASE_S = 30.0
+
+
+@dataclass(slots=True)
+class Replica:
+    """One committer process, from its start to its end."""
+
+    name: str
+    overview: Overview
+    stop: asyncio.Event
+    running: asyncio.Task[None]
+
+    @property
+    def metrics(self) -> Metrics:
+        return self.overview.metrics
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        return self.overview.health.troubles
+
+    @property
+    def owned(self) -> int:
+        return int(self.number("frazil_shards"))
+
+    def number(self, name: str, **labels: str) -> float:
+        samples = self.metrics.instruments.samples()
+        return sum(
+            one.value
+            for one in samples
+            if one.name == name and labels.items() <= one.labels.items()
+        )
+
+    async def end(self) -> None:
+        """As SIGTERM does."""
+        self.stop.set()
+        await self.running
+
+    async def crash(self) -> None:
+        """Nothing is handed over."""
+        self.running.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.running
+
+
+@dataclass(slots=True)
+class Replicas:
+    """`house` has the servers; its own committer does not run."""
+
+    folder: Path
+    house: House = field(default_factory=House)
+    started: int = 0
+    tables: int = 0
+    used: set[int] = field(default_factory=set)
+
+    def start(self, name: str, *, leases: Leases | None = None) -> Replica:
+        house, world = self.house, self.house.world
+        self.started += 1
+        overview = Overview(Identity("frazil", INBOX), Health(world), Metrics())
+        own = MemoryLeases(house.server, member=name, process=UUID(int=self.started))
+        parts = Parts(
+            settings=Settings(
+                home=self.folder,
+                inbox=INBOX,
+                queue=QueueSettings(consumer=name),
+                commit=CommitSettings(min_interval_ms=0),
+                service=ServiceSettings(lease_s=LEASE_S, reconcile_age_s=0),
+            ),
+            world=world,
+            storage=house.storage.inner,
+            queue=MemoryQueue(house.server, consumer=name),
+            leases=CountedLeases(leases or own, overview.metrics.meter("leases", world)),
+            inbox=Inbox(house.storage.inner, INBOX),
+            quarantine=Quarantine(house.storage.inner, INBOX),
+            replays=Replays(house.storage.inner, INBOX),
+            catalog=house.catalog,
+        )
+        stop = asyncio.Event()
+        running = asyncio.ensure_future(Service(parts, overview).run(stop))
+        return Replica(name, overview, stop, running)
+
+    async def table_of(self, owner: str, *names: str) -> LoadedTable:
+        """A new table whose shard is `owner`'s among these names, and no other table's."""
+        while True:
+            self.tables += 1
+            table = await self.house.create_table(f"db.flights_{self.tables}")
+            shard = shard_of(table.metadata.require_uuid())
+            if shard not in self.used and ranked((owner, *names), shard)[0] == owner:
+                self.used.add(shard)
+                return table
