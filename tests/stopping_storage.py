@@ -52,7 +52,13 @@ class StoppingStorage:
             await self._hang()
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        return await self.inner.replace(location, content, etag=etag)
+        goes_on = await self._change("replace", (location,))
+        if goes_on:
+            return await self.inner.replace(location, content, etag=etag)
+        if self.applied:
+            await self.inner.replace(location, content, etag=etag)
+        await self._hang()
+        raise AssertionError("unreachable")
 
     async def delete(self, locations: Sequence[str]) -> None:
         await asyncio.sleep(self.delay_s + self.delete_delay_s * len(locations))

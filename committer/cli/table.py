@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.options import AsJson
+from committer.cli.table_accept import accept
 from committer.cli.table_create import create
 from committer.cli.table_inspect import inspect, print_kind
 from committer.cli.table_names import drop, register, rename
@@ -31,6 +32,7 @@ app.command()(create)
 app.command()(register)
 app.command()(rename)
 app.command()(drop)
+app.command()(accept)
 app.command()(inspect)
 app.command()(plan)
 app.command()(orphans)

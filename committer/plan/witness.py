@@ -197,8 +197,9 @@ def parse_witness(content: bytes, table_uuid: UUID) -> Witness:
             raise InvalidMetadataError(
                 f"{where} has version {version}, this version reads {WITNESS_VERSION}"
             )
-        if UUID(reader.text("table")) != table_uuid:
-            raise InvalidMetadataError(f"{where} is that of table {reader.text('table')}")
+        named = UUID(reader.text("table"))
+        if named != table_uuid:
+            raise InvalidMetadataError(f"{where} is that of table {named}")
         return Witness(
             table_uuid,
             reader.integer("accepted-ms"),

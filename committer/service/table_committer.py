@@ -277,7 +277,7 @@ class TableCommitter:
         """A cached table may lag behind: it lets requests land (the swap finds out), but only
         fresh metadata ends one without a commit.
         """
-        if self._state is not None and self._is_current:
+        if self._state is not None and self._is_current and not self._witness.is_void:
             admitted = await self._admission.admit(self._first(), self._state, self._generation)
             if not admitted.has_verdicts:
                 return self._state, admitted

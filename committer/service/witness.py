@@ -61,17 +61,26 @@ class WitnessKeeper:
 
         Errors: as `read`; `StorageUnavailableError` also where others were faster every time.
         """
-        known = self._known.get(seen.table_uuid)
+        known, is_fresh = self._known.get(seen.table_uuid), False
         for _ in range(TRIES_MAX):
             if known is None:
-                known = await self._read(seen.table_uuid)
+                known, is_fresh = await self._read(seen.table_uuid), True
             if known.witness.accepted_ms > seen.accepted_ms:
                 return False
             joined = known.witness.joined(seen)
-            if joined == known.witness or await self._replace(known, joined):
+            if joined != known.witness:
+                if await self._replace(known, joined):
+                    return True
+            elif is_fresh:
                 return True
+            # What is only remembered proves nothing without a write on condition of it.
             known = None
         raise _contended(seen.table_uuid)
+
+    def has_accepted_since(self, seen: Witness) -> bool:
+        """Whether an operator is known to have accepted the table after that was seen."""
+        known = self._known.get(seen.table_uuid)
+        return known is not None and known.witness.accepted_ms > seen.accepted_ms
 
     async def _read(self, table_uuid: UUID) -> _Known:
         etag, known = await self._witnesses.etag(table_uuid), self._known.get(table_uuid)

@@ -1,0 +1,109 @@
+"""`frazil table accept`: go on with a table that lacks what was committed to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.options import AsJson, TableArgument
+
+if TYPE_CHECKING:
+    from committer.plan.state import TableState
+    from committer.request import TableIdentifier
+    from committer.service.parts import Parts
+    from committer.service.witness import WitnessKeeper
+
+
+def accept(
+    name: TableArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the table as it is now the truth, and forget what it is known to have held before.
+
+    For a table that is frozen because it was restored, registered from an older metadata file, or
+    lost entries of the ledger. Rows that it lacks do not come back by themselves; epochs that its
+    ledger lacks land again if their producers publish them again. Committers go on within seconds.
+    """
+    from committer.cli.printing import confirmed, print_json, say
+    from committer.cli.session import parse_identifier, run_with_parts
+
+    identifier = parse_identifier(name)
+    found = run_with_parts(lambda parts: _look(parts, identifier))
+    say(found.text())
+    if not yes and not confirmed("Accept?"):
+        say("frazil: nothing was changed")
+        raise typer.Exit(1)
+    accepted_ms = run_with_parts(lambda parts: _accept(parts, found))
+    if as_json:
+        print_json({**found.describe(), "accepted_ms": accepted_ms})
+    else:
+        say(f"accepted {identifier}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A table as it is, and what it lacks."""
+
+    identifier: TableIdentifier
+    state: TableState
+    missing: Sequence[str]
+
+    def text(self) -> str:
+        metadata = self.state.metadata
+        lacks = [f"  lacks: {one}" for one in self.missing] or [
+            "  lacks nothing that the witness knows (a committer may have seen more)"
+        ]
+        return "\n".join(
+            (
+                f"{self.identifier}: {self.state.table.metadata_location}",
+                f"  last sequence number {metadata.last_sequence_number},"
+                f" snapshot {metadata.current_snapshot_id}",
+                *lacks,
+            )
+        )
+
+    def describe(self) -> dict[str, object]:
+        metadata = self.state.metadata
+        return {
+            "table": str(self.identifier),
+            "table_uuid": str(metadata.table_uuid),
+            "metadata_location": self.state.table.metadata_location,
+            "last_sequence_number": metadata.last_sequence_number,
+            "current_snapshot_id": metadata.current_snapshot_id,
+            "missing": list(self.missing),
+        }
+
+
+async def _look(parts: Parts, identifier: TableIdentifier) -> _Found:
+    from committer.errors import InvalidMetadataError
+    from committer.plan.state import TableState
+    from committer.plan.witness import missing_from
+
+    state = TableState.of(await parts.catalog.load(identifier))
+    try:
+        witness = await _keeper(parts).read(state.metadata.require_uuid())
+    except InvalidMetadataError as error:
+        return _Found(identifier, state, [str(error)])
+    return _Found(identifier, state, list(missing_from(state, witness)))
+
+
+async def _accept(parts: Parts, found: _Found) -> int:
+    from committer.cli.printing import say
+
+    shown = found.state.table.metadata_location
+    if await parts.catalog.current_location(found.identifier) != shown:
+        say(f"frazil: {found.identifier} has changed meanwhile; nothing was accepted: look again")
+        raise typer.Exit(1)
+    accepted = await _keeper(parts).accept(found.state, now_ms=parts.world.now_ms())
+    return accepted.accepted_ms
+
+
+def _keeper(parts: Parts) -> WitnessKeeper:
+    from committer.service.witness import WitnessKeeper
+    from committer.storage.witness import Witnesses
+
+    return WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox))

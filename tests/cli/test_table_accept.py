@@ -1,0 +1,103 @@
+"""`frazil table accept`, without a committer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from committer.plan.state import TableState
+from committer.plan.witness import Witness, parse_witness, print_witness
+from committer.service.parts import Parts
+from committer.storage.witness import Witnesses
+from tests.cli.commands import Frazil
+from tests.cli.test_producer import set_property
+from tests.cli.test_table_names import answer, create
+
+
+def write(frazil: Frazil, content: bytes) -> None:
+    table_uuid = frazil.load().metadata.require_uuid()
+
+    async def work(parts: Parts) -> None:
+        witnesses = Witnesses(parts.storage, parts.settings.inbox)
+        etag = await witnesses.etag(table_uuid)
+        await witnesses.replace(table_uuid, content, etag=etag)
+
+    frazil.with_parts(work)
+
+
+def witness(frazil: Frazil) -> Witness:
+    table_uuid = frazil.load().metadata.require_uuid()
+
+    async def work(parts: Parts) -> bytes:
+        return await Witnesses(parts.storage, parts.settings.inbox).get(table_uuid)
+
+    return parse_witness(frazil.with_parts(work), table_uuid)
+
+
+def fall_behind(frazil: Frazil) -> Witness:
+    """Let the witness know of more than the table has."""
+    state = TableState.of(frazil.load())
+    ahead = replace(Witness.of(state, accepted_ms=2**60), sequence_number=7, snapshot_id=70)
+    write(frazil, print_witness(ahead))
+    return ahead
+
+
+def test_a_table_that_went_backwards_is_shown_and_accepted(frazil: Frazil) -> None:
+    table = create(frazil)
+    before = fall_behind(frazil)
+    accepted = frazil("table", "accept", "db.flights", "--yes", "--json")
+    assert accepted.code == 0
+    assert "its last sequence number is 0" in accepted.err
+    assert accepted.object["missing"] == [
+        "its last sequence number is 0, and snapshot 70 was committed with 7"
+    ]
+    assert accepted.object["metadata_location"] == table.metadata_location
+    # Later than the one before, although the clock is not.
+    now = witness(frazil)
+    assert now.accepted_ms == accepted.object["accepted_ms"] == before.accepted_ms + 1
+    assert now.sequence_number == 0
+    again = frazil("table", "accept", "db.flights", "--yes")
+    assert (again.code, again.out) == (0, "")
+    assert "lacks nothing" in again.err
+
+
+@pytest.mark.parametrize("text", ["", "n"])
+def test_a_table_is_not_accepted_without_a_yes(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    create(frazil)
+    before = fall_behind(frazil)
+    answer(monkeypatch, text)
+    refused = frazil("table", "accept", "db.flights")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.endswith("nothing was changed\n")
+    assert witness(frazil) == before
+
+
+def test_a_witness_that_nobody_can_read_is_replaced(frazil: Frazil) -> None:
+    create(frazil)
+    write(frazil, b"{")
+    accepted = frazil("table", "accept", "db.flights", "--yes")
+    assert accepted.code == 0
+    assert "cannot be read" in accepted.err
+    assert witness(frazil).accepted_ms > 0
+
+
+def test_a_table_that_changes_before_the_yes_is_not_accepted(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(frazil)
+    before = fall_behind(frazil)
+    changed = False
+
+    def change(question: str) -> bool:
+        nonlocal changed
+        changed = True
+        set_property(frazil, "touched", "yes")
+        return True
+
+    monkeypatch.setattr("committer.cli.printing.confirmed", change)
+    assert frazil("table", "accept", "db.flights").code == 1
+    assert changed
+    assert witness(frazil) == before
