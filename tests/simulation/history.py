@@ -7,7 +7,6 @@ or that arrived late is seen all the same.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -62,7 +61,6 @@ class History:
     # What operators decided, by inbox key. Accepted: it may land whatever the ledger says.
     discarded: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
-    replayed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     # Tables that somebody else has put back or emptied of our properties, and nobody has accepted.
     tampered: dict[UUID, str] = field(default_factory=dict)
     # What is worth a line in a trace.
@@ -72,9 +70,8 @@ class History:
         """Note a broken promise."""
         self.violations.append(Violation(invariant, text, self.now_ms()))
 
-    def accepted_table(self, table: LoadedTable) -> None:
-        """An operator has made this metadata the truth."""
-        self.tampered.pop(table.metadata.require_uuid(), None)
+    def accept_table(self, table: LoadedTable) -> None:
+        """An operator makes this metadata the truth."""
         if self.listener is not None:
             self.listener.accepted(table)
 

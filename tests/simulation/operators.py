@@ -8,22 +8,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError, PublishError
+from committer.ledger_entry import EpochRanges
+from committer.plan.ledger import read_ledger
+from committer.plan.producers import ACCEPTABLE, ProducerName, ProducerState, standings
+from committer.plan.state import TableState
 from committer.ports import Doorbell
-from committer.request import SealedRequest, line_digest
+from committer.request import SealedRequest, TableIdentifier, line_digest, read_request
+from committer.service.operator import Operator
+from committer.service.witness import WitnessKeeper
+from committer.storage.witness import Witnesses
 from tests.simulation.chance import draws
 from tests.simulation.ports import Ports
+from tests.simulation.servers import INBOX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPlan:
-    """`looks` of about `pause_s` each; of what is found there so much is replayed, the rest
-    discarded or left.
+    """`looks` with about `pause_s` before each. Of what is found in quarantine so much is replayed,
+    discarded, or accepted against the ledger; the rest is left.
     """
 
     looks: int = 4
     pause_s: float = 20.0
     replays: float = 0.5
     discards: float = 0.2
+    accepts: float = 0.5
 
 
 class QuarantineOperator:
@@ -36,6 +45,7 @@ class QuarantineOperator:
         self._looks = 0
 
     async def run(self, ports: Ports) -> None:
+        ports.history.foreign.add(self.name)
         while self._looks < self._plan.looks:
             await ports.world.sleep(self._plan.pause_s * 2 * ports.world.jitter())
             await self._finish_interrupted(ports)
@@ -45,26 +55,124 @@ class QuarantineOperator:
 
     async def _finish_interrupted(self, ports: Ports) -> None:
         for key in [found.key async for found in ports.replays.interrupted()]:
-            await self._replay(key, ports)
+            await replay(key, ports)
 
     async def _decide(self, key: str, ports: Ports) -> None:
         chance = draws(self._seed, f"{self.name} {key} {self._looks}")[0]
         if chance < self._plan.replays:
-            await self._replay(key, ports)
+            await replay(key, ports)
         elif chance < self._plan.replays + self._plan.discards:
             # From his word on, whatever becomes of the call.
             ports.history.discarded.add(key)
             await ports.replays.discard(key)
             ports.history.tell(self.name, f"discarded {key}")
 
-    async def _replay(self, key: str, ports: Ports) -> None:
-        try:
-            sealed = await ports.replays.replay(key)
-        except (InvalidRequestError, NotFoundError, PublishError):
+
+class LedgerOperator:
+    """Decides about the producers of one table, and about the table itself: freezes and thaws,
+    lets requests land that the ledger refuses, and accepts a table that somebody has put back.
+    """
+
+    def __init__(
+        self, name: str, identifier: TableIdentifier, plan: OperatorPlan, *, seed: int
+    ) -> None:
+        self.name = name
+        self._identifier = identifier
+        self._plan = plan
+        self._seed = seed
+        self._looks = 0
+
+    async def run(self, ports: Ports) -> None:
+        history = ports.history
+        history.foreign.add(self.name)
+        history.operators.add(self.name)
+        while self._looks < self._plan.looks:
+            await ports.world.sleep(self._plan.pause_s * 2 * ports.world.jitter())
+            await self._look(ports)
+            self._looks += 1
+        # Whatever he has frozen he thaws before he goes: nothing waits for him in vain.
+        await self._thaw_all(ports)
+        await self._accept_table(ports)
+
+    async def _look(self, ports: Ports) -> None:
+        await self._accept_table(ports)
+        await self._thaw_all(ports)
+        await self._freeze_one(ports)
+        await self._accept_requests(ports)
+
+    async def _accept_table(self, ports: Ports) -> None:
+        """`frazil table accept`: what there is is the truth from now on."""
+        table = await ports.catalog.load(self._identifier)
+        table_uuid = table.metadata.require_uuid()
+        if table_uuid not in ports.history.tampered:
             return
-        ports.history.replayed[key] += 1
-        ports.history.tell(self.name, f"replayed {key}")
-        await _announce(sealed, ports)
+        # From his word on, whatever becomes of the call.
+        ports.history.accept_table(table)
+        keeper = WitnessKeeper(Witnesses(ports.storage, INBOX))
+        await keeper.accept(TableState.of(table), now_ms=ports.world.now_ms())
+        ports.history.tampered.pop(table_uuid, None)
+        ports.history.tell(self.name, f"accepted {self._identifier}")
+
+    async def _thaw_all(self, ports: Ports) -> None:
+        """Every frozen producer goes on, its rolled back epochs once more or not."""
+        desk, table = _desk(ports), await ports.catalog.load(self._identifier)
+        for one in standings(read_ledger(table.metadata)):
+            if one.state not in (ProducerState.FROZEN, ProducerState.ROLLED_BACK):
+                continue
+            lost = await desk.lost(table, one.name)
+            is_again = self._chance(f"again {one.name.producer}") < 0.5
+            again = lost.epochs if is_again else EpochRanges()
+            await desk.thaw(self._identifier, one.name, again)
+            ports.history.tell(self.name, f"thawed {one.name.producer} again={again}")
+
+    async def _freeze_one(self, ports: Ports) -> None:
+        table = await ports.catalog.load(self._identifier)
+        for one in standings(read_ledger(table.metadata)):
+            if self._chance(f"freeze {one.name.producer}") < 0.2:
+                await _desk(ports).freeze(self._identifier, one.name, "a look at it")
+                ports.history.tell(self.name, f"froze {one.name.producer}")
+
+    async def _accept_requests(self, ports: Ports) -> None:
+        """`frazil quarantine accept`: they land when they are replayed, each once."""
+        table = await ports.catalog.load(self._identifier)
+        table_uuid = table.metadata.require_uuid()
+        for key in [found.key async for found in ports.quarantine.list(table_uuid)]:
+            record, content = await ports.quarantine.get(key)
+            is_acceptable = record.reason in {reason.value for reason in ACCEPTABLE}
+            if not is_acceptable or self._chance(f"accept {key}") > self._plan.accepts:
+                continue
+            request = read_request(content, key=key).request
+            name = ProducerName(request.producer.id, request.branch)
+            ports.history.accepted.add(key)
+            refused = await _desk(ports).accept(self._identifier, name, [request])
+            if not refused:
+                ports.history.tell(self.name, f"accepted {key}")
+                await replay(key, ports)
+
+    def _chance(self, what: str) -> float:
+        return draws(self._seed, f"{self.name} {what} {self._looks}")[0]
+
+
+def _desk(ports: Ports) -> Operator:
+    return Operator(
+        catalog=ports.catalog,
+        storage=ports.storage,
+        inbox=ports.inbox,
+        quarantine=ports.quarantine,
+        replays=ports.replays,
+        witnesses=WitnessKeeper(Witnesses(ports.storage, INBOX)),
+        world=ports.world,
+    )
+
+
+async def replay(key: str, ports: Ports) -> None:
+    """Put a request back into the inbox, and ring."""
+    try:
+        sealed = await ports.replays.replay(key)
+    except (InvalidRequestError, NotFoundError, PublishError):
+        return
+    ports.history.tell("operator", f"replayed {key}")
+    await _announce(sealed, ports)
 
 
 async def _announce(sealed: SealedRequest, ports: Ports) -> None:

@@ -29,7 +29,10 @@ from tests.simulation.metadata_rules import (
 
 
 class TableView:
-    """A table by its uuid. `taken` are files that somebody else has removed from a branch."""
+    """A table by its uuid. `taken` are files that somebody else has removed from a branch.
+
+    `is_restored`: it was put back to older metadata, whose files may have been deleted since.
+    """
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class TableView:
         self.identifier: TableIdentifier | None = None
         self.taken: set[str] = set()
         self.locations: set[str] = set()
-        self.is_rolled_back = False
+        self.is_restored = False
         self.commits = 0
         self._read = read
         self._reachable: tuple[str, frozenset[str]] = ("", frozenset())
@@ -60,7 +63,7 @@ class TableView:
         before = self.current
         if before is not None and before.metadata_location != table.metadata_location:
             self.taken |= self.live(before.metadata) - self.live(table.metadata)
-            self.is_rolled_back = True
+            self.is_restored = True
         self.current, self.identifier = table, table.identifier
         self.locations.add(table.metadata_location)
         yield from self._snapshots(table.metadata)
@@ -98,7 +101,7 @@ class TableView:
         branches = {ref.snapshot_id: name for name, ref in after.refs.items()}
         for snapshot in added_snapshots(before, after):
             contents = self.contents.of(snapshot)
-            yield from _contents_problems(contents)
+            yield from self._problems(contents)
             yield from self._kept(before, contents, snapshot)
             if COUNT_KEY in (snapshot.summary or {}):
                 self.commits += 1
@@ -120,9 +123,6 @@ class TableView:
 
     def _foreign(self, before: TableMetadata, after: TableMetadata) -> None:
         self.taken |= self.live(before) - self.live(after)
-        head, old = after.current_snapshot_id, before.current_snapshot_id
-        if old is not None and (head is None or not after.is_ancestor(old, of=head)):
-            self.is_rolled_back = True
 
     # --- The whole -------------------------------------------------------------------------------
 
@@ -143,7 +143,11 @@ class TableView:
 
     def _snapshots(self, metadata: TableMetadata) -> Iterator[Problem]:
         for snapshot in metadata.snapshots:
-            yield from _contents_problems(self.contents.of(snapshot))
+            yield from self._problems(self.contents.of(snapshot))
+
+    def _problems(self, contents: SnapshotContents) -> Iterator[Problem]:
+        found = _contents_problems(contents)
+        return (one for one in found if not (self.is_restored and one[0] == "I6"))
 
     def needed(self) -> Iterator[str]:
         """Every object that a reader of the current metadata may come to."""
