@@ -103,24 +103,30 @@ class LeftOver:
         return (*self.manifests, *self.own_files)
 
 
-def find_left_over(
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is left over of attempts, and the manifests of those that may have landed."""
+
+    left_over: tuple[LeftOver, ...]
+    in_use: frozenset[str]
+
+
+def judge(
     attempts: Sequence[SentAttempt],
     superseded: Collection[str],
     table: LoadedTable,
     *,
-    in_use: Collection[str] = (),
-) -> tuple[LeftOver, ...]:
-    """What is left over of attempts that were all sent before a commit of ours has landed.
+    stay: Collection[str] = (),
+) -> Judgement:
+    """Judge attempts that were all sent before a commit of ours has landed.
 
-    `superseded`: merged manifests that no later attempt takes along. `in_use`: manifests that stay.
-    Nothing of the attempts may be sent again.
+    `superseded`: merged manifests that no later attempt takes along. `stay`: manifests that an
+    attempt may name yet, or may have landed with. All others of the attempts are sent no more.
     """
     fates = [(attempt, fate_of(attempt, table)) for attempt in attempts]
     dead = [attempt for attempt, fate in fates if fate is Fate.DEAD]
-    kept = set(in_use)
-    for attempt, fate in fates:
-        if fate is not Fate.DEAD:
-            kept |= attempt.manifests
+    in_use = _manifests(attempt for attempt, fate in fates if fate is not Fate.DEAD)
+    kept = in_use.union(stay)
     doubted = [attempt for attempt in dead if attempt.may_land]
     in_doubt = _manifests(doubted)
     sure = [attempt for attempt in dead if not attempt.may_land]
@@ -131,7 +137,7 @@ def find_left_over(
         _left_over(sure, (_manifests(sure) | set(superseded)) - in_doubt - kept, (), after),
         _left_over(doubted, in_doubt - kept, {one.base_location for one in doubted}, after),
     )
-    return tuple(one for one in found if one.files)
+    return Judgement(tuple(one for one in found if one.files), frozenset(in_use))
 
 
 def _manifests(attempts: Iterable[SentAttempt]) -> set[str]:

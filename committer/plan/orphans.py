@@ -206,7 +206,6 @@ def name_request(sealed: SealedRequest, named: Iterable[bytes], names: Names) ->
     Errors: `FrazilError` for a manifest that cannot be read: what it names is not known then.
     """
     request = sealed.request
-    names.add_attempt(request.attempt)
     for path in (*manifests_named_by(request), *request.needs.removed_paths, *_inline(request)):
         names.add(path)
     carried = (sealed.manifest(one) for one in request.manifests if one.offset is not None)

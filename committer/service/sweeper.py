@@ -19,7 +19,7 @@ from committer.plan.commit import CommitPlan
 from committer.plan.left_over import (
     LeftOver,
     SentAttempt,
-    find_left_over,
+    judge,
     named_after_all,
     sent_attempt,
 )
@@ -77,10 +77,12 @@ class Sweeper:
         later attempts may take along, perhaps although one has landed with them unseen.
         """
         attempts, superseded = list(self._attempts.values()), self._superseded
+        in_use: Collection[str] = attempts[0].manifests if attempts else ()
         if len(attempts) > 1 or superseded:
-            self._found += find_left_over(attempts, superseded, state.table, in_use=self._stay)
-        named = {manifest for attempt in attempts for manifest in attempt.manifests}
-        self._stay = (self._stay | named).intersection(offered)
+            judged = judge(attempts, superseded, state.table, stay=self._stay.union(offered))
+            self._found += judged.left_over
+            in_use = judged.in_use
+        self._stay = self._stay.union(in_use).intersection(offered)
         self._attempts, self._superseded = {}, set()
 
     def offer(self, upkeep: Upkeep) -> Upkeep:

@@ -202,7 +202,48 @@ async def test_a_merge_that_is_of_no_use_goes() -> None:
         assert len(await table.house.live_files()) == 3
 
 
+async def test_a_merge_that_no_attempt_has_taken_along_goes_when_it_is_of_no_use() -> None:
+    table = Table()
+    await table.create(FEW_MERGED)
+    async with table.house.running():
+        await table.commit(4)
+        second = (await table.house.load()).snapshots[1]
+        await table.swap_in(SetSnapshotRef("audit", SnapshotRef(second.snapshot_id, "branch")))
+        await table.swap_in(SetSnapshotRef(MAIN, SnapshotRef(second.snapshot_id, "branch")))
+        # Not of main: the commit on it finds out, and takes nothing along.
+        await table.house.publish(build_request(table.table, producer="other", branch="audit"))
+        await table.house.settle(10.0)
+        await table.house.publish(build_request(table.table, producer="another"))
+        await table.house.settle(10.0)
+        assert await table.left_over() == set()
+        assert len(await table.house.live_files()) == 3
+
+
 # --- What stays ----------------------------------------------------------------------------------
+
+
+async def test_a_merge_that_was_taken_along_in_vain_stays_for_the_next_attempt() -> None:
+    table = Table()
+    await table.create(FEW_MERGED)
+    house = table.house
+    async with house.running():
+        await table.commit(3)
+        third = (await house.load()).snapshots[2]
+        await table.swap_in(SetSnapshotRef("audit", SnapshotRef(third.snapshot_id, "branch")))
+        await table.commit()
+        # The attempt on main names the merged manifest, and never lands; one on audit does.
+        house.catalog.plan(Fault.REJECTED)
+        await house.publish(build_request(table.table, producer="refused"))
+        await house.publish(build_request(table.table, producer="other", branch="audit"))
+        await house.settle(10.0)
+        assert len(await house.quarantined()) == 1
+        assert len(table.storage.changes) > 0
+        await table.commit()
+        assert await table.left_over() == set()
+        head = (await house.load()).current_snapshot
+    assert head is not None
+    assert (head.summary or {})["manifests-replaced"] == "4"
+    assert len(await house.live_files()) == 5
 
 
 @pytest.mark.parametrize("fault", [Fault.REQUEST_LOST, Fault.LOST_REPLY, Fault.LANDS_LATE])
