@@ -108,6 +108,12 @@ class ServiceSettings(_Group):
     """How often the inbox is listed for requests that nobody announced."""
     reconcile_age_s: Annotated[float, Field(ge=0)] = 30.0
     """How old such a request must be before it is announced again."""
+    breaker_after: Annotated[int, Field(ge=0)] = 20
+    """So many requests of a producer that went to quarantine in a row make its further ones wait in
+    the inbox. 0: never."""
+    breaker_pause_s: Annotated[float, Field(gt=0)] = 60.0
+    """How long they wait before one of them is tried; twice as long each time it fails, up to ten
+    times."""
     log_format: Literal["console", "json"] = "console"
     """`json` for machines."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

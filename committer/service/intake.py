@@ -6,7 +6,7 @@ What cannot even be read goes to quarantine from here; everything else is judged
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
@@ -14,12 +14,14 @@ from committer.ports import Delivery, Doorbell, shard_of
 from committer.request import (
     Receipt,
     ReceiptState,
+    RequestKey,
     SealedRequest,
     TableIdentifier,
     line_digest,
     parse_inbox_key,
     read_request,
 )
+from committer.service.breakers import HeldProducer
 from committer.service.log import log
 from committer.service.pending import Ended, Pending
 from committer.service.steps import OFF_LOOP_BYTES, off_loop_if_large
@@ -49,6 +51,10 @@ class Intake:
     def tables(self) -> Sequence[TableCommitter]:
         return tuple(self._tables.values())
 
+    def held(self) -> Iterable[HeldProducer]:
+        """The producers whose requests have to wait in the inbox."""
+        return self._shop.breakers.held()
+
     @property
     def is_full(self) -> bool:
         """Whether more has gathered than memory should hold."""
@@ -63,6 +69,14 @@ class Intake:
         found = (table.find(key) for table in self._tables.values())
         return next((pending for pending in found if pending is not None), None)
 
+    def is_held(self, key: str) -> bool:
+        """Whether a request has to stay in the inbox, because its producer fails all the time."""
+        if not self._shop.breakers.are_open:
+            return False
+        parts = _parsed(key)
+        holds = self._shop.breakers.holds
+        return parts is not None and holds(parts.table_uuid, parts.producer, key)
+
     async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells. One that fails for a passing reason stays unacknowledged."""
         rest = [delivery for delivery in deliveries if not self._take_inline(delivery)]
@@ -70,7 +84,11 @@ class Intake:
             await asyncio.gather(*(self._take_delivery(delivery) for delivery in rest))
 
     async def take_key(self, key: str, durable_ms: int) -> bool:
-        """Take a request that nobody announced, by its inbox key. False if reading it failed."""
+        """Take a request that nobody announced, by its inbox key. False if reading it failed, or if
+        its producer has to wait.
+        """
+        if self.is_held(key):
+            return False
         return await self._take(key, Waiters(), durable_ms)
 
     async def take_missed(self) -> None:
@@ -101,13 +119,12 @@ class Intake:
         bell, waiters = delivery.doorbell, _waiters(delivery)
         if delivery.deliveries > 1:
             self._shop.metrics.redelivered(1)
-        try:
-            parse_inbox_key(bell.inbox_key)
-        except ValueError:
+        if _parsed(bell.inbox_key) is None:
             log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
             self._shop.settle([Ended(None, waiters.tokens)])
             return
-        await self._take(bell.inbox_key, waiters, self._shop.world.now_ms())
+        if not self.is_held(bell.inbox_key):
+            await self._take(bell.inbox_key, waiters, self._shop.world.now_ms())
 
     async def _take(self, key: str, waiters: Waiters, durable_ms: int) -> bool:
         waiters = waiters.joined(self._missed.pop(key, None))
@@ -163,7 +180,7 @@ class Intake:
         *,
         is_inline: bool = False,
     ) -> None:
-        if self._stopping:
+        if self._stopping or self.is_held(key):
             return
         request = sealed.request
         table = self._table(request.identifier, request.table_uuid)
@@ -210,6 +227,9 @@ class Intake:
         await leave_inbox(self._shop.inbox, key)
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
         self._shop.metrics.quarantined(error.reason)
+        parts = _parsed(key)
+        if parts is not None:
+            self._shop.breakers.unreadable(parts, error.reason)
         receipt = _receipt(key, error.reason, str(error))
         self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
 
@@ -285,10 +305,16 @@ def _read_inline(bell: Doorbell) -> SealedRequest | None:
         return None
 
 
-def _receipt(key: str, reason: str, message: str) -> Receipt | None:
+def _parsed(key: str) -> RequestKey | None:
     try:
-        parts = parse_inbox_key(key)
+        return parse_inbox_key(key)
     except ValueError:
+        return None
+
+
+def _receipt(key: str, reason: str, message: str) -> Receipt | None:
+    parts = _parsed(key)
+    if parts is None:
         return None
     return Receipt(
         parts.producer,

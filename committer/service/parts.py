@@ -16,6 +16,7 @@ from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Catalog, Leases, Queue, Storage, World
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
+from committer.service.breakers import BreakerPolicy
 from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
@@ -228,6 +229,11 @@ def queue_url(settings: Settings) -> str | None:
     if settings.queue.url == PRIVATE:
         return private_server_url(queue_folder(settings))
     return settings.queue.url
+
+
+def breaker_policy(settings: Settings) -> BreakerPolicy:
+    """When a producer that fails all the time has to wait, and for how long."""
+    return BreakerPolicy(settings.service.breaker_after, settings.service.breaker_pause_s)
 
 
 def policy(settings: Settings) -> BatchPolicy:

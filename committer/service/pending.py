@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -111,6 +111,11 @@ class Waiting(Collection[str]):
         pending = self._ready.pop(key)
         self.size_bytes -= len(pending.sealed.content)
         return pending
+
+    def let_go(self, is_held: Callable[[Pending], bool]) -> None:
+        """Leave ready requests to the inbox, where they are found again."""
+        for key in [key for key, pending in self._ready.items() if is_held(pending)]:
+            self.end(key)
 
     def put_off(self, key: str, until_s: float) -> None:
         """Leave a ready request alone until then."""

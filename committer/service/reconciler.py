@@ -134,7 +134,7 @@ class Reconciler:
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
             elif not self._is_leaving(waiting.key) and self._is_due(waiting, now_ms, age_s):
-                if self._is_for_us(waiting) and not self._intake.is_full:
+                if self._may_take(waiting):
                     found += 1
                     if await self._intake.take_key(waiting.key, waiting.modified_ms):
                         continue
@@ -155,6 +155,11 @@ class Reconciler:
 
     def _is_for_us(self, waiting: Outstanding) -> bool:
         return self._alone or shard_of_key(waiting.key) in self._shards.owned
+
+    def _may_take(self, waiting: Outstanding) -> bool:
+        """Not while there is no room, nor while its producer has to wait."""
+        is_held = self._intake.is_held
+        return self._is_for_us(waiting) and not self._intake.is_full and not is_held(waiting.key)
 
     async def _find_chores(
         self, table: TableCommitter, state: TableState, outstanding: set[str]

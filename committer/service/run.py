@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from committer.errors import FrazilError, SettingsError, TransientError
 from committer.plan.backoff import backoff_s
+from committer.service.breakers import Breakers
 from committer.service.consumer import Consumer
 from committer.service.counted import (
     CountedCatalog,
@@ -27,6 +28,7 @@ from committer.service.overview import Identity, Overview
 from committer.service.parts import (
     Parts,
     RequestParts,
+    breaker_policy,
     member_name,
     named_setting,
     open_known_catalog,
@@ -79,6 +81,7 @@ class Service:
             world=parts.world,
             health=self.health,
             metrics=overview.metrics,
+            breakers=Breakers(breaker_policy(parts.settings), parts.world),
             policy=policy(parts.settings),
             signatures=self._signatures,
             witnesses=witnesses,

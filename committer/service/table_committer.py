@@ -55,6 +55,7 @@ from committer.ports import (
 from committer.reason import Reason
 from committer.request import TableIdentifier
 from committer.service.admission import Admission, Admitted
+from committer.service.breakers import Breakers
 from committer.service.health import Health
 from committer.service.landed import LandedBatch, committed_receipt, tell_landed
 from committer.service.log import log
@@ -90,6 +91,7 @@ class Shop:
     world: World
     health: Health
     metrics: Metrics
+    breakers: Breakers
     policy: BatchPolicy
     signatures: Signatures
     witnesses: WitnessKeeper
@@ -121,7 +123,13 @@ class TableCommitter:
         self._shop = shop
         self._waiting = Waiting()
         self._verdicts = Verdicts(
-            self._waiting, shop.inbox, shop.quarantine, shop.world, shop.settle, shop.metrics
+            self._waiting,
+            shop.inbox,
+            shop.quarantine,
+            shop.world,
+            shop.settle,
+            shop.metrics,
+            shop.breakers,
         )
         self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox, shop.signatures)
         self._upkeep = TableUpkeep(
@@ -216,6 +224,7 @@ class TableCommitter:
     async def _wait_for_work(self) -> bool:
         while not self._stopping.is_set():
             next_s = self._waiting.recall(self._shop.world.monotonic_s())
+            self._let_go()
             if self._waiting.has_ready:
                 return True
             self._work.clear()
@@ -226,6 +235,14 @@ class TableCommitter:
                 if not self._waiting:
                     return False
         return False
+
+    def _let_go(self) -> None:
+        """Of requests whose producer has to wait, all that no attempt on its way contains."""
+        if self._shop.breakers.are_open:
+            sent = self._intent.batch.requests if self._intent else ()
+            kept = {one.request.inbox_key for one in sent}
+            holds = self._shop.breakers.holds_request
+            self._waiting.let_go(lambda one: one.key not in kept and holds(one.sealed.request))
 
     async def _wait_for_turn(self) -> None:
         """A retry goes at once, and so does each half of a batch that failed."""
@@ -459,6 +476,7 @@ class TableCommitter:
         self._forget_chores(intent, plan)
         requests = [one.request for one in intent.batch.requests]
         self._witness.landed(state, {property_key(one.producer.id, one.branch) for one in requests})
+        self._shop.breakers.landed(requests)
         ended = []
         for request in requests:
             key = request.inbox_key

@@ -7,7 +7,8 @@ record cannot be written, that request is put off and the others go on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from committer.errors import (
@@ -23,6 +24,7 @@ from committer.ports import World
 from committer.reason import Reason
 from committer.request import Receipt, ReceiptState, read_request
 from committer.service.admission import Admitted, AlreadyLanded, Quarantining
+from committer.service.breakers import Breakers
 from committer.service.landed import committed_receipt
 from committer.service.log import log
 from committer.service.metrics import Metrics
@@ -44,6 +46,7 @@ class Verdicts:
     world: World
     settle: Callable[[Sequence[Ended]], None]
     metrics: Metrics
+    breakers: Breakers
 
     async def conclude(self, admitted: Admitted, seen: Witness) -> None:
         """End what the ledger answered (`seen` in the table), what nobody wants any more, and what
@@ -61,19 +64,31 @@ class Verdicts:
             is_own = one.landed.attempt == request.attempt
             tell = self.metrics.recovered if is_own else self.metrics.duplicated
             tell(request.identifier)
+        self.breakers.landed(one.pending.sealed.request for one in admitted.duplicates)
         for pending, error in admitted.failed:
             self.put_off(pending, error)
         await self.quarantine_all(admitted.refused)
 
     async def quarantine_all(self, refused: Sequence[Quarantining]) -> None:
-        """Write the durable records, then end the requests."""
+        """Write the durable records, then end the requests. Of a producer that fails again and
+        again no more than it takes to hold the others.
+        """
         limit = asyncio.Semaphore(RECORDS_AT_ONCE)
 
         async def quarantine(one: Quarantining) -> None:
             async with limit:
                 await self._quarantine(one)
 
-        await asyncio.gather(*(quarantine(one) for one in refused))
+        await asyncio.gather(*(quarantine(one) for one in self._within_room(refused)))
+
+    def _within_room(self, refused: Sequence[Quarantining]) -> Iterator[Quarantining]:
+        taken: Counter[str] = Counter()
+        for one in refused:
+            request = one.pending.sealed.request
+            room = self.breakers.room(request)
+            if room is None or taken[request.producer.id] < room:
+                taken[request.producer.id] += 1
+                yield one
 
     async def _quarantine(self, told: Quarantining) -> None:
         try:
@@ -88,6 +103,7 @@ class Verdicts:
         await leave_inbox(self.inbox, one.pending.key)
         pending = self.waiting.end(one.pending.key)
         self.metrics.quarantined(one.reason.value)
+        self.breakers.quarantined(pending.sealed.request, one.reason.value)
         self.settle([Ended.quarantined(pending, _quarantined(one))])
 
     async def _as_in_inbox(self, one: Quarantining) -> tuple[Quarantining, bytes] | None:

@@ -17,6 +17,7 @@ from committer.plan.state import TableState
 from committer.ports import Doorbell, LoadedTable, Storage
 from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
+from committer.service.breakers import BreakerPolicy, Breakers
 from committer.service.consumer import Consumer
 from committer.service.health import Health
 from committer.service.intake import Intake
@@ -56,6 +57,7 @@ class House:
         min_interval_ms: int = 0,
         with_queue: bool = True,
         seed: int = 0,
+        breaker_after: int = 0,
         has_keys: bool = False,
         require_signature: bool = False,
         wrap: Callable[[Storage], Storage] = lambda storage: storage,
@@ -75,6 +77,7 @@ class House:
         self.metrics = Metrics()
         self.overview = Overview(Identity("frazil", INBOX), self.health, self.metrics)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
+        self.breakers = Breakers(BreakerPolicy(after=breaker_after), self.world)
         self.has_keys = has_keys
         self.require_signature = require_signature
         self.intake: Intake | None = None
@@ -141,6 +144,7 @@ class House:
             world=self.world,
             health=self.health,
             metrics=self.metrics,
+            breakers=self.breakers,
             policy=self.policy,
             signatures=signatures,
             witnesses=keeper,
