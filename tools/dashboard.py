@@ -150,6 +150,27 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((f"max by (reason) (frazil_quarantine_requests{_JOB})", "{{reason}}"),),
             ),
             Panel(
+                "Size of the quarantine",
+                "Bytes of its requests.",
+                "bytes",
+                ((f"max(frazil_quarantine_bytes{_JOB})", "bytes"),),
+            ),
+            Panel(
+                "Age of the quarantine",
+                "Of its oldest request. After days an orphan clean-up may remove its files.",
+                "s",
+                ((f"max(frazil_quarantine_age_seconds{_JOB})", "oldest"),),
+            ),
+            Panel(
+                "Producers that wait",
+                "Held because they fail all the time, and frozen by the ledger.",
+                "short",
+                (
+                    (f"max(frazil_held_producers{_JOB})", "held"),
+                    (f"max by (table) (frazil_frozen_producers{_TABLE})", "frozen: {{table}}"),
+                ),
+            ),
+            Panel(
                 "Trouble",
                 "Components in trouble now.",
                 "short",

@@ -13,7 +13,13 @@ from committer.cli.describe import Description
 from committer.cli.printing import age_text, counted
 from committer.cli.view import Facts, Rows, View
 from committer.errors import SettingsError
-from committer.service.status import InboxStatus, QueueStatus, Status, TableStatus
+from committer.service.status import (
+    HeldProducerStatus,
+    InboxStatus,
+    QueueStatus,
+    Status,
+    TableStatus,
+)
 from committer.settings import Settings
 
 _TIMEOUT_S = 5.0
@@ -135,9 +141,14 @@ def _facts(url: str, status: Status) -> Description:
         "lag": _lag_text(status.lag_s),
         "inbox": _inbox_text(status.inbox, status.now_s),
         "queue": _queue_text(status.queue),
-        "quarantine": _by_text(status.quarantine) or "empty",
+        "quarantine": _quarantine_text(status),
         "not announced": status.unannounced,
     }
+    if status.held_producers:
+        facts["producers that wait"] = ", ".join(map(_held_text, status.held_producers))
+    frozen = {one.table: one.frozen_producers for one in status.tables if one.frozen_producers}
+    if frozen:
+        facts["frozen producers"] = _by_text(frozen)
     if any(status.bugs.values()):
         facts["bugs"] = _by_text(status.bugs)
     return facts
@@ -160,6 +171,21 @@ def _queue_text(queue: QueueStatus) -> str:
     if queue.waiting is None:
         return "not known"
     return f"{queue.waiting} waiting, {queue.pending} of them handed out"
+
+
+def _quarantine_text(status: Status) -> str:
+    counts = _by_text(status.quarantine)
+    if not counts:
+        return "empty"
+    age_s = status.quarantine_age_s
+    return counts if age_s is None else f"{counts}; the oldest for {_age(age_s)}"
+
+
+def _held_text(held: HeldProducerStatus) -> str:
+    return (
+        f"{held.producer} of {held.table} ({held.failures} times {held.reason}, again in"
+        f" {_age(held.again_s)})"
+    )
 
 
 def _by_text(counts: Mapping[str, int]) -> str:

@@ -143,6 +143,27 @@ class Instruments:
             "reason",
         )
 
+        self.quarantine_bytes = self._gauge(
+            "frazil_quarantine_bytes",
+            "Size of the requests in quarantine, of the first 10,000.",
+        )
+        self.quarantine_age = self._gauge(
+            "frazil_quarantine_age_seconds",
+            "For how long the oldest of them has been there; 0 if it is empty. After some days an"
+            " orphan clean-up of another engine may remove its data files.",
+        )
+        self.held_producers = self._gauge(
+            "frazil_held_producers",
+            "Producers whose requests wait in the inbox, because the last ones all went to"
+            " quarantine. `/status` names them.",
+        )
+        self.frozen_producers = self._gauge(
+            "frazil_frozen_producers",
+            "Producers of which nothing lands, by the ledger: frozen by an operator or by a"
+            " rollback, or unreadable.",
+            "table",
+        )
+
     def _make_commits(self) -> None:
         self.commits = self._counter("frazil_commits_total", "Snapshots committed.", "table")
         self.committed_requests = self._counter(

@@ -65,6 +65,15 @@ class TableBacklog:
     lag_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class QuarantineSize:
+    """What lies in quarantine, and for how long its oldest request has. 0 where it is empty."""
+
+    by_reason: Mapping[str, int]
+    size_bytes: int
+    age_s: float
+
+
 class Metrics:
     """The numbers of one process. Methods cost microseconds and raise nothing."""
 
@@ -189,11 +198,21 @@ class Metrics:
         for move, count in moves.items():
             self.instruments.shard_moves.labels(move).inc(count)
 
-    def show_quarantine(self, by_reason: Mapping[str, int] | None) -> None:
+    def show_quarantine(self, found: QuarantineSize | None) -> None:
         """What lies in quarantine; None if it cannot be listed."""
-        self.instruments.quarantine_requests.clear()
-        for reason, requests in (by_reason or {}).items():
-            self.instruments.quarantine_requests.labels(reason).set(requests)
+        numbers = self.instruments
+        numbers.quarantine_requests.clear()
+        for reason, requests in (found.by_reason if found else {}).items():
+            numbers.quarantine_requests.labels(reason).set(requests)
+        numbers.quarantine_bytes.set(_known(found.size_bytes if found else None))
+        numbers.quarantine_age.set(_known(found.age_s if found else None))
+
+    def show_producers(self, held: int, frozen: Mapping[str, int]) -> None:
+        """How many wait because their requests fail all the time; how many are frozen, by table."""
+        self.instruments.held_producers.set(held)
+        self.instruments.frozen_producers.clear()
+        for table, producers in frozen.items():
+            self.instruments.frozen_producers.labels(table).set(producers)
 
     def show_health(self, is_ready: bool, troubles: Iterable[str]) -> None:
         """Readiness, and the components in trouble."""

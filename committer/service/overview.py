@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from heapq import nsmallest
 from importlib.metadata import version
 
 from committer.service.health import Health
@@ -15,7 +16,14 @@ from committer.service.instruments import Sample
 from committer.service.intake import Intake
 from committer.service.metrics import NO_TABLE, Metrics, TableBacklog
 from committer.service.reconciler import Reconciler
-from committer.service.status import InboxStatus, QueueStatus, Status, TableStatus
+from committer.service.status import (
+    HeldProducerStatus,
+    InboxStatus,
+    QueueStatus,
+    Status,
+    TableStatus,
+)
+from committer.service.table_committer import TableCommitter
 
 # Fields of a table's status, and the metrics that they are.
 _OF_A_TABLE = {
@@ -31,7 +39,9 @@ _OF_A_TABLE = {
     "duplicates": "frazil_duplicate_requests_total",
     "last_commit_s": "frazil_last_commit_timestamp_seconds",
     "metadata_bytes": "frazil_metadata_bytes",
+    "frozen_producers": "frazil_frozen_producers",
 }
+HELD_SHOWN_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,10 @@ class Overview:
                 pending=numbers.count("frazil_queue_pending_doorbells"),
             ),
             quarantine=numbers.by("frazil_quarantine_requests", "reason"),
+            quarantine_bytes=numbers.count("frazil_quarantine_bytes"),
+            quarantine_age_s=numbers.one("frazil_quarantine_age_seconds"),
             quarantined=numbers.by("frazil_quarantined_requests_total", "reason"),
+            held_producers=self._held(),
             unannounced=numbers.count("frazil_unannounced_requests_total") or 0,
             redelivered=numbers.count("frazil_redelivered_doorbells_total") or 0,
             bugs=numbers.by("frazil_bugs_total", "where"),
@@ -108,6 +121,14 @@ class Overview:
         self.metrics.show_inbox(
             listing.requests if listing else None, listing.began_ms if listing else None
         )
+        held = sum(1 for _ in self._intake.held())
+        self.metrics.show_producers(held, _frozen(self._intake.tables))
+
+    def _held(self) -> list[HeldProducerStatus]:
+        """The first ones by name."""
+        held = self._intake.held() if self._intake else ()
+        first = nsmallest(HELD_SHOWN_MAX, held, key=lambda one: (one.table, one.producer))
+        return [HeldProducerStatus(**asdict(one)) for one in first]
 
 
 def _backlog(intake: Intake, now_ms: int) -> list[TableBacklog]:
@@ -125,6 +146,15 @@ def _backlog(intake: Intake, now_ms: int) -> list[TableBacklog]:
             max(known.lag_s, lag_s),
         )
     return list(found.values())
+
+
+def _frozen(tables: Iterable[TableCommitter]) -> Counter[str]:
+    """How many producers are frozen, by table."""
+    found: Counter[str] = Counter()
+    for table in tables:
+        if table.state is not None:
+            found[str(table.identifier)] += len(table.state.ledger.frozen)
+    return found
 
 
 def _age_s(since_ms: int, now_ms: int) -> float:

@@ -31,6 +31,19 @@ class QueueStatus(_Said):
     """Those of them that were handed out and are not acknowledged."""
 
 
+class HeldProducerStatus(_Said):
+    """A producer whose requests wait in the inbox, because the last ones all went to quarantine."""
+
+    table: str
+    producer: str
+    failures: int
+    """Requests in a row."""
+    reason: str
+    """The last one's."""
+    again_s: float
+    """Until one of those that wait is tried."""
+
+
 class TableStatus(_Said):
     """One table, since the process has started."""
 
@@ -52,6 +65,8 @@ class TableStatus(_Said):
     last_commit_s: float | None = None
     """Seconds since 1970."""
     metadata_bytes: int | None = None
+    frozen_producers: int = 0
+    """Producers of which nothing lands, by the ledger."""
 
 
 class Status(_Said):
@@ -72,6 +87,11 @@ class Status(_Said):
     queue: QueueStatus
     quarantine: dict[str, int]
     """Requests in quarantine by reason."""
+    quarantine_bytes: int | None = None
+    quarantine_age_s: float | None = None
+    """For how long its oldest request has been there, 0 if it is empty; null while not known."""
+    held_producers: list[HeldProducerStatus] = []
+    """The first hundred."""
     quarantined: dict[str, int]
     """Requests put into quarantine by reason."""
     unannounced: int

@@ -19,7 +19,7 @@ from committer.errors import (
 from committer.ports import Queue, World
 from committer.reason import Reason
 from committer.service.log import log
-from committer.service.metrics import Metrics
+from committer.service.metrics import Metrics, QuarantineSize
 from committer.storage.inbox import Quarantine
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Watch:
         """Look once."""
         if self._queue is not None:
             self._metrics.show_queue(await self._ask("queue", self._queue.depth()))
-        self._metrics.show_quarantine(await self._ask("quarantine", self._count_by_reason()))
+        self._metrics.show_quarantine(await self._ask("quarantine", self._look_into_quarantine()))
 
     async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
         """None if there is no answer, which is logged once. That the queue is away is not: who
@@ -73,11 +73,14 @@ class Watch:
         self._unanswered.discard(what)
         return answer
 
-    async def _count_by_reason(self) -> Counter[str]:
+    async def _look_into_quarantine(self) -> QuarantineSize:
         known, self._reasons = self._reasons, {}
         unread: list[str] = []
-        listed = 0
+        listed = size_bytes = 0
+        now_ms = oldest_ms = self._world.now_ms()
         async for found in self._quarantine.list():
+            size_bytes += found.size_bytes
+            oldest_ms = min(oldest_ms, found.modified_ms)
             reason = known.get(found.key)
             if reason is None:
                 unread.append(found.key)
@@ -93,7 +96,7 @@ class Watch:
         counts = Counter(self._reasons.values())
         if len(unread) > RECORDS_MAX:
             counts[NOT_READ] = len(unread) - RECORDS_MAX
-        return counts
+        return QuarantineSize(counts, size_bytes, (now_ms - oldest_ms) / 1000)
 
     async def _reason(self, key: str) -> str | None:
         """None where the request has left the quarantine meanwhile."""

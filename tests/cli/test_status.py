@@ -12,7 +12,13 @@ from threading import Thread
 
 import pytest
 
-from committer.service.status import InboxStatus, QueueStatus, Status, TableStatus
+from committer.service.status import (
+    HeldProducerStatus,
+    InboxStatus,
+    QueueStatus,
+    Status,
+    TableStatus,
+)
 from tests.cli.commands import Frazil
 from tests.cli.serving import serving, wait_until
 from tests.request_builders import build_request
@@ -91,6 +97,24 @@ def committer(monkeypatch: pytest.MonkeyPatch, answer: bytes | Status) -> Iterat
     with answering(content) as address:
         monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", address.rpartition(":")[2])
         yield
+
+
+def test_producers_that_wait_and_those_that_are_frozen_are_named(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = HeldProducerStatus(
+        table="db.flights", producer="bad", failures=20, reason="branch_unknown", again_s=42.0
+    )
+    frozen = TableStatus(table="db.flights", frozen_producers=3)
+    said = status_of(tmp_path, held_producers=[held], tables=[frozen], quarantine_age_s=7200.0)
+    with committer(monkeypatch, said):
+        shown = table("status").out
+    for text in (
+        "bad of db.flights (20 times branch_unknown, again in 42.0 s)",
+        "3 db.flights",
+        "2 table_unknown; the oldest for 2.0 h",
+    ):
+        assert text in shown
 
 
 # --- Beside the committer of the settings --------------------------------------------------------

@@ -118,6 +118,7 @@ async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() 
         "recovered": 1,
         "duplicates": 1,
         "metadata_bytes": metadata_bytes,
+        "frozen_producers": 0,
         "swaps": answers,
     }
     assert (status["catalog"], status["lag_s"]) == ("frazil", 0)

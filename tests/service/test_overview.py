@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
 from committer.errors import CatalogUnavailableError, StorageUnavailableError
+from committer.iceberg.metadata_update import SetProperties
+from committer.ledger_entry import Freeze, ProducerEntry, print_entry, property_key
 from committer.ports import LoadedTable
 from committer.queue.memory import MemoryQueue
 from committer.request import TableIdentifier
@@ -20,6 +23,7 @@ from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import INBOX, WAREHOUSE, House
 from tests.service.scraping import Page
+from tests.service.test_bad_input import foreign_commit
 from tests.table_builders import build_table
 
 VIRTUAL_TIME = True
@@ -262,6 +266,53 @@ async def test_what_lies_in_quarantine_is_counted_by_reason_until_it_leaves() ->
     assert seen("frazil_quarantine_requests", reason="table_unknown") is None
     assert seen("frazil_quarantine_requests", reason=OTHER_REASON) == 2
     looking.cancel()
+
+
+async def test_the_quarantine_has_a_size_and_an_age() -> None:
+    house = House()
+    await watch(house).look()
+    assert page(house)("frazil_quarantine_bytes") == 0
+    assert page(house)("frazil_quarantine_age_seconds") == 0
+    (first,) = await quarantine(house, range(1), "table_unknown")
+    await house.settle(50.0)
+    await quarantine(house, range(1), "unsupported")
+    await house.settle(10.0)
+    await watch(house).look()
+    sizes = [one.size_bytes async for one in house.quarantine.list()]
+    assert page(house)("frazil_quarantine_bytes") == sum(sizes)
+    assert page(house)("frazil_quarantine_age_seconds") == seconds(60.0)
+    await house.quarantine.delete([first])
+    await watch(house).look()
+    assert page(house)("frazil_quarantine_age_seconds") == seconds(10.0)
+    assert house.overview.status().quarantine_age_s == seconds(10.0)
+
+
+async def test_a_quarantine_that_cannot_be_listed_has_no_size_and_no_age() -> None:
+    house = House()
+    house.inbox_storage.is_away = True
+    await watch(house).look()
+    for name in ("frazil_quarantine_bytes", "frazil_quarantine_age_seconds"):
+        assert page(house)(name) is None
+    assert house.overview.status().quarantine_age_s is None
+
+
+async def test_producers_that_wait_and_producers_that_are_frozen_are_told() -> None:
+    house = House(breaker_after=2)
+    table = await house.create_table()
+    frozen = replace(ProducerEntry(table.metadata.require_uuid()), frozen=Freeze("why", 17))
+    await foreign_commit(house, table, SetProperties({property_key("q"): print_entry(frozen)}))
+    async with house.running():
+        for epoch in range(4):
+            await house.publish(build_request(table, epoch=epoch, producer="bad", branch="none"))
+        await house.publish(build_request(table))
+        await house.settle(20.0)
+        assert page(house)("frazil_held_producers") == 1
+        assert page(house)("frazil_frozen_producers", table=TABLE) == 1
+        status = house.overview.status()
+    (held,) = status.held_producers
+    assert (held.table, held.producer, held.failures) == (TABLE, "bad", 2)
+    assert (held.reason, held.again_s) == ("branch_unknown", seconds(40.0))
+    assert [one.frozen_producers for one in status.tables] == [1]
 
 
 async def test_a_large_quarantine_costs_a_listing_and_a_hundred_reads_and_each_record_once() -> (
