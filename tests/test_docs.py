@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.integration.readers import expected, seen_by_all
 from tests.integration.real_house import RealHouse, real_house, until
 
 HOW_TO = Path(__file__).parent.parent / "docs/how-to"
+SIGNING = "sign-requests.md"
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -35,5 +37,30 @@ async def test_a_request_made_by_hand_as_the_page_says_lands() -> None:
         await house.start()
         await until(house.is_settled, "an empty inbox")
         assert await house.quarantined() == []
+        seen = await seen_by_all(house, "db.events")
+    assert seen["PyIceberg"] == seen["DuckDB"] == expected(1, [1, 2, 3])
+
+
+@pytest.mark.server
+async def test_where_signatures_are_required_a_request_signed_as_the_page_says_lands(
+    tmp_path: Path,
+) -> None:
+    (by_hand,), (sign,) = blocks("publish-by-hand.md", "python"), blocks(SIGNING, "python")
+    durable = "# 3. Durable"
+    assert durable in by_hand
+    keys = {
+        "FRAZIL_SECURITY__KEYS": str(tmp_path / "keys.toml"),
+        "FRAZIL_SECURITY__REQUIRE_SIGNATURE": "true",
+    }
+    with real_house(**keys) as house:
+        run(house, "sh", "-ec", blocks("publish-by-hand.md", "sh")[0])
+        run(house, "sh", "-ec", blocks(SIGNING, "sh")[0])
+        shutil.copy(house.folder / "keys.toml", tmp_path)
+        run(house, sys.executable, "-c", by_hand.replace(durable, sign + durable))
+        run(house, sys.executable, "-c", by_hand.replace("import-2026", "unsigned"))
+        await house.start()
+        await until(house.is_settled, "an empty inbox")
+        (record,) = await house.quarantined()
+        assert record.reason == "signature_missing"
         seen = await seen_by_all(house, "db.events")
     assert seen["PyIceberg"] == seen["DuckDB"] == expected(1, [1, 2, 3])

@@ -81,6 +81,11 @@ def test_a_wrong_secret_is_not_told_with_the_error(secret: Path) -> None:
     assert "hush" not in str(caught.value)
 
 
+def test_signatures_are_not_required_without_keys_to_verify_them_with(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"security.require_signature: also set security.keys"):
+        load_settings(home=tmp_path, security={"require_signature": True})
+
+
 # --- Places on AWS -------------------------------------------------------------------------------
 
 

@@ -13,14 +13,39 @@ from committer.service.parts import (
     open_known_catalog,
     open_request_parts,
 )
-from committer.settings import AwsSettings, CatalogSettings, QueueSettings, Settings
+from committer.settings import (
+    AwsSettings,
+    CatalogSettings,
+    QueueSettings,
+    SecuritySettings,
+    Settings,
+)
 from tests.dynamodb_server import REGION, DynamoDbServer
 from tests.request_builders import build_request
+from tests.signing import OLD, print_keys
 from tests.table_builders import build_table
 
 
 def parts_in(folder: Path) -> RequestParts:
     return open_request_parts(Settings(home=folder, queue=QueueSettings(url="none")))
+
+
+@pytest.mark.parametrize("spelled", ["{}", "file://{}", "file:{}"])
+async def test_the_file_of_keys_may_be_a_path_or_a_location(spelled: str, tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_bytes(print_keys(OLD))
+    security = SecuritySettings(keys=spelled.format(path))
+    queue = QueueSettings(url="none")
+    parts = open_request_parts(Settings(home=tmp_path, queue=queue, security=security))
+    assert parts.key_file
+    assert await parts.key_file.read() == {OLD.key_id: OLD}
+    await parts.close()
+
+
+def test_a_place_of_keys_that_no_storage_serves_is_named_by_its_setting(tmp_path: Path) -> None:
+    security = SecuritySettings(keys="gs://bucket/keys.toml")
+    with pytest.raises(SettingsError, match=r"`security\.keys` \(FRAZIL_SECURITY__KEYS\): .*`gs:`"):
+        open_request_parts(Settings(home=tmp_path, security=security))
 
 
 async def test_catalog_of_a_new_house_is_made(tmp_path: Path) -> None:

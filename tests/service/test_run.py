@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from committer.catalog.memory import MemoryCatalog
 from committer.errors import CatalogUnavailableError, FrazilError, InvariantError, SettingsError
 from committer.ports import Swap, SwapAnswer
@@ -15,10 +17,11 @@ from committer.service.parts import Parts
 from committer.service.run import Service, first_error, until_answered
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
 from tests.request_builders import build_request
-from tests.service.house import INBOX, WAREHOUSE
+from tests.service.house import INBOX, KEYS, WAREHOUSE
 from tests.table_builders import build_table
 from tests.virtual_time import LoopWorld
 
@@ -76,26 +79,46 @@ class SlowCatalog(MemoryCatalog):
         return await super().swap(swap)
 
 
-async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains(
-    tmp_path: Path,
-) -> None:
-    world = LoopWorld()
-    storage = MemoryStorage(world=world)
-    catalog, inbox = SlowCatalog(storage=storage), Inbox(storage, INBOX)
-    table = build_table(warehouse=WAREHOUSE)
-    await catalog.create_namespace(table.identifier.namespace)
-    await catalog.create_table(table)
-    parts = Parts(
-        settings=Settings(home=tmp_path, inbox=INBOX),
+def memory_parts(
+    home: Path, world: LoopWorld, storage: MemoryStorage, catalog: MemoryCatalog
+) -> Parts:
+    return Parts(
+        settings=Settings(home=home, inbox=INBOX),
         world=world,
         storage=storage,
         queue=None,
-        inbox=inbox,
+        inbox=Inbox(storage, INBOX),
         quarantine=Quarantine(storage, INBOX),
         replays=Replays(storage, INBOX),
         leases=None,
         catalog=catalog,
     )
+
+
+async def test_a_service_does_not_start_without_the_keys_that_it_is_told_of(tmp_path: Path) -> None:
+    world = LoopWorld()
+    storage = MemoryStorage(world=world)
+    parts = memory_parts(tmp_path, world, storage, MemoryCatalog(storage=storage))
+    parts.key_file = KeyFile(storage, KEYS, world)
+    overview = Overview(Identity("frazil", INBOX), Health(world), Metrics())
+    with pytest.raises(ExceptionGroup) as caught:
+        await Service(parts, overview).run(asyncio.Event())
+    (error,) = caught.value.exceptions
+    assert isinstance(error, SettingsError)
+    assert "the file of keys does not exist" in str(error)
+    assert overview.health.phase == "starting"
+
+
+async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains(
+    tmp_path: Path,
+) -> None:
+    world = LoopWorld()
+    storage = MemoryStorage(world=world)
+    catalog = SlowCatalog(storage=storage)
+    table = build_table(warehouse=WAREHOUSE)
+    await catalog.create_namespace(table.identifier.namespace)
+    await catalog.create_table(table)
+    parts = memory_parts(tmp_path, world, storage, catalog)
     overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()
     health = overview.health
     assert (health.phase, health.is_ready) == ("starting", False)
@@ -103,7 +126,7 @@ async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains
     await asyncio.sleep(3.0)
     assert (health.phase, health.is_ready, health.is_alive) == ("running", True, True)
     catalog.swap_s, catalog.swaps = 10.0, 0
-    await inbox.put(build_request(table))
+    await parts.inbox.put(build_request(table))
     await asyncio.sleep(3.0)
     stop.set()
     await asyncio.sleep(3.0)
