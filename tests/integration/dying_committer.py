@@ -26,6 +26,7 @@ from committer import backends
 from committer.cli.serve import serve
 from committer.plan import expiry
 from committer.ports import NewObject
+from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
 from committer.service import expirer, parts
 
@@ -187,7 +188,10 @@ def _make_mortal(point: Point) -> None:
     def mortal_queue(*args: Any, **kwargs: Any) -> Any:
         return Mortal(RedisQueue(*args, **kwargs), "queue", point)
 
+    def mortal_leases(*args: Any, **kwargs: Any) -> Any:
+        return Mortal(RedisLeases(*args, **kwargs), "leases", point)
+
     changed: Any = backends
     changed.open_storage, changed.open_catalog = mortal_storage, mortal_catalog
     changed = parts
-    changed.RedisQueue = mortal_queue
+    changed.RedisQueue, changed.RedisLeases = mortal_queue, mortal_leases

@@ -23,7 +23,7 @@ from tests.integration.exactness import check_exactly_once
 from tests.integration.real_house import until
 from tests.integration.traffic import RealProducer, producers
 
-pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 # Each commit merges manifests, expires the snapshots before it and drops old metadata files.
 PROPERTIES = {
@@ -34,7 +34,7 @@ PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "1",
 }
-SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20"}
+SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20", "FRAZIL_SERVICE__LEASE_S": "1"}
 # A table takes so many deaths: readers that are not ours read all of it after each.
 DEATHS_A_TABLE = 8
 COMMITS_BEFORE = 2
@@ -64,7 +64,10 @@ CALLS_SURELY = {
     "storage.delete metadata file",
     "storage.get manifest",
 }
-_READS = (".get", ".head", ".list", ".load", ".read", ".depth", ".probe", ".current_location")
+_READS = (
+    *(".get", ".head", ".list", ".load", ".read", ".depth", ".probe", ".current_location"),
+    *(".look", ".wait_for_change"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "1",
 }
-# The second committer takes over what the first has held for a second without a sign of life.
-SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20", "FRAZIL_QUEUE__RECLAIM_IDLE_S": "1"}
+# The second committer takes over what the first has held for so long without a sign of life.
+SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20", "FRAZIL_SERVICE__LEASE_S": "1"}
 STOPS = (
     "storage.create manifest and manifest list and metadata file/before",
     "catalog.swap/before",
@@ -42,6 +42,7 @@ STOPS = (
     "storage.create journal/after",
     "storage.delete manifest list/before",
     "storage.delete metadata file/before",
+    "leases.renew/before",
 )
 AT_ONCE = 3
 ROUNDS_MAX = 20
