@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from uuid import UUID
 
 from committer.errors import (
@@ -33,12 +34,16 @@ from committer.plan.orphans import (
     name_snapshots,
     places_of,
 )
+from committer.plan.state import TableState
+from committer.plan.witness import missing_from
 from committer.ports import Catalog, LoadedTable, NewObject, ObjectInfo, Storage, World
 from committer.request import SealedRequest, TableIdentifier, parse_inbox_key, read_request
 from committer.service.parts import Parts
 from committer.service.reading import answer
+from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.journal import Journal, JournalEntry, LeftOverEntry
+from committer.storage.witness import Witnesses
 
 LOADS_AT_ONCE = 16
 REMOVED_AT_ONCE = 1_000
@@ -69,6 +74,7 @@ class Sources:
     quarantine: Quarantine
     copies: Quarantine
     journal: Journal
+    witnesses: WitnessKeeper
     world: World
     inbox_root: str
 
@@ -82,6 +88,7 @@ class Sources:
             parts.quarantine,
             parts.replays.copies,
             Journal(parts.storage, root),
+            WitnessKeeper(Witnesses(parts.storage, root)),
             parts.world,
             root,
         )
@@ -96,6 +103,7 @@ class OrphanSearch:
         self._read: set[str] = set()
         self._known: set[str] = set()
         self._ground = Ground((), (), ())
+        self._missing: tuple[str, ...] = ()
         self.table = table
         self.unreadable: list[str] = []
 
@@ -167,10 +175,13 @@ class OrphanSearch:
                         self._names.add(location)
 
     async def _name_table(self) -> None:
+        # What it knows is in the table that is read behind it, unless that went backwards.
+        witness = await self._sources.witnesses.read(self.uuid)
         table = await self._sources.catalog.load(self.table.identifier)
         if table.metadata.table_uuid != self.uuid:
             raise InvalidMetadataError(f"{table.identifier} is another table now")
         self.table = table
+        self._missing = tuple(islice(missing_from(TableState.of(table), witness), 1))
         name_metadata(table, self._names)
         await self._name_snapshots(table.metadata.snapshots, missing_is_error=True)
 
@@ -217,6 +228,8 @@ class OrphanSearch:
                 f"nobody can tell which files these requests name: {', '.join(self.unreadable[:3])}"
                 f" ({len(self.unreadable)} in all); discard or mend them first"
             )
+        if self._missing:
+            return f"the table went backwards, its files may be wanted back: {self._missing[0]}"
         metadata = self.table.metadata
         frozen = read_ledger(metadata).frozen
         if frozen:

@@ -72,6 +72,17 @@ def test_removing_asks_and_takes_the_old_only(
     assert Path(frazil.load().metadata_location.removeprefix("file://")).exists()
 
 
+def test_a_clock_that_runs_ahead_of_the_storages_removes_nothing_young(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(frazil)
+    young = drop(table, "data/young.parquet", days=2.0)
+    ahead_ms = int((time.time() + 10 * DAY_S) * 1000)
+    monkeypatch.setattr("committer.world.RealWorld.now_ms", lambda _: ahead_ms)
+    assert frazil("table", "orphans", "db.flights", "--remove", "--yes").code == 0
+    assert young.exists()
+
+
 def test_under_a_day_nothing_is_removed_unless_nobody_writes(frazil: Frazil) -> None:
     table = create(frazil)
     left = drop(table, "data/left.parquet", days=0.5)

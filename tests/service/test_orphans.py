@@ -14,6 +14,7 @@ from committer.plan.orphans import Kind
 from committer.ports import Committed, LoadedTable, NewObject
 from committer.request import SealedRequest, TableIdentifier
 from committer.service.orphans import Orphan, OrphanSearch, Sources
+from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.journal import LeftOverEntry
 from committer.storage.replays import Replays
@@ -73,6 +74,7 @@ class Yard:
             house.quarantine,
             Replays(house.storage.inner, INBOX).copies,
             house.journal,
+            WitnessKeeper(house.witnesses),
             house.world,
             INBOX,
         )
@@ -293,7 +295,7 @@ async def test_what_somebody_came_to_name_since_the_report_stays() -> None:
     assert {path, landed} <= await yard.objects()
 
 
-@pytest.mark.parametrize("reason", ["unreadable", "frozen", "gc"])
+@pytest.mark.parametrize("reason", ["unreadable", "frozen", "gc", "put back"])
 async def test_nothing_is_removed_where_somebody_may_need_it(reason: str) -> None:
     yard = Yard()
     table = await yard.open()
@@ -307,6 +309,11 @@ async def test_nothing_is_removed_where_somebody_may_need_it(reason: str) -> Non
             )
         case "gc":
             await yard.swap_in(SetProperties({"gc.enabled": "false"}))
+        case "put back":
+            catalog = yard.house.catalog.inner
+            older = (await catalog.load(NAME)).metadata.metadata_log[1].metadata_file
+            await catalog.drop_table(NAME)
+            await catalog.register_table(NAME, older)
         case _:
             await yard.swap_in(RemoveSnapshotRef(MAIN))
     search = await yard.search()
