@@ -70,6 +70,8 @@ class Invariants:
         self._by_name: dict[TableIdentifier, UUID] = {}
         self._published: dict[str, SealedRequest | None] = {}
         self._written: dict[str, bytes] = {}
+        # Ended by a landing, whatever became of that since.
+        self._superseded: set[str] = set()
         self._by_attempt: dict[tuple[str, int, str], list[str]] = defaultdict(list)
         history.listener = self
 
@@ -122,6 +124,8 @@ class Invariants:
     def _leaves_inbox(self, process: str, key: str) -> None:
         if not self._has_ended(key):
             self._violated("I1", f"{process} removes {key} from the inbox, which has not ended")
+        elif self._landing(key) is not None:
+            self._superseded.add(key)
 
     def _leaves_quarantine(self, process: str, key: str) -> None:
         """A replay keeps a copy while it is on its way; a discard is an operator's word."""
@@ -254,7 +258,7 @@ class Invariants:
             return "I1", f"{key} has landed, and is in quarantine for {record.reason}"
         if is_landed or record is not None or self._exists(self._inbox + key):
             return None
-        if key in self._history.discarded or self._exists(self._copies + key):
+        if key in self._history.discarded | self._superseded or self._exists(self._copies + key):
             return None
         if sealed is not None and landing is not None:
             if landing.stands_for(sealed.request):
@@ -287,8 +291,8 @@ class Invariants:
         metadata = view.metadata
         contents = {each.snapshot_id: view.contents.of(each) for each in metadata.snapshots}
         for (producer, epoch), proof in evidence_of_history(metadata, contents).items():
-            landing = view.ledger.landed.get(("main", producer, epoch))
-            if landing is None or landing.proof.attempt != proof.attempt:
+            landing = view.ledger.attempts.get(proof.attempt)
+            if landing is None or landing.proof != proof:
                 self._violated("I11", f"a list proves epoch {epoch} of {producer} by {proof}")
 
     # --- What the servers hold -------------------------------------------------------------------

@@ -109,6 +109,19 @@ class LedgerModel:
             self.landed[branch, producer, epoch] = self.attempts[proof.attempt] = landing
         yield from self._files(contents, expected)
 
+    def remembered(self, contents: SnapshotContents, after: TableMetadata) -> Iterator[Problem]:
+        """I11 of one commit: each producer's last epoch in it is remembered with its details."""
+        newest = {landing.request.producer.id: landing for landing in self._of(contents)}
+        for producer, landing in newest.items():
+            key = property_key(producer, landing.branch)
+            entry = _entry(after, key)
+            if entry is None or landing.proof not in entry.latest:
+                yield "I11", f"`{key}` does not remember epoch {landing.proof.epoch}"
+
+    def _of(self, contents: SnapshotContents) -> Iterator[Landing]:
+        found = (self.attempts.get(proof.attempt) for proof in contents.evidence.values())
+        return (landing for landing in found if landing is not None)
+
     def _files(self, contents: SnapshotContents, expected: set[str]) -> Iterator[Problem]:
         snapshot_id, added = contents.snapshot.snapshot_id, set(contents.added)
         said = (contents.snapshot.summary or {}).get(COUNT_KEY)
@@ -161,12 +174,10 @@ class LedgerModel:
         unproven = claimed - landings.keys()
         if unproven and not entry.sequential:
             yield "I11", f"`{key}` claims epochs {sorted(unproven)[:5]}, which never landed"
-        for landed in entry.latest:
-            landing = landings.get(landed.epoch)
-            if landing is not None and landing.proof != landed:
-                yield "I11", f"`{key}` says {landed}, it landed as {landing.proof}"
-        if landings and not entry.latest:
-            yield "I11", f"`{key}` remembers no epoch"
+        for epoch in {landed.epoch for landed in entry.latest}:
+            landing = landings.get(epoch)
+            if landing is not None and landing.proof != entry.landed(epoch):
+                yield "I11", f"`{key}` says {entry.landed(epoch)}, it landed as {landing.proof}"
 
     def _dropped(self, text: str, key: str) -> Iterator[Problem]:
         """Only an entry of a one-shot producer may go, and only once its request is gone."""

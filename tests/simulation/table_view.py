@@ -107,6 +107,7 @@ class TableView:
                 self.commits += 1
                 branch = branches.get(snapshot.snapshot_id, MAIN)
                 yield from self.ledger.commit(contents, branch, accepted)
+                yield from self.ledger.remembered(contents, after)
         yield from self.ledger.changed_entries(before, after)
 
     def _kept(
