@@ -72,6 +72,8 @@ from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox, Quarantine
 
 IDLE_S_MAX = 600.0
+# An answer that is lost now and then is nobody's business; a catalog that never answers is.
+UNKNOWN_SHOWN_AFTER = 3
 # Nothing names what was written for a batch before it lands: an engine's orphan clean-up takes it,
 # though not so soon.
 INTENT_S_MAX = 3_600.0
@@ -266,7 +268,7 @@ class TableCommitter:
 
     def _recovered(self) -> None:
         self._failures = 0
-        if self._shop.health.well(self._component):
+        if not self._doubted and self._shop.health.well(self._component):
             self._shop.metrics.frozen(self.identifier, is_frozen=False)
             log.info("table.recovered", table=str(self.identifier))
 
@@ -446,6 +448,8 @@ class TableCommitter:
                 self._doubted.add(plan.swap.base.metadata_location)
                 self._upkeep.doubted(plan)
                 log.warning("commit.unknown", cause=cause, **self._about(intent, plan))
+                if intent.attempts >= UNKNOWN_SHOWN_AFTER:
+                    self._shop.health.trouble(self._component, f"no answer to a swap: {cause}")
                 await self._again(intent)
             case Rejected(reason):
                 self._upkeep.refused(plan)

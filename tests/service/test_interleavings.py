@@ -822,6 +822,21 @@ async def test_a_retry_does_not_read_the_manifest_list_again() -> None:
     assert len(await paths(house)) == 2
 
 
+async def test_swaps_without_an_answer_are_a_trouble_that_shows_until_one_has_landed() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        house.catalog.plan(*[Fault.REQUEST_LOST] * 60)
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(60.0)
+        [why] = house.health.troubles.values()
+        assert "the test lost the answer" in why
+        house.catalog.recover()
+        await house.settle(60.0)
+        assert house.health.troubles == {}
+    assert len(await paths(house)) == 1
+
+
 async def test_a_conflict_without_an_end_keeps_the_batch_and_ends_when_it_ends() -> None:
     house = House()
     table = await house.create_table()
