@@ -140,10 +140,18 @@ def draw_scenario(seed: int) -> Scenario:
         settings=_settings(chance),
         slowness=chance.choice((0.2, 1.0, 1.0, 5.0, 30.0)),
         rate=chance.choice((0.0, 0.005, 0.02, 0.02, 0.05, 0.1)),
-        weights={fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0)) for fault in Fault},
+        weights=_weights(chance, replicas),
         events=_events(chance),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
     )
+
+
+def _weights(chance: random.Random, replicas: int) -> dict[Fault, float]:
+    weights = {fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0)) for fault in Fault}
+    if replicas > 1:
+        # One committer quarantines what the catalog refused it, another may land it meanwhile.
+        weights[Fault.REJECTED] = 0.0
+    return weights
 
 
 def _table_properties(chance: random.Random) -> dict[str, str]:

@@ -11,7 +11,7 @@ from tests.simulation.simulation import Outcome, Simulation
 
 T = TypeVar("T")
 
-RUNS_MAX = 400
+RUNS_MAX = 200
 
 
 class Shrinker:

@@ -21,8 +21,8 @@ from tests.simulation.servers import INBOX, Servers
 from tests.simulation.trace import Trace
 from tests.simulation.world import START_MS
 
-PLAY_S_MAX = 3_600.0
-SETTLE_S_MAX = 1_800.0
+PLAY_S_MAX = 1_500.0
+SETTLE_S_MAX = 400.0
 DRAIN_S_MAX = 60.0
 LOOK_S = 0.5
 OUTAGE_S_MAX = 20.0

@@ -87,7 +87,7 @@ class Sent(Generic[T]):
             self._fail(self._effect.away("the server is away"), "away")
             return
         fault = self._fault
-        if fault is None:
+        if fault is None or (fault in PROCESS_FAULTS and self._life.has_ended):
             self._answer()
             return
         self._stage.faults.count(self._call, fault)
