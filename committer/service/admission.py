@@ -123,7 +123,9 @@ class Admission:
                     admitted.refused.append(Quarantining(pending, reason, message))
                 case _ if not await self._is_authentic(pending, state, admitted):
                     pass
-                case NotLanded(known) if known or pending.present_in == generation:
+                case NotLanded(known) if (
+                    known and not pending.is_shared
+                ) or pending.present_in == generation:
                     landing.append(pending)
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))

@@ -124,9 +124,12 @@ class Intake:
             self._shop.settle([Ended(None, waiters.tokens)])
             return
         if not self.is_held(bell.inbox_key):
-            await self._take(bell.inbox_key, waiters, self._shop.world.now_ms())
+            now_ms = self._shop.world.now_ms()
+            await self._take(bell.inbox_key, waiters, now_ms, is_shared=delivery.deliveries > 1)
 
-    async def _take(self, key: str, waiters: Waiters, durable_ms: int) -> bool:
+    async def _take(
+        self, key: str, waiters: Waiters, durable_ms: int, *, is_shared: bool = True
+    ) -> bool:
         waiters = waiters.joined(self._missed.pop(key, None))
         try:
             sealed = await self._read(key, waiters)
@@ -140,7 +143,7 @@ class Intake:
             self._shop.metrics.crashed("intake")
         else:
             if sealed is not None:
-                self._submit(key, sealed, waiters, durable_ms)
+                self._submit(key, sealed, waiters, durable_ms, is_shared=is_shared)
             return True
         return False
 
@@ -179,6 +182,7 @@ class Intake:
         durable_ms: int,
         *,
         is_inline: bool = False,
+        is_shared: bool = False,
     ) -> None:
         if self._stopping or self.is_held(key):
             return
@@ -192,6 +196,7 @@ class Intake:
                 tokens=list(waiters.tokens),
                 reply_to=set(waiters.reply_to),
                 is_inline=is_inline,
+                is_shared=is_shared,
             )
         )
 

@@ -22,6 +22,9 @@ class Pending:
     `suspicion` is why an attempt with this request alone failed: a verdict once fresh metadata
     agrees. `is_authentic`: its signature was checked, or need not be. `is_inline`: nothing but a
     doorbell has told of its content, which may be another than that of the inbox object.
+    `is_shared`: others may have been handed it too, or an operator have decided about it, since it
+    came from a listing, from a doorbell that rang before, or has waited for a frozen table: it
+    lands only while its inbox object is there.
     """
 
     key: str
@@ -35,12 +38,14 @@ class Pending:
     put_off_count: int = 0
     is_authentic: bool = False
     is_inline: bool = False
+    is_shared: bool = False
 
     def join(self, other: Pending) -> None:
         """Another copy of the same request arrived: it shares this one's end."""
         self.durable_ms = min(self.durable_ms, other.durable_ms)
         self.tokens.extend(other.tokens)
         self.reply_to.update(other.reply_to)
+        self.is_shared = self.is_shared or other.is_shared
 
 
 class Waiting(Collection[str]):

@@ -255,6 +255,8 @@ class TableCommitter:
     async def _freeze(self, error: TableFrozenError) -> None:
         """What waits goes on waiting, and nothing is tidied up, until the table is right again."""
         self._shop.metrics.frozen(self.identifier, is_frozen=True)
+        for pending in self._waiting.all():
+            pending.is_shared = True
         await self._upkeep.close()
         await self._pause("frozen", error, FROZEN_PAUSE_S)
 

@@ -867,3 +867,22 @@ async def test_what_waits_is_counted_and_leaves_nothing_behind() -> None:
         await house.settle(30.0)
         assert (committer.pending_count, committer.pending_bytes) == (0, 0)
     assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_a_request_that_another_committer_has_ended_meanwhile_does_not_land_from_memory() -> (
+    None
+):
+    house = House(with_queue=False)
+    table = await house.create_table()
+    await house.publish(build_request(table, epoch=0), announce=False)
+    await house.run_until_settled()
+    house.catalog.plan(*[Fault.UNAVAILABLE] * 20)
+    ended = build_request(table, epoch=1)
+    async with house.running():
+        await house.publish(ended, announce=False)
+        await house.settle(5.0)
+        # Another committer has quarantined it, and an operator discarded it.
+        await house.inbox.delete([ended.request.inbox_key])
+        house.catalog.recover()
+        await house.settle(60.0)
+    assert len(await paths(house)) == 1
