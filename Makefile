@@ -76,6 +76,14 @@ simulate: install ## the whole service in virtual time under faults; SEEDS=, FIR
 	@PYTHONHASHSEED=0 $(RUN)python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) \
 	  $(if $(FIRST_SEED),--first-seed $(FIRST_SEED)) $(if $(JOBS),--jobs $(JOBS)) $(OPTIONS)
 
+.PHONY: chaos
+chaos: install ## real processes and servers, each fault at each of the first calls; CALLS=3
+	@$(RUN)python -m tests.jars
+	@FRAZIL_TEST_CHAOS=$(or $(CALLS),3) $(RUN)python -m pytest -v -s \
+	  tests/integration/test_committer_dies.py tests/integration/test_committer_stopped.py \
+	  tests/integration/test_disk_full.py tests/integration/test_faulty_servers.py \
+	  tests/integration/test_redis_goes_back.py
+
 .PHONY: bench-format
 bench-format: install ## the format beside PyIceberg, fastavro, iceberg-rust; OPTIONS="--case encode --rounds 5"
 	@$(RUN)python -m bench.format $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(OPTIONS)

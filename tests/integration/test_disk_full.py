@@ -1,0 +1,111 @@
+"""Disks that are full or read-only: those of requests, catalog and queue. Nothing is lost, and all
+goes on once there is room again. The warehouse: `test_dirty_environment`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from committer.errors import FrazilError
+from tests.integration.dying_house import DyingHouse
+from tests.integration.exactness import check_exactly_once
+from tests.integration.mounts import full, read_only, tmpfs
+from tests.integration.real_house import living_in, until
+from tests.integration.traffic import RealProducer, producers
+from workers.publisher import PublishPolicy, WrittenEpoch
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
+
+TABLE = "db.flights"
+Spoil = Callable[[Path], AbstractContextManager[None]]
+
+
+class DisksHouse(DyingHouse):
+    """A house whose catalog is in a folder of its own, too."""
+
+    @property
+    def catalog_file(self) -> Path:
+        return self.folder / "catalog/catalog.db"
+
+
+@contextmanager
+def house_with_disk(place: str) -> Iterator[tuple[DisksHouse, Path]]:
+    """A house, and one of its folders as a disk of its own."""
+    with living_in(DisksHouse) as house:
+        house.variables = {"FRAZIL_CATALOG__URI": house.settings.catalog_uri}
+        house.catalog_file.parent.mkdir()
+        assert house.server is not None
+        house.server.stop()
+        with tmpfs(house.folder / place, size="4m") as disk:
+            house.start_queue()
+            try:
+                yield house, disk
+            finally:
+                house.close()
+
+
+# Files that are open for writing keep a disk from becoming read-only: those of catalog and queue.
+@pytest.mark.parametrize(
+    ("place", "spoil"),
+    [
+        ("requests", full),
+        ("requests", read_only),
+        ("catalog", full),
+        ("queue", full),
+    ],
+)
+async def test_requests_land_once_after_a_disk_took_nothing(place: str, spoil: Spoil) -> None:
+    with house_with_disk(place) as (house, disk):
+        table = await house.create_table(TABLE)
+        async with producers(house, table, 3, waiting=1) as published:
+            waiting, durable, clashing = published
+            await house.start()
+            await asyncio.gather(*(each.publish() for each in published))
+            await until(house.is_settled, "an empty inbox")
+            house.signal(signal.SIGSTOP)
+            await durable.publish(2)
+            await clashing.publish_again(0)
+            await clashing.publish_again(0, fingerprint="another")
+            written = waiting.write()
+            with spoil(disk):
+                house.signal(signal.SIGCONT)
+                publishing = asyncio.create_task(_publish_at_last(waiting, written))
+                await until(lambda: _shows(house), "what the matter is, or that nothing is")
+            await publishing
+            await until(house.is_settled, "an empty inbox")
+            await until(house.is_ready, "a committer that is ready again")
+            found = await check_exactly_once(house, TABLE, published)
+            assert (found.superseded, found.quarantined) == (1, 1)
+
+
+async def _publish_at_last(producer: RealProducer, written: WrittenEpoch) -> None:
+    """Publish what is written, again and again: as Spark does with a micro-batch that failed."""
+    policy = PublishPolicy(wait="committed", wait_timeout_s=60.0)
+    while True:
+        try:
+            receipt = await producer.connections.publisher.publish(written, policy)
+        except FrazilError as error:
+            print(f"not published yet: {error}")
+            await asyncio.sleep(0.2)
+        else:
+            producer.receipts[written.epoch] = receipt
+            return
+
+
+async def _shows(house: DyingHouse) -> bool:
+    """The committer says what is wrong, of itself or of a request that it puts off; or there was
+    room enough: SQLite has some of its own.
+    """
+    assert house.committer is not None and house.committer.poll() is None
+    status, body = house.readiness()
+    put_off = house.events("request.put_off")
+    if status == 503 or put_off:
+        print(body.get("troubles") or put_off)
+        return True
+    return await house.is_settled()
