@@ -4,6 +4,7 @@ alone, with its reason and a sentence, and its neighbours commit in one snapshot
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 
@@ -145,6 +146,26 @@ async def test_hostile_signatures_go_to_quarantine_and_their_neighbours_land_tog
     await house.run_until_settled()
     assert await judge(house, sent) == []
     await assert_neighbours_committed_together(house)
+
+
+HUGE = ("bomb", "doubles", "announces", "limit", "megabyte", "thousand", "levels", "list of lists")
+# One request may have 16 MiB of line, and one block of Avro inflate to 32 MiB.
+PEAK_BYTES_MAX = 256 * 1024 * 1024
+
+
+async def test_what_stands_for_gigabytes_is_refused_in_bounded_memory() -> None:
+    huge = [one for one in CORPUS if any(word in one.name for word in HUGE)]
+    assert len(huge) >= 12
+    house, table = await open_house()
+    sent = await publish_all(house, table, huge, announced=True)
+    tracemalloc.start()
+    try:
+        await house.run_until_settled()
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert await judge(house, sent) == []
+    assert peak_bytes < PEAK_BYTES_MAX
 
 
 def test_the_corpus_is_as_large_as_it_says_and_no_two_are_alike() -> None:

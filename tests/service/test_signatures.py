@@ -11,6 +11,7 @@ from committer.request import ReceiptState, SealedRequest
 from committer.service.signatures import REREAD_S
 from committer.signature import SigningKey
 from tests.bad_requests import good
+from tests.faulty_catalog import Fault
 from tests.flights import build_flights
 from tests.service.house import KEYS, House
 from tests.service.test_bad_input import add_table, foreign_commit
@@ -107,7 +108,8 @@ async def test_keys_rotate_without_a_restart_and_without_refusing_anything() -> 
     house, table = await open_house(OLD)
     async with house.running():
         await house.publish(signed(good(table, "query-1"), OLD))
-        await house.settle(REREAD_S)
+        await house.settle(REREAD_S + 2)
+        # Nobody has read the file since, when the first request of the new key comes.
         await put_keys(house, OLD, NEW)
         await house.publish(signed(good(table, "query-1", epoch=1), NEW))
         await house.publish(signed(good(table, "query-2"), OLD))
@@ -120,6 +122,21 @@ async def test_keys_rotate_without_a_restart_and_without_refusing_anything() -> 
         await house.settle()
     assert await reasons(house) == [Reason.SIGNATURE_KEY_UNKNOWN]
     assert len(await house.live_files()) == 4
+
+
+async def test_a_key_that_is_taken_back_refuses_nothing_whose_attempt_may_still_land() -> None:
+    house, table = await open_house(OLD, NEW)
+    house.catalog.swap_s[str(table.identifier)] = 3 * REREAD_S
+    house.catalog.plan(Fault.LANDS_LATE)
+    async with house.running():
+        await house.publish(signed(good(table, "query-1"), OLD))
+        await house.settle(1.0)
+        await put_keys(house, NEW)
+        await house.settle(3 * REREAD_S)
+        await house.catalog.land_late()
+        await house.settle(600.0)
+    assert await reasons(house) == []
+    assert len(await house.live_files()) == 1
 
 
 @pytest.mark.parametrize("content", [None, b"[keys"])
@@ -141,6 +158,19 @@ async def test_a_file_of_keys_that_breaks_leaves_the_known_keys_and_says_so(
         await house.settle(2 * REREAD_S)
         assert house.health.troubles == {}
     assert len(await house.live_files()) == 1
+
+
+async def test_a_commit_of_signed_requests_reads_nothing_more() -> None:
+    house, table = await open_house(OLD)
+    async with house.running():
+        await house.publish(signed(good(table, "query-1")))
+        await house.settle(1.0)
+        reads = house.storage.calls["get"]
+        for epoch in range(1, 6):
+            await house.publish(signed(good(table, "query-1", epoch=epoch)))
+            await house.settle(1.5)
+        assert len(await house.live_files()) == 6
+        assert house.storage.calls["get"] == reads
 
 
 async def test_unknown_keys_do_not_make_the_committer_read_the_file_for_each_request() -> None:
