@@ -20,7 +20,7 @@ from tests.table_builders import build_table
 KEYS = {OLD.key_id: OLD, NEW.key_id: NEW}
 
 
-def request(**line: object) -> SealedRequest:
+def request(**line: Any) -> SealedRequest:
     return build_request(build_table("db.flights", warehouse="memory://warehouse"), **line)
 
 
