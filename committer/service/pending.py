@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
 from committer.plan.check import CheckedRequest
 from committer.plan.witness import Witness
 from committer.reason import Reason
-from committer.request import Receipt, SealedRequest
+from committer.request import CommitRequest, Receipt, SealedRequest
 
 
 @dataclass(slots=True)
@@ -117,10 +117,11 @@ class Waiting(Collection[str]):
         self.size_bytes -= len(pending.sealed.content)
         return pending
 
-    def let_go(self, is_held: Callable[[Pending], bool]) -> None:
+    def let_go(self, is_held: Callable[[CommitRequest], bool], kept: Container[str]) -> None:
         """Leave ready requests to the inbox, where they are found again."""
-        for key in [key for key, pending in self._ready.items() if is_held(pending)]:
-            self.end(key)
+        for key, pending in list(self._ready.items()):
+            if key not in kept and is_held(pending.sealed.request):
+                self.end(key)
 
     def put_off(self, key: str, until_s: float) -> None:
         """Leave a ready request alone until then."""

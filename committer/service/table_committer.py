@@ -239,12 +239,13 @@ class TableCommitter:
         return False
 
     def _let_go(self) -> None:
-        """Of requests whose producer has to wait, all that no attempt on its way contains."""
+        """Of requests whose producer has to wait, all but those of an attempt on its way: they may
+        have landed, and are told so.
+        """
         if self._shop.breakers.are_open:
             sent = self._intent.batch.requests if self._intent else ()
             kept = {one.request.inbox_key for one in sent}
-            holds = self._shop.breakers.holds_request
-            self._waiting.let_go(lambda one: one.key not in kept and holds(one.sealed.request))
+            self._waiting.let_go(self._shop.breakers.holds_request, kept)
 
     async def _wait_for_turn(self) -> None:
         """A retry goes at once, and so does each half of a batch that failed."""

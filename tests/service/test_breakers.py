@@ -10,8 +10,10 @@ from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import ReceiptState, SealedRequest
 from committer.service.breakers import TRIAL_S_MAX, BreakerPolicy, Breakers
+from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import House
+from tests.service.scraping import Page
 from tests.service.test_bad_input import foreign_commit
 from tests.table_builders import build_table
 from tests.virtual_time import LoopWorld
@@ -53,6 +55,10 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
         assert (await house.publisher_queue.depth()).pending == 8 - AFTER
         assert house.intake is not None
         assert house.intake.tables[0].pending_count == 0
+        await house.settle(30.0)
+        page = Page(house.overview.page().decode())
+        assert page("frazil_lag_seconds") == pytest.approx(35.0, abs=0.1)
+        assert page("frazil_unannounced_requests_total") == 0
 
 
 async def test_of_one_batch_no_more_go_to_quarantine_than_it_takes_to_hold_the_others() -> None:
@@ -136,17 +142,49 @@ async def test_one_shot_producers_are_never_held() -> None:
     assert len(await house.quarantined()) == 5
 
 
-async def test_a_request_that_may_still_land_is_not_let_go_with_its_producers_others() -> None:
-    """Its answer is lost, the next attempt is on its way, and the breaker opens in between."""
+async def test_a_request_that_landed_unnoticed_is_told_so_though_its_producer_waits() -> None:
+    """The answer of its swap is lost, and the breaker opens before the ledger is asked."""
     house = House(breaker_after=AFTER)
     table = await house.create_table()
     good = build_request(table, producer="bad", epoch=100)
-    await house.publish(good)
-    for epoch in range(6):
-        await house.publish(bad(table, epoch))
-    await house.run_until_settled()
-    assert len(await house.live_files()) == 1
+    house.catalog.plan(Fault.LOST_REPLY)
+    async with house.running(reconcile_interval_s=10.0):
+        await house.publish(good)
+        for epoch in range(6):
+            await house.publish(bad(table, epoch))
+        await house.settle(20.0)
+        assert house.breakers.are_open
+        told = [one.state for one in await house.receipts("bad") if one.epoch == 100]
+        assert told == [ReceiptState.COMMITTED]
     assert good.request.inbox_key not in await house.outstanding()
+
+
+async def test_a_replay_of_what_has_landed_shows_that_a_producer_is_well() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    await house.publish(build_request(table, producer="bad", epoch=100))
+    async with house.running(reconcile_interval_s=10.0):
+        await house.settle(1.0)
+        for epoch in range(10, 10 + AFTER):
+            await house.publish(bad(table, epoch))
+            await house.settle(1.0)
+        assert house.breakers.are_open
+        await house.settle(60.0)
+        await house.publish(build_request(table, producer="bad", epoch=100))
+        await house.settle(1.0)
+        assert not house.breakers.are_open
+
+
+async def test_a_request_that_comes_while_a_commit_has_to_wait_is_held_too() -> None:
+    house = House(breaker_after=AFTER, min_interval_ms=1_000)
+    table = await house.create_table()
+    async with house.running():
+        for epoch in range(10):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(0.5)
+            await house.publish(bad(table, epoch))
+            await house.settle(0.5)
+    assert len(await house.quarantined()) == AFTER
 
 
 # --- The breakers as such ------------------------------------------------------------------------

@@ -316,10 +316,16 @@ async def test_an_accepted_request_lands_once_beside_what_landed_as_its_epoch() 
         await house.publish(build_request(table, epoch=0, fingerprint=fingerprint))
         await house.run_until_settled()
     assert [receipt.duplicate for receipt in await house.receipts()][-2:] == [True, True]
+    # Also when the ledger has forgotten both, and only manifest lists know.
+    await land(house, table, 1, 2, 3)
+    for fingerprint in ("something else", "offsets-0"):
+        await house.publish(build_request(table, epoch=0, fingerprint=fingerprint))
+        await house.run_until_settled()
+    assert [receipt.duplicate for receipt in await house.receipts()][-2:] == [True, True]
     await house.publish(build_request(table, epoch=0, fingerprint="a third"))
     await house.run_until_settled()
     assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
-    assert len(await house.live_files()) == 2
+    assert len(await house.live_files()) == 5
 
 
 @pytest.mark.parametrize(
