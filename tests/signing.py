@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from committer.request import SealedRequest, seal_request
 from committer.signature import SigningKey, sign_request
@@ -42,7 +43,8 @@ def signed(
 
 def bound(key: SigningKey, **patterns: Sequence[str]) -> SigningKey:
     """The same key, for less."""
-    return replace(key, **{name: tuple(value) for name, value in patterns.items()})
+    changes: dict[str, Any] = {name: tuple(value) for name, value in patterns.items()}
+    return replace(key, **changes)
 
 
 def with_changes(sealed: SealedRequest, **changes: object) -> SealedRequest:
