@@ -104,13 +104,15 @@ class LedgerOperator:
         """`frazil table accept`: what there is is the truth from now on."""
         table = await ports.catalog.load(self._identifier)
         table_uuid = table.metadata.require_uuid()
-        if table_uuid not in ports.history.tampered:
+        why = ports.history.tampered.get(table_uuid)
+        if why is None:
             return
         # From his word on, whatever becomes of the call.
         ports.history.accept_table(table)
         keeper = WitnessKeeper(Witnesses(ports.storage, INBOX))
         await keeper.accept(TableState.of(table), now_ms=ports.world.now_ms())
-        ports.history.tampered.pop(table_uuid, None)
+        if ports.history.tampered.get(table_uuid) is why:  # and not put back once more meanwhile
+            del ports.history.tampered[table_uuid]
         ports.history.tell(self.name, f"accepted {self._identifier}")
 
     async def _thaw_all(self, ports: Ports) -> None:
