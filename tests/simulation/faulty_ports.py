@@ -14,16 +14,19 @@ from committer.errors import (
 )
 from committer.ports import (
     ALL_SHARDS,
+    Assignment,
     Catalog,
     Conflict,
     Delivery,
     Doorbell,
+    Leases,
     LoadedTable,
     NewObject,
     ObjectInfo,
     Queue,
     QueueDepth,
     Rejected,
+    Renewal,
     Storage,
     Swap,
     SwapAnswer,
@@ -269,6 +272,42 @@ class FaultyQueue(_Port):
 
     async def close(self) -> None:
         """The server outlives its clients."""
+
+
+class FaultyLeases(_Port):
+    """The `Leases` port around `inner`, this life's client of the server."""
+
+    name = "leases"
+    unavailable = QueueUnavailableError
+
+    def __init__(self, life: Life, inner: Leases) -> None:
+        super().__init__(life)
+        self._inner = inner
+
+    async def renew(self, renewal: Renewal) -> Assignment:
+        return await self._call("renew", lambda: self._inner.renew(renewal), _claims(renewal))
+
+    async def look(self) -> Assignment:
+        return await self._call("look", self._inner.look)
+
+    async def wait_for_change(self, version: str, *, wait_s: float) -> None:
+        await self._call(
+            "wait_for_change",
+            lambda: self._inner.wait_for_change(version, wait_s=wait_s),
+            blocks=True,
+        )
+
+    async def leave(self) -> None:
+        await self._call("leave", self._inner.leave)
+
+    async def close(self) -> None:
+        """The server outlives its clients."""
+
+
+def _claims(renewal: Renewal) -> str:
+    marks = [f"+{len(renewal.claim)}"] if renewal.claim else []
+    marks += [f"-{len(renewal.release)}"] if renewal.release else []
+    return " ".join([*marks, *(["leaving"] if renewal.is_leaving else [])])
 
 
 def _resent(answer: SwapAnswer) -> SwapAnswer:

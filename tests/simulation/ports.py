@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from committer.ports import Catalog, Queue, Storage
+from committer.ports import Catalog, Leases, Queue, Storage
+from committer.queue.memory import MemoryLeases
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
-from tests.simulation.faulty_ports import FaultyCatalog, FaultyQueue, FaultyStorage
+from tests.simulation.faulty_ports import FaultyCatalog, FaultyLeases, FaultyQueue, FaultyStorage
 from tests.simulation.history import History
 from tests.simulation.observed import ObservedCatalog, ObservedQueue, ObservedStorage
 from tests.simulation.process import Life
@@ -23,6 +24,7 @@ class Ports:
     storage: Storage
     catalog: Catalog
     queue: Queue
+    leases: Leases
     inbox: Inbox
     quarantine: Quarantine
     replays: Replays
@@ -36,11 +38,13 @@ def open_ports(life: Life, servers: Servers) -> Ports:
     catalog = ObservedCatalog(servers.catalog, history, name)
     client = SimQueue(servers.queue, consumer=name)
     queue = FaultyQueue(life, ObservedQueue(client, history, name), client.unsee)
+    leases = MemoryLeases(servers.queue, member=name, process=life.world.uuid())
     return Ports(
         world=life.world,
         storage=storage,
         catalog=FaultyCatalog(life, catalog, storage),
         queue=queue,
+        leases=FaultyLeases(life, leases),
         inbox=Inbox(storage, INBOX),
         quarantine=Quarantine(storage, INBOX),
         replays=Replays(storage, INBOX),

@@ -47,7 +47,12 @@ def base_settings() -> Settings:
                 update={"min_interval_ms": 1_000, "foreign_gap_ms": 500}
             ),
             "service": settings.service.model_copy(
-                update={"reconcile_interval_s": 10.0, "reconcile_age_s": 3.0, "http_port": 0}
+                update={
+                    "reconcile_interval_s": 10.0,
+                    "reconcile_age_s": 3.0,
+                    "lease_s": 6.0,
+                    "http_port": 0,
+                }
             ),
         }
     )
@@ -89,11 +94,13 @@ class Replica:
 
     def _parts(self, life: Life) -> Parts:
         ports = open_ports(life, self._servers)
+        queue = self.settings.queue.model_copy(update={"consumer": life.process.name})
         return Parts(
-            settings=self.settings,
+            settings=self.settings.model_copy(update={"queue": queue}),
             world=ports.world,
             storage=ports.storage,
             queue=ports.queue if self._with_queue else None,
+            leases=ports.leases if self._with_queue else None,
             inbox=ports.inbox,
             quarantine=ports.quarantine,
             replays=ports.replays,

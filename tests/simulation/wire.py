@@ -83,7 +83,8 @@ class Sent(Generic[T]):
     def _arrive(self) -> None:
         if self._life.has_ended and self._back < 0.5:
             return  # it had not left
-        if self._effect.method.partition(".")[0] in self._stage.outages:
+        server = self._effect.method.partition(".")[0].replace("leases", "queue")
+        if server in self._stage.outages:
             self._fail(self._effect.away("the server is away"), "away")
             return
         fault = self._fault
