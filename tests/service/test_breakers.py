@@ -180,10 +180,11 @@ async def test_a_request_that_comes_while_a_commit_has_to_wait_is_held_too() -> 
     table = await house.create_table()
     async with house.running():
         for epoch in range(10):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(0.5)
+            for number in (0, 1):
+                await house.publish(build_request(table, epoch=2 * epoch + number))
+                await house.settle(0.2)
             await house.publish(bad(table, epoch))
-            await house.settle(0.5)
+            await house.settle(1.6)
     assert len(await house.quarantined()) == AFTER
 
 
