@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from committer.ports import NewObject
+from committer.service.parts import Parts
 from tests.cli.commands import Frazil
 from tests.dynamodb_server import REGION, DynamoDbServer
-from tests.request_builders import build_request
+from tests.request_builders import build_file, build_request
 from tests.s3_server import S3Server
 
 pytestmark = pytest.mark.server
@@ -82,3 +85,27 @@ def test_a_request_waits_and_one_in_quarantine_is_replayed(frazil: Frazil) -> No
     status = frazil("status", "--json").object
     assert (status["inbox"]["requests"], status["quarantined"]) == (1, 0)
     assert frazil.outstanding() == [key]
+
+
+def test_orphans_are_listed_and_removed_on_s3_and_what_waits_stays(frazil: Frazil) -> None:
+    create(frazil)
+    table = frazil.load()
+    waiting = build_request(table)
+    named = build_file(table.metadata, waiting.request.attempt).file_path
+    left = f"{table.metadata.location}/data/day=a%2Fb/left.parquet"
+    frazil.put(waiting)
+
+    async def drop(parts: Parts) -> None:
+        await parts.storage.create([NewObject(one, b"four") for one in (left, named)])
+
+    async def there(parts: Parts) -> list[str]:
+        return [one.location async for one in parts.storage.list(table.metadata.location)]
+
+    frazil.with_parts(drop)
+    time.sleep(1.1)  # S3 tells of whole seconds
+    wanted = ("table", "orphans", "db.flights", "--older-than", "0s", "--nobody-writes")
+    listed = frazil(*wanted, "--json").object
+    assert (listed["location"], listed["size-bytes"]) == (left, 4)
+    removed = frazil(*wanted, "--remove", "--yes")
+    assert (removed.code, "removed 1 object" in removed.err) == (0, True)
+    assert sorted(frazil.with_parts(there)) == sorted([table.metadata_location, named])
