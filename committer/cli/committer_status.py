@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
@@ -13,10 +13,13 @@ from committer.cli.describe import Description
 from committer.cli.printing import age_text, counted
 from committer.cli.view import Facts, Rows, View
 from committer.errors import SettingsError
+from committer.ports import SHARDS
 from committer.service.status import (
     HeldProducerStatus,
     InboxStatus,
+    MemberStatus,
     QueueStatus,
+    ShardsStatus,
     Status,
     TableStatus,
 )
@@ -141,6 +144,7 @@ def _facts(url: str, status: Status) -> Description:
         "lag": _lag_text(status.lag_s),
         "inbox": _inbox_text(status.inbox, status.now_s),
         "queue": _queue_text(status.queue),
+        "shards": _shards_text(status.shards),
         "quarantine": _quarantine_text(status),
         "not announced": status.unannounced,
     }
@@ -186,6 +190,18 @@ def _held_text(held: HeldProducerStatus) -> str:
         f"{held.producer} of {held.table} ({held.failures} times {held.reason}, again in"
         f" {_age(held.again_s)})"
     )
+
+
+def _shards_text(shards: ShardsStatus | None) -> str:
+    if shards is None:
+        return "not known"
+    return f"{shards.owned} of {SHARDS}; {members_text(shards.members) or 'alone, without a queue'}"
+
+
+def members_text(members: Sequence[MemberStatus]) -> str:
+    """The committers that share the shards, and how many each has; empty if there is none."""
+    each = (f"{one.name} {one.shards}{' (leaving)' if one.is_leaving else ''}" for one in members)
+    return f"{counted(len(members), 'committer')}: {', '.join(each)}" if members else ""
 
 
 def _by_text(counts: Mapping[str, int]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
+from committer.cli.committer_status import members_text
 from committer.cli.describe import Description
 from committer.cli.printing import age_text, counted
 from committer.cli.session import without_secrets
@@ -18,6 +19,7 @@ from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_ke
 from committer.ports import Catalog, LoadedTable, QueueDepth
 from committer.request import RequestKey, TableIdentifier, parse_inbox_key
 from committer.service.parts import RequestParts, open_known_catalog, queue_url
+from committer.service.status import MemberStatus, member_statuses
 from committer.storage.inbox import Outstanding
 
 T = TypeVar("T")
@@ -59,6 +61,7 @@ class Report:
     inbox: str
     queue: str | None
     depth: QueueDepth | None = None
+    members: list[MemberStatus] | None = None
     waiting: dict[tuple[str, str], Waiting] | None = None
     quarantined: int | None = None
     tables: dict[str, TableIdentifier] | None = None
@@ -96,6 +99,9 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
         report.quarantined = await _ask("inbox", _count(parts.quarantine.list(only)), report)
     if parts.queue is not None:
         report.depth = await _ask("queue", parts.queue.depth(), report)
+    if parts.leases is not None:
+        seen = await _ask("queue", parts.leases.look(), report)
+        report.members = None if seen is None else member_statuses(seen)
         if parts.settings.queue.url == "private" and "queue" in report.troubles:
             report.troubles["queue"] += " (a private queue runs while `frazil serve` runs)"
     return report
@@ -203,6 +209,9 @@ def describe(report: Report) -> Description:
             "waiting": depth.waiting if depth else None,
             "pending": depth.pending if depth else None,
         },
+        "committers": None
+        if report.members is None
+        else [one.model_dump() for one in report.members],
         "catalog": {
             "uri": report.catalog_uri,
             "tables": report.table_count,
@@ -295,6 +304,9 @@ def _facts(report: Report) -> Description:
         else f"{report.queue}: {depth.waiting} waiting, {depth.pending} of them handed out"
         if depth
         else f"{report.queue}: no answer",
+        "shards": "not known"
+        if report.members is None
+        else members_text(report.members) or "no committer has any",
         "catalog": f"{report.catalog_uri}: "
         + ("no answer" if report.table_count is None else counted(report.table_count, "table")),
         "inbox": f"{report.inbox}: "

@@ -16,12 +16,15 @@ from committer.service.instruments import Sample
 from committer.service.intake import Intake
 from committer.service.metrics import NO_TABLE, Metrics, TableBacklog
 from committer.service.reconciler import Reconciler
+from committer.service.shards import Shards
 from committer.service.status import (
     HeldProducerStatus,
     InboxStatus,
     QueueStatus,
+    ShardsStatus,
     Status,
     TableStatus,
+    member_statuses,
 )
 from committer.service.table_committer import TableCommitter
 
@@ -61,10 +64,11 @@ class Overview:
         self._identity = identity
         self._intake: Intake | None = None
         self._reconciler: Reconciler | None = None
+        self._shards: Shards | None = None
 
-    def started(self, intake: Intake, reconciler: Reconciler) -> None:
+    def started(self, intake: Intake, reconciler: Reconciler, shards: Shards) -> None:
         """From now on there is work to show."""
-        self._intake, self._reconciler = intake, reconciler
+        self._intake, self._reconciler, self._shards = intake, reconciler, shards
 
     def page(self) -> bytes:
         """All metrics, as Prometheus reads them."""
@@ -93,6 +97,7 @@ class Overview:
                 waiting=numbers.count("frazil_queue_waiting_doorbells"),
                 pending=numbers.count("frazil_queue_pending_doorbells"),
             ),
+            shards=self._shards and _shards(self._shards),
             quarantine=numbers.by("frazil_quarantine_requests", "reason"),
             quarantine_bytes=numbers.count("frazil_quarantine_bytes"),
             quarantine_age_s=numbers.one("frazil_quarantine_age_seconds"),
@@ -155,6 +160,12 @@ def _frozen(tables: Iterable[TableCommitter]) -> Counter[str]:
         if table.state is not None:
             found[str(table.identifier)] += len(table.state.ledger.frozen)
     return found
+
+
+def _shards(shards: Shards) -> ShardsStatus:
+    return ShardsStatus(
+        owned=len(shards.owned), members=member_statuses(shards.seen) if shards.seen else []
+    )
 
 
 def _age_s(since_ms: int, now_ms: int) -> float:

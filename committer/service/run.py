@@ -168,7 +168,7 @@ class Service:
         )
         readers.append(watch.run())
         readers.append(self._signatures.run())
-        self._overview.started(intake, reconciler)
+        self._overview.started(intake, reconciler, self._shards)
         return readers
 
     async def _probe(self, stop: asyncio.Event) -> None:

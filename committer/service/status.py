@@ -5,8 +5,11 @@ Fields may be added; a reader ignores those that it does not know.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pydantic import BaseModel, ConfigDict, Field
 
+from committer.ports import Assignment
 from committer.service.health import Phase
 
 
@@ -42,6 +45,23 @@ class HeldProducerStatus(_Said):
     """The last one's."""
     again_s: float
     """Until one of those that wait is tried."""
+
+
+class MemberStatus(_Said):
+    """One of the committers that share the shards."""
+
+    name: str
+    shards: int
+    is_leaving: bool
+
+
+class ShardsStatus(_Said):
+    """Who works on what. A table belongs to the owner of its shard."""
+
+    owned: int
+    """By the committer that answers, of 64."""
+    members: list[MemberStatus]
+    """As the queue's server told it last; empty without a queue."""
 
 
 class TableStatus(_Said):
@@ -85,6 +105,8 @@ class Status(_Said):
     """Age of the oldest request that is durable and not committed; null while not known."""
     inbox: InboxStatus
     queue: QueueStatus
+    shards: ShardsStatus | None = None
+    """Null before the committer has started."""
     quarantine: dict[str, int]
     """Requests in quarantine by reason."""
     quarantine_bytes: int | None = None
@@ -101,3 +123,12 @@ class Status(_Said):
     bugs: dict[str, int]
     """Unexpected exceptions that were survived, by place."""
     tables: list[TableStatus]
+
+
+def member_statuses(seen: Assignment) -> list[MemberStatus]:
+    """The members of an assignment, and how many shards each owns."""
+    shares = Counter(lease.member for lease in seen.leases.values())
+    return [
+        MemberStatus(name=one.name, shards=shares[one.name], is_leaving=one.is_leaving)
+        for one in seen.members
+    ]

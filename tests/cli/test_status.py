@@ -15,7 +15,9 @@ import pytest
 from committer.service.status import (
     HeldProducerStatus,
     InboxStatus,
+    MemberStatus,
     QueueStatus,
+    ShardsStatus,
     Status,
     TableStatus,
 )
@@ -115,6 +117,21 @@ def test_producers_that_wait_and_those_that_are_frozen_are_named(
         "2 table_unknown; the oldest for 2.0 h",
     ):
         assert text in shown
+
+
+def test_who_shares_the_shards_is_named(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [
+        MemberStatus(name="one", shards=21, is_leaving=False),
+        MemberStatus(name="two", shards=40, is_leaving=True),
+    ]
+    said = status_of(tmp_path, shards=ShardsStatus(owned=21, members=members))
+    with committer(monkeypatch, said):
+        assert "21 of 64; 2 committers: one 21, two 40 (leaving)" in table("status").out
+    alone = status_of(tmp_path, shards=ShardsStatus(owned=64, members=[]))
+    with committer(monkeypatch, alone):
+        assert "64 of 64; alone, without a queue" in table("status").out
 
 
 # --- Beside the committer of the settings --------------------------------------------------------

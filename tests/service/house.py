@@ -193,7 +193,7 @@ class House:
                 age_s=0.0,
             )
             running.append(tasks.create_task(reconciler.run()))
-            self.overview.started(self.intake, reconciler)
+            self.overview.started(self.intake, reconciler, shards)
             try:
                 yield
             finally:

@@ -12,6 +12,7 @@ import pytest
 from committer.ports import Assignment, LoadedTable, Renewal
 from committer.queue.memory import MemoryLeases, MemoryServer
 from committer.service.shards import RENEWALS_A_LEASE
+from committer.service.status import MemberStatus, ShardsStatus
 from tests.request_builders import build_request
 from tests.service.replicas import LEASE_S, Replica, Replicas
 
@@ -108,6 +109,23 @@ async def test_three_committers_share_and_each_works_on_its_own(replicas: Replic
         await asyncio.sleep(SOON_S)
         assert await landed(replicas, table) == 1
         assert replica.number("frazil_commits_total", table=str(table.identifier)) == 1
+
+
+async def test_each_says_who_shares_the_shards(replicas: Replicas) -> None:
+    first, second = replicas.start("a"), replicas.start("b")
+    assert first.overview.status().shards is None
+    await settled(first, second)
+    told = [replica.overview.status().shards for replica in (first, second)]
+    assert told == [
+        ShardsStatus(
+            owned=replica.owned,
+            members=[
+                MemberStatus(name=one.name, shards=one.owned, is_leaving=False)
+                for one in (first, second)
+            ],
+        )
+        for replica in (first, second)
+    ]
 
 
 async def test_a_newcomer_gets_its_share_while_work_goes_on(replicas: Replicas) -> None:
