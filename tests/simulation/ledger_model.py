@@ -77,6 +77,12 @@ class LedgerModel:
             if entry is None or epoch not in entry.epochs:
                 for path in self.landed.pop(known).paths:
                     self.added.pop(path, None)
+                continue
+            # Of an epoch that landed twice, the one that counts is the one that is remembered.
+            remembered = entry.landed(epoch)
+            counts = self.attempts.get(remembered.attempt) if remembered else None
+            if counts is not None:
+                self.landed[known] = counts
 
     # --- A commit of ours ------------------------------------------------------------------------
 
