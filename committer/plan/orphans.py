@@ -115,7 +115,7 @@ class Ground:
 
 
 class Names:
-    """What somebody names: 16 to 24 bytes for each file. A name that is not in it was not added; by
+    """What somebody names: two digests of 8 bytes for each file. A name that is not in it was not added; by
     chance, once in 2**64, one that was not added seems to be, and its object stays.
     """
 
