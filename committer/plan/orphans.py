@@ -115,8 +115,8 @@ class Ground:
 
 
 class Names:
-    """What somebody names: two digests of 8 bytes for each file. A name that is not in it was not added; by
-    chance, once in 2**64, one that was not added seems to be, and its object stays.
+    """What somebody names: two digests of 8 bytes for each file. What was added is always found.
+    What was not is found by chance, once in 2**64, and stays.
     """
 
     def __init__(self) -> None:
