@@ -237,9 +237,13 @@ class Expirer:
 
     async def _delete_fallen(self, state: TableState) -> None:
         """Metadata files that our own commits dropped from the log, never one that is in use."""
+        location = await self._parts.catalog.current_location(self._table)
+        if location != state.table.metadata_location:
+            # Somebody may have put the table back to one of them: kept until it is known.
+            return
         fallen, self._fallen = self._fallen, []
         used = {entry.metadata_file for entry in state.metadata.metadata_log}
-        used.add(state.table.metadata_location)
+        used.add(location)
         try:
             for batch in delete_batches([location for location in fallen if location not in used]):
                 await self._files.delete(batch)

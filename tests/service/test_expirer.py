@@ -241,6 +241,27 @@ async def test_of_many_commits_a_second_metadata_files_go_in_groups() -> None:
     assert len(there) == 3 + 1
 
 
+async def test_a_metadata_file_that_the_table_was_put_back_to_stays() -> None:
+    house, _, table = await open_house(
+        {
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": "1",
+        }
+    )
+    async with house.running():
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        older = await house.catalog.inner.current_location(table.identifier)
+        for epoch in (1, 2):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(0.01)
+        # Between the commit that lets it go and its deletion somebody restores it.
+        await house.catalog.inner.drop_table(table.identifier)
+        await house.catalog.inner.register_table(table.identifier, older)
+        await house.settle(10.0)
+    assert older in await objects(house)
+
+
 async def test_metadata_files_stay_by_default() -> None:
     house, storage, table = await open_house({"write.metadata.previous-versions-max": "3"})
     traffic = Traffic(house, table)
