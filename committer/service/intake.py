@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
@@ -32,6 +33,7 @@ from committer.storage.inbox import QuarantineRecord
 READS_AT_ONCE = 32
 # Beyond this the consumer stops reading until committers have caught up.
 PENDING_REQUESTS_MAX = 50_000
+MISSED_AT_ONCE = 1_000
 PENDING_BYTES_MAX = 512 * 1024 * 1024
 
 
@@ -93,10 +95,12 @@ class Intake:
 
     async def take_missed(self) -> None:
         """Look again at what a doorbell has named and could not be read: if it has left the inbox
-        since, no listing will bring it back to mind.
+        since, no listing will bring it back to mind. Not while its producer has to wait.
         """
         now_ms = self._shop.world.now_ms()
-        await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in list(self._missed)))
+        free = (key for key in self._missed if not self.is_held(key))
+        keys = [] if self.is_full else list(islice(free, MISSED_AT_ONCE))
+        await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in keys))
 
     def _take_inline(self, delivery: Delivery) -> bool:
         """Take a request as its doorbell carries it. False where the inbox has to be asked.
@@ -123,9 +127,11 @@ class Intake:
             log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
             self._shop.settle([Ended(None, waiters.tokens)])
             return
-        if not self.is_held(bell.inbox_key):
-            now_ms = self._shop.world.now_ms()
-            await self._take(bell.inbox_key, waiters, now_ms, is_shared=delivery.deliveries > 1)
+        if self.is_held(bell.inbox_key):
+            self._miss(bell.inbox_key, waiters)
+            return
+        now_ms = self._shop.world.now_ms()
+        await self._take(bell.inbox_key, waiters, now_ms, is_shared=delivery.deliveries > 1)
 
     async def _take(
         self, key: str, waiters: Waiters, durable_ms: int, *, is_shared: bool = True
@@ -146,6 +152,10 @@ class Intake:
                 self._submit(key, sealed, waiters, durable_ms, is_shared=is_shared)
             return True
         return False
+
+    def _let_go(self, pending: Pending) -> None:
+        """A table's committer leaves a request to the inbox; who waits for its end is kept."""
+        self._miss(pending.key, Waiters(tuple(pending.tokens), frozenset(pending.reply_to)))
 
     def _miss(self, key: str, waiters: Waiters) -> None:
         """Another copy of the doorbell may have been missed meanwhile."""
@@ -184,7 +194,10 @@ class Intake:
         is_inline: bool = False,
         is_shared: bool = False,
     ) -> None:
-        if self._stopping or self.is_held(key):
+        if self._stopping:
+            return
+        if self.is_held(key):
+            self._miss(key, waiters)
             return
         request = sealed.request
         table = self._table(request.identifier, request.table_uuid)
@@ -204,7 +217,7 @@ class Intake:
         known = self._tables.get((identifier, table_uuid))
         if known is not None:
             return known
-        table = TableCommitter(identifier, table_uuid, self._shop)
+        table = TableCommitter(identifier, table_uuid, self._shop, self._let_go)
         self._tables[identifier, table_uuid] = table
         task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
         self._running[task] = table

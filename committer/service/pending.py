@@ -117,11 +117,13 @@ class Waiting(Collection[str]):
         self.size_bytes -= len(pending.sealed.content)
         return pending
 
-    def let_go(self, is_held: Callable[[CommitRequest], bool], kept: Container[str]) -> None:
-        """Leave ready requests to the inbox, where they are found again."""
+    def let_go(
+        self, is_held: Callable[[CommitRequest], bool], kept: Container[str]
+    ) -> Iterator[Pending]:
+        """Take out ready requests that are left to the inbox, where they are found again."""
         for key, pending in list(self._ready.items()):
             if key not in kept and is_held(pending.sealed.request):
-                self.end(key)
+                yield self.end(key)
 
     def put_off(self, key: str, until_s: float) -> None:
         """Leave a ready request alone until then."""

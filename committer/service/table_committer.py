@@ -119,10 +119,17 @@ class _Intent:
 class TableCommitter:
     """Commits the requests of one table (name and uuid), one attempt at a time."""
 
-    def __init__(self, identifier: TableIdentifier, table_uuid: UUID, shop: Shop) -> None:
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        table_uuid: UUID,
+        shop: Shop,
+        let_go: Callable[[Pending], None],
+    ) -> None:
         self.identifier = identifier
         self.table_uuid = table_uuid
         self._shop = shop
+        self._leave_to_inbox = let_go
         self._waiting = Waiting()
         self._verdicts = Verdicts(
             self._waiting,
@@ -245,7 +252,8 @@ class TableCommitter:
         if self._shop.breakers.are_open:
             sent = self._intent.batch.requests if self._intent else ()
             kept = {one.request.inbox_key for one in sent}
-            self._waiting.let_go(self._shop.breakers.holds_request, kept)
+            for pending in self._waiting.let_go(self._shop.breakers.holds_request, kept):
+                self._leave_to_inbox(pending)
 
     async def _wait_for_turn(self) -> None:
         """A retry goes at once, and so does each half of a batch that failed."""

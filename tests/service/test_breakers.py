@@ -85,8 +85,25 @@ async def test_what_waited_lands_by_itself_once_the_table_is_repaired() -> None:
         assert list(house.breakers.held()) == []
     entry = (await house.load()).properties["frazil.producer@audit.bad"]
     assert '"epochs":"3-7"' in entry
+    # Whoever waited for an answer has it, and nothing of theirs is left in the queue.
     states = [receipt.state for receipt in await house.receipts("bad")]
     assert states.count(ReceiptState.QUARANTINED) == AFTER
+    assert states.count(ReceiptState.COMMITTED) == 8 - AFTER
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_what_is_discarded_while_it_waits_leaves_no_doorbell_behind() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=10.0):
+        for epoch in range(6):
+            await house.publish(bad(table, epoch))
+        await house.settle(5.0)
+        await house.inbox.delete(await house.outstanding())
+        await house.publish(build_request(table, producer="bad", epoch=100), announce=False)
+        await house.settle(400.0)
+    assert not house.breakers.are_open
+    assert (await house.publisher_queue.depth()).waiting == 0
 
 
 async def test_while_it_goes_on_to_fail_one_request_is_tried_after_ever_longer_pauses() -> None:
