@@ -111,6 +111,17 @@ async def test_three_committers_share_and_each_works_on_its_own(replicas: Replic
         assert replica.number("frazil_commits_total", table=str(table.identifier)) == 1
 
 
+async def test_what_nobody_announced_is_found_by_its_owner_alone(replicas: Replicas) -> None:
+    first, second = replicas.start("a"), replicas.start("b")
+    await settled(first, second)
+    table = await replicas.table_of("b", "a")
+    await replicas.house.publish(build_request(table), announce=False)
+    await asyncio.sleep(61.0)
+    assert await landed(replicas, table) == 1
+    found = [replica.number("frazil_unannounced_requests_total") for replica in (first, second)]
+    assert found == [0, 1]
+
+
 async def test_each_says_who_shares_the_shards(replicas: Replicas) -> None:
     first, second = replicas.start("a"), replicas.start("b")
     assert first.overview.status().shards is None
@@ -195,6 +206,20 @@ async def test_what_a_dead_committer_held_is_taken_over_within_its_lease(
     assert second.owned == 64
     assert await landed(replicas, table) == 2
     assert (await replicas.house.publisher_queue.depth()).waiting == 0
+
+
+async def test_a_lease_ends_between_two_renewals_of_the_others(replicas: Replicas) -> None:
+    stalling = Stalling(replicas.house.server, member="a")
+    first, second = replicas.start("a", leases=stalling), replicas.start("b")
+    await settled(first, second)
+    await asyncio.sleep(7.0)
+    stalling.may_renew.clear()
+    await asyncio.sleep(6.0)
+    stalling.may_renew.set()
+    await asyncio.sleep(0.1)
+    await first.crash()
+    await asyncio.sleep(LEASE_S)
+    assert second.owned == 64
 
 
 # --- The server is away --------------------------------------------------------------------------
@@ -313,6 +338,32 @@ async def test_two_that_hold_themselves_for_the_owner_commit_everything_once(
     await settled(first, second)
     assert await house.outstanding() == []
     assert await house.quarantined() == []
+
+
+async def test_who_lost_a_shard_finishes_the_attempt_in_hand_and_lets_the_rest_go(
+    replicas: Replicas,
+) -> None:
+    house = replicas.house
+    stalling = Stalling(house.server, member="a")
+    first = replicas.start("a", leases=stalling)
+    await settled(first, replicas.start("b"))
+    table = await replicas.table_of("a", "b")
+    house.catalog.swap_s = {str(table.identifier): 1_000.0}
+    await house.publish(build_request(table))
+    await asyncio.sleep(1.0)
+    for epoch in (1, 2):
+        await house.publish(build_request(table, epoch=epoch))
+    stalling.may_renew.clear()
+    await asyncio.sleep(LEASE_S + 1.0)
+    stalling.may_renew.set()
+    await asyncio.sleep(1_000.0 - LEASE_S)
+    first.overview.page()
+    assert first.number("frazil_pending_requests") == 0
+    assert (await landed(replicas, table), first.number("frazil_commits_total")) == (1, 1)
+    house.catalog.swap_s = {}
+    await asyncio.sleep(3_000.0)
+    assert await landed(replicas, table) == 3
+    assert await house.outstanding() == []
 
 
 async def test_who_lost_its_name_works_on_nothing_and_says_so(replicas: Replicas) -> None:
