@@ -315,8 +315,8 @@ def _ledger_changes(
         known = entries.get(key) or ledger.entries.get(key)
         if known is not None:
             entries[key] = known.without_gaps(below)
-    dropped = frozenset(key for key in chores.drop if key in ledger.entries) - entries.keys()
-    return entries, dropped
+    dropped = {key for key in chores.drop if key in ledger.entries and ledger.entries[key].one_shot}
+    return entries, frozenset(dropped - entries.keys())
 
 
 def _updates(

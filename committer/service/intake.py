@@ -31,10 +31,18 @@ from committer.service.verdicts import leave_inbox
 from committer.storage.inbox import QuarantineRecord
 
 READS_AT_ONCE = 32
+MISSED_AT_ONCE = 256
 # Beyond this the consumer stops reading until committers have caught up.
 PENDING_REQUESTS_MAX = 50_000
-MISSED_AT_ONCE = 1_000
 PENDING_BYTES_MAX = 512 * 1024 * 1024
+# What a table that gets nowhere may have of that: the others need the room.
+STUCK_REQUESTS_MAX = 1_000
+STUCK_BYTES_MAX = 16 * 1024 * 1024
+# Doorbells that wait for a second look. Beyond this they are left to redelivery and reconciler.
+MISSED_MAX = 100_000
+# An older one may have ended, and its doorbell ring again: lost acknowledgements, a queue that was
+# put back. A producer's clock may be wrong by as much before its requests cost a read each.
+TRUSTED_MS = 60_000
 
 
 class Intake:
@@ -44,6 +52,7 @@ class Intake:
         self._shop = shop
         self._tasks = tasks
         self._tables: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
+        self._by_uuid: dict[str, dict[TableIdentifier, TableCommitter]] = {}
         self._running: dict[asyncio.Task[None], TableCommitter] = {}
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self._missed: dict[str, Waiters] = {}
@@ -68,7 +77,7 @@ class Intake:
 
     def find(self, key: str) -> Pending | None:
         """A request that waits for its verdict."""
-        found = (table.find(key) for table in self._tables.values())
+        found = (table.find(key) for table in self._tables_of(key))
         return next((pending for pending in found if pending is not None), None)
 
     def is_held(self, key: str) -> bool:
@@ -78,6 +87,21 @@ class Intake:
         parts = _parsed(key)
         holds = self._shop.breakers.holds
         return parts is not None and holds(parts.table_uuid, parts.producer, key)
+
+    def _tables_of(self, key: str) -> Iterable[TableCommitter]:
+        return self._by_uuid.get(key.partition("/")[0], {}).values()
+
+    def _has_enough(self, key: str) -> bool:
+        """Whether a request's table gets nowhere, and has as much in memory as it may then: the
+        rest waits where it is durable.
+        """
+        return any(
+            table.is_stuck
+            and (
+                table.pending_count >= STUCK_REQUESTS_MAX or table.pending_bytes >= STUCK_BYTES_MAX
+            )
+            for table in self._tables_of(key)
+        )
 
     async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells. One that fails for a passing reason stays unacknowledged."""
@@ -98,21 +122,26 @@ class Intake:
         since, no listing will bring it back to mind. Not while its producer has to wait.
         """
         now_ms = self._shop.world.now_ms()
-        free = (key for key in self._missed if not self.is_held(key))
-        keys = [] if self.is_full else list(islice(free, MISSED_AT_ONCE))
-        await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in keys))
+        waits = (self.is_held, self._has_enough)
+        free = iter([key for key in self._missed if not any(why(key) for why in waits)])
+        while not self.is_full and (some := list(islice(free, MISSED_AT_ONCE))):
+            await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in some))
 
     def _take_inline(self, delivery: Delivery) -> bool:
         """Take a request as its doorbell carries it. False where the inbox has to be asked.
 
         A doorbell that rang before may be of a request that has ended since (quarantined and
-        discarded, say): only its inbox object tells that it is still wanted.
+        discarded, say): only its inbox object tells that it is still wanted. So may an old one,
+        though it looks new: a queue that was put back has forgotten what it handed out.
         """
         bell = delivery.doorbell
         if delivery.deliveries != 1 or bell.inbox_key in self._missed:
             return False
-        sealed = _read_inline(bell)
+        sealed = None if self._has_enough(bell.inbox_key) else _read_inline(bell)
         if sealed is None:
+            return False
+        age_ms = self._shop.world.now_ms() - sealed.request.published_at_ms
+        if abs(age_ms) > TRUSTED_MS:
             return False
         self._submit(
             bell.inbox_key, sealed, _waiters(delivery), self._shop.world.now_ms(), is_inline=True
@@ -137,6 +166,9 @@ class Intake:
         self, key: str, waiters: Waiters, durable_ms: int, *, is_shared: bool = True
     ) -> bool:
         waiters = waiters.joined(self._missed.pop(key, None))
+        if self._has_enough(key):
+            self._miss(key, waiters)
+            return False
         try:
             sealed = await self._read(key, waiters)
         except FrazilError as error:
@@ -159,7 +191,8 @@ class Intake:
 
     def _miss(self, key: str, waiters: Waiters) -> None:
         """Another copy of the doorbell may have been missed meanwhile."""
-        self._missed[key] = waiters.joined(self._missed.get(key))
+        if key in self._missed or len(self._missed) < MISSED_MAX:
+            self._missed[key] = waiters.joined(self._missed.get(key))
 
     async def _read(self, key: str, waiters: Waiters) -> SealedRequest | None:
         """Read the inbox object; None if it is not there, or nothing that could be read."""
@@ -219,6 +252,7 @@ class Intake:
             return known
         table = TableCommitter(identifier, table_uuid, self._shop, self._let_go)
         self._tables[identifier, table_uuid] = table
+        self._by_uuid.setdefault(str(table_uuid), {})[identifier] = table
         task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
         self._running[task] = table
         task.add_done_callback(self._running.pop)
@@ -231,6 +265,10 @@ class Intake:
             await table.run()
         if not self._stopping:
             del self._tables[table.identifier, table.table_uuid]
+            of_uuid = self._by_uuid[str(table.table_uuid)]
+            del of_uuid[table.identifier]
+            if not of_uuid:
+                del self._by_uuid[str(table.table_uuid)]
 
     async def _quarantine_unreadable(
         self, key: str, content: bytes, waiters: Waiters, error: InvalidRequestError

@@ -7,7 +7,7 @@ this is how requests are found at all: slower, nothing else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from committer.errors import FrazilError
@@ -23,9 +23,12 @@ from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.shards import Shards
 from committer.service.table_committer import TableCommitter
+from committer.service.verdicts import leave_inbox
 from committer.storage.inbox import Inbox, Outstanding, Quarantine
+from committer.together import finish_all
 
 ALONE_INTERVAL_S = 1.0
+TAKEN_AT_ONCE = 64
 # Gaps of empty micro-batches cost some bytes each; closing them costs two listings.
 GAPS_MAX = 8
 # Longer than a publisher that does not hear from the inbox goes on sending one request.
@@ -42,6 +45,19 @@ class Listing:
     began_ms: int
     requests: int
     unread_ms: int | None
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Requests that a pass has found and taken, and since when the oldest was durable that it left
+    where it was.
+    """
+
+    found: int = 0
+    unread_ms: int | None = None
+
+    def unread(self, waiting: Outstanding) -> None:
+        self.unread_ms = min(self.unread_ms or waiting.modified_ms, waiting.modified_ms)
 
 
 class Reconciler:
@@ -125,8 +141,8 @@ class Reconciler:
         """Take what is older than `age_s` and not pending; return the folders of all producers."""
         now_ms = self._world.now_ms()
         outstanding: set[str] = set()
-        unread_ms: int | None = None
-        requests = found = 0
+        requests, tally = 0, _Tally()
+        due: list[Outstanding] = []
         async for waiting in self._inbox.list():
             requests += 1
             outstanding.add("/".join(waiting.key.split("/", 2)[:2]))
@@ -134,16 +150,41 @@ class Reconciler:
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
             elif not self._is_leaving(waiting.key) and self._is_due(waiting, now_ms, age_s):
-                if self._may_take(waiting):
-                    found += 1
-                    if await self._intake.take_key(waiting.key, waiting.modified_ms):
-                        continue
-                unread_ms = min(unread_ms or waiting.modified_ms, waiting.modified_ms)
-        self.listing = Listing(now_ms, requests, unread_ms)
-        if found and not self._alone:
-            log.info("inbox.unannounced", requests=found)
-            self._metrics.unannounced(found)
+                due.append(waiting)
+            if len(due) == TAKEN_AT_ONCE:
+                await self._take_all(due, now_ms, tally)
+                due = []
+        await self._take_all(due, now_ms, tally)
+        self.listing = Listing(now_ms, requests, tally.unread_ms)
+        if tally.found and not self._alone:
+            log.info("inbox.unannounced", requests=tally.found)
+            self._metrics.unannounced(tally.found)
         return outstanding
+
+    async def _take_all(self, due: Sequence[Outstanding], now_ms: int, tally: _Tally) -> None:
+        await finish_all(self._take(one, now_ms, tally) for one in due)
+
+    async def _take(self, waiting: Outstanding, now_ms: int, tally: _Tally) -> None:
+        """Hand it to its table, which asks the ledger: what has landed leaves the inbox, the rest
+        is judged. What is in quarantine was judged.
+        """
+        if not self._may_take(waiting):
+            tally.unread(waiting)
+        elif await self._quarantine.contains(waiting.key):
+            await self._finish_quarantining(waiting, now_ms)
+        elif await self._intake.take_key(waiting.key, waiting.modified_ms):
+            tally.found += 1
+        else:
+            tally.unread(waiting)
+
+    async def _finish_quarantining(self, waiting: Outstanding, now_ms: int) -> None:
+        """Somebody died between its record and its removal, if that was not a moment ago. Then the
+        removal is somebody's to do, and by the time that we came to it the request may have been
+        replayed.
+        """
+        if waiting.modified_ms <= now_ms - int(self._age_s * 1000):
+            log.info("inbox.quarantined_before", key=waiting.key)
+            await leave_inbox(self._inbox, waiting.key)
 
     def _is_due(self, waiting: Outstanding, now_ms: int, age_s: float) -> bool:
         """Whether somebody should have it in hand by now."""

@@ -77,6 +77,7 @@ UNKNOWN_SHOWN_AFTER = 3
 # Nothing names what was written for a batch before it lands: an engine's orphan clean-up takes it,
 # though not so soon.
 INTENT_S_MAX = 3_600.0
+STUCK_AFTER = 4
 # How soon a table that an operator has accepted, or put right, is found to be.
 FROZEN_PAUSE_S = 5.0
 
@@ -181,6 +182,11 @@ class TableCommitter:
     @property
     def pending_count(self) -> int:
         return len(self._waiting)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it has got nowhere for a while: frozen, or its servers do not let it."""
+        return self._failures >= STUCK_AFTER
 
     @property
     def pending_bytes(self) -> int:

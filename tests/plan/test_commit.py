@@ -529,6 +529,16 @@ def test_a_producer_of_the_batch_is_not_dropped_by_it() -> None:
     assert str(parse_entry(entry_of(table, "shot")).epochs) == "0-1"
 
 
+def test_a_producer_that_is_no_longer_one_shot_is_not_dropped() -> None:
+    table = table_of()
+    table.commit(request(table, "shot", one_shot=True))
+    chores = LedgerChores(drop=frozenset({property_key("shot")}))
+    # Found before, while another committer landed something that is to stay.
+    table.commit(request(table, "shot", epoch=1))
+    table.commit(request(table, "other"), chores=chores)
+    assert str(parse_entry(entry_of(table, "shot")).epochs) == "0-1"
+
+
 def test_chores_of_another_branch_are_left_for_it() -> None:
     table = table_of()
     head = table.commit(request(table)).snapshot.snapshot_id

@@ -117,7 +117,9 @@ class House:
         await keeper.accept(TableState.of(table), now_ms=self.world.now_ms())
 
     @asynccontextmanager
-    async def running(self, *, reconcile_interval_s: float = 3600.0) -> AsyncIterator[None]:
+    async def running(
+        self, *, reconcile_interval_s: float = 3600.0, reconcile_age_s: float = 0.0
+    ) -> AsyncIterator[None]:
         """Run the service while inside; end it as a crash would (nothing is drained)."""
         keeper = WitnessKeeper(self.witnesses)
         settler = Settler(
@@ -190,7 +192,7 @@ class House:
                 queue_is_read=consumer.has_caught_up if consumer else None,
                 is_leaving=settler.is_leaving,
                 interval_s=reconcile_interval_s,
-                age_s=0.0,
+                age_s=reconcile_age_s,
             )
             running.append(tasks.create_task(reconciler.run()))
             self.overview.started(self.intake, reconciler, shards)

@@ -57,7 +57,10 @@ async def current(house: House) -> LoadedTable:
 async def land(house: House, table: LoadedTable, *epochs: int, producer: str = "query-1") -> None:
     """Each in a snapshot of its own."""
     for epoch in epochs:
-        await house.publish(build_request(table, producer=producer, epoch=epoch))
+        now_ms = house.world.now_ms()
+        await house.publish(
+            build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
+        )
         await house.settle(7.0)
 
 
