@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from committer.errors import AccessError, QueueUnavailableError, SettingsError
-from committer.ports import QueueDepth
+from committer.ports import QueueDepth, Renewal
 from committer.queue.codec import RECEIPTS_S_MAX
 from committer.queue.redis_stream import RedisQueue
 from committer.request import Receipt, ReceiptState
@@ -280,6 +280,17 @@ async def test_a_full_server_is_an_outage_for_writers_while_readers_drain_it(
     finally:
         await harness.redis.config_set("maxmemory", 0)
     assert await queue.depth() == QueueDepth(waiting=0, pending=0)
+
+
+async def test_a_full_server_keeps_the_members_that_drain_it(harness: RedisHarness) -> None:
+    await harness.redis.config_set("maxmemory", 1)
+    try:
+        one = harness.leases("one")
+        seen = await one.renew(Renewal(30.0, is_new=True, claim=frozenset({1})))
+        assert list(seen.leases) == [1]
+        assert (await one.renew(Renewal(30.0, release=frozenset({1})))).leases == {}
+    finally:
+        await harness.redis.config_set("maxmemory", 0)
 
 
 async def test_a_key_that_is_no_stream_is_named(harness: RedisHarness) -> None:
