@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from committer.errors import FrazilError
+from committer.errors import FrazilError, NotFoundError
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import ProducerEntry, parse_property_key
 from committer.plan.commit import LedgerChores
@@ -92,6 +93,8 @@ class Reconciler:
         self._interval_s = interval_s
         self._age_s = age_s
         self.listing: Listing | None = None
+        # Since when each request has been listed that nobody here has in hand.
+        self._listed_s: dict[str, float] = {}
 
     @property
     def _alone(self) -> bool:
@@ -139,8 +142,9 @@ class Reconciler:
 
     async def reconcile(self, age_s: float) -> set[str]:
         """Take what is older than `age_s` and not pending; return the folders of all producers."""
-        now_ms = self._world.now_ms()
+        now_ms, now_s = self._world.now_ms(), self._world.monotonic_s()
         outstanding: set[str] = set()
+        listed_s: dict[str, float] = {}
         requests, tally = 0, _Tally()
         due: list[Outstanding] = []
         async for waiting in self._inbox.list():
@@ -149,12 +153,15 @@ class Reconciler:
             pending = self._intake.find(waiting.key)
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
-            elif not self._is_leaving(waiting.key) and self._is_due(waiting, now_ms, age_s):
-                due.append(waiting)
+            elif not self._is_leaving(waiting.key):
+                listed_s[waiting.key] = self._listed_s.get(waiting.key, now_s)
+                if self._is_due(waiting, now_ms, age_s):
+                    due.append(waiting)
             if len(due) == TAKEN_AT_ONCE:
                 await self._take_all(due, now_ms, tally)
                 due = []
         await self._take_all(due, now_ms, tally)
+        self._listed_s = listed_s
         self.listing = Listing(now_ms, requests, tally.unread_ms)
         if tally.found and not self._alone:
             log.info("inbox.unannounced", requests=tally.found)
@@ -182,9 +189,11 @@ class Reconciler:
         removal is somebody's to do, and by the time that we came to it the request may have been
         replayed.
         """
-        if waiting.modified_ms <= now_ms - int(self._age_s * 1000):
+        if self._has_age(waiting, now_ms, self._age_s):
             log.info("inbox.quarantined_before", key=waiting.key)
-            await leave_inbox(self._inbox, waiting.key)
+            with suppress(NotFoundError):
+                content = await self._inbox.get(waiting.key)
+                await leave_inbox(self._inbox, self._quarantine, waiting.key, content)
 
     def _is_due(self, waiting: Outstanding, now_ms: int, age_s: float) -> bool:
         """Whether somebody should have it in hand by now."""
@@ -192,7 +201,15 @@ class Reconciler:
             age_s = max(age_s, self._shards.patience_s(shard_of_key(waiting.key)))
         elif not self._is_for_us(waiting):
             age_s = max(age_s, self._age_s)
-        return waiting.modified_ms <= now_ms - int(age_s * 1000)
+        return self._has_age(waiting, now_ms, age_s)
+
+    def _has_age(self, waiting: Outstanding, now_ms: int, age_s: float) -> bool:
+        """By the clocks of this machine and of the storage; or, as they may be hours apart, by how
+        long it has been listed.
+        """
+        listed_s = self._listed_s.get(waiting.key)
+        is_long_listed = listed_s is not None and self._world.monotonic_s() - listed_s >= age_s
+        return is_long_listed or waiting.modified_ms <= now_ms - int(age_s * 1000)
 
     def _is_for_us(self, waiting: Outstanding) -> bool:
         return self._alone or shard_of_key(waiting.key) in self._shards.owned

@@ -48,6 +48,18 @@ async def quarantine(house: House, sealed: SealedRequest) -> None:
 # --- What it takes and leaves --------------------------------------------------------------------
 
 
+async def test_a_clock_that_is_hours_behind_keeps_nothing_in_the_inbox() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=10.0, reconcile_age_s=15.0):
+        await house.settle(20.0)
+        await house.publish(request(house, table), announce=False)
+        house.world.skew_ms = -7_200_000
+        await house.settle(60.0)
+        assert await house.outstanding() == []
+        assert len(await house.live_files()) == 1
+
+
 async def test_in_steady_state_it_finds_nothing() -> None:
     house = House(min_interval_ms=1_000)
     table = await house.create_table()
