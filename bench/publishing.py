@@ -43,11 +43,11 @@ class WatchedQueue:
         self._queue = queue
         self.durable_s: dict[str, float] = {}
 
-    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+    async def announce(self, doorbells: Sequence[Doorbell]) -> int:
         now_s = time.monotonic()
         for bell in doorbells:
             self.durable_s[bell.inbox_key.rpartition("/")[2]] = now_s
-        await self._queue.announce(doorbells)
+        return await self._queue.announce(doorbells)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._queue, name)

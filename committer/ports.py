@@ -296,8 +296,14 @@ class Queue(Protocol):
     with the server. No client library resends a write.
     """
 
-    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
-        """Append each doorbell to the shard of its table. Repeated, it is delivered twice."""
+    async def announce(self, doorbells: Sequence[Doorbell]) -> int:
+        """Append each doorbell to the shard of its table. Repeated, it is delivered twice.
+
+        The answer, of the same exchange, is the `backlog` of the fullest of these shards.
+        """
+
+    async def backlog(self, table_uuid: UUID) -> int:
+        """How many doorbells of the shard of this table are not acknowledged yet."""
 
     async def read(
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS

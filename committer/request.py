@@ -75,6 +75,8 @@ class Receipt:
     """What became of a request. Ids are set when committed, reason and message when quarantined.
 
     `duplicate`: another attempt of the epoch landed, whose ids these are; this one's files did not.
+    `backlog`: so many requests still waited when `publish`, slowed down by them, returned; None
+    where it was not slowed.
     """
 
     producer: str
@@ -86,6 +88,7 @@ class Receipt:
     reason: str | None = None
     message: str | None = None
     duplicate: bool = False
+    backlog: int | None = None
 
 
 # --- The JSON line -------------------------------------------------------------------------------

@@ -12,11 +12,25 @@ from workers.setting_names import SETTING_NAMES
 Wait = Literal["durable", "committed"]
 OnQuarantine = Literal["fail", "continue"]
 
-_OURS = frozenset({"table", "sink", "producer", "epoch", "on_quarantine", "wait", "wait_timeout_s"})
+_OURS = frozenset(
+    {
+        "table",
+        "sink",
+        "producer",
+        "epoch",
+        "on_quarantine",
+        "wait",
+        "wait_timeout_s",
+        "backlog_max",
+        "backlog_wait_s",
+    }
+)
 # What Spark itself adds to the options, or takes from them.
 _SPARKS = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
-_EPOCH_MAX = 2**63 - 1
+_NUMBER_MAX = 2**63 - 1
 _WAIT_TIMEOUT_S = 300.0
+BACKLOG_MAX = 10_000
+BACKLOG_WAIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +45,8 @@ class WriteOptions:
     on_quarantine: OnQuarantine = "fail"
     wait: Wait = "durable"
     wait_timeout_s: float = _WAIT_TIMEOUT_S
+    backlog_max: int = BACKLOG_MAX
+    backlog_wait_s: float = BACKLOG_WAIT_S
     checkpoint: str | None = None
     query_name: str | None = None
 
@@ -39,7 +55,8 @@ def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
     """Errors: `SettingsError` naming the option."""
     given = {name.lower(): value for name, value in options.items()}
     _refuse_unknown(given)
-    producer, epoch = given.get("producer") or None, _epoch(given.get("epoch"))
+    producer, epoch = given.get("producer") or None, _number(given, "epoch")
+    backlog_max = _number(given, "backlog_max")
     if streaming and epoch is not None:
         raise SettingsError("option `epoch`: a streaming query's epoch is Spark's batch id")
     if not streaming and (producer is None) != (epoch is None):
@@ -55,7 +72,9 @@ def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
         epoch=epoch,
         on_quarantine=cast(OnQuarantine, _choice(given, "on_quarantine", ("fail", "continue"))),
         wait=cast(Wait, _choice(given, "wait", ("durable", "committed"))),
-        wait_timeout_s=_seconds(given.get("wait_timeout_s")),
+        wait_timeout_s=_seconds(given, "wait_timeout_s", _WAIT_TIMEOUT_S),
+        backlog_max=BACKLOG_MAX if backlog_max is None else backlog_max,
+        backlog_wait_s=_seconds(given, "backlog_wait_s", BACKLOG_WAIT_S),
         checkpoint=given.get("checkpointlocation") or None,
         query_name=given.get("queryname") or None,
     )
@@ -102,21 +121,21 @@ def _choice(given: Mapping[str, str], name: str, choices: tuple[str, str]) -> st
     return value
 
 
-def _epoch(text: str | None) -> int | None:
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
     if text is None:
         return None
-    if not text.isdecimal() or int(text) > _EPOCH_MAX:
-        raise SettingsError(f"option `epoch`: expected a whole number from 0 on, found `{text}`")
+    if not text.isdecimal() or int(text) > _NUMBER_MAX:
+        raise SettingsError(f"option `{name}`: expected a whole number from 0 on, found `{text}`")
     return int(text)
 
 
-def _seconds(text: str | None) -> float:
+def _seconds(given: Mapping[str, str], name: str, default_s: float) -> float:
+    text = given.get(name)
     try:
-        seconds = _WAIT_TIMEOUT_S if text is None else float(text)
+        seconds = default_s if text is None else float(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise SettingsError(
-            f"option `wait_timeout_s`: expected a number of seconds, found `{text}`"
-        )
+        raise SettingsError(f"option `{name}`: expected a number of seconds, found `{text}`")
     return seconds

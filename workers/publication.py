@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from committer.errors import InvariantError, NotFoundError, PublishError, SettingsError
 from committer.request import Fingerprint, Producer, Receipt, TableIdentifier
 from workers.arrow_schema import match_columns
+from workers.backlog import BacklogPolicy
 from workers.blocking_publisher import borrow_publisher
 from workers.file_writer import FileNames, PartitionedWriter
 from workers.fingerprint import epoch_fingerprint, fingerprint_of
@@ -168,7 +169,12 @@ def _publish(
         files=[file for each in written for file in each.files],
         may_repeat=identity.may_repeat,
     )
-    policy = PublishPolicy(options.on_quarantine, options.wait, options.wait_timeout_s)
+    policy = PublishPolicy(
+        options.on_quarantine,
+        options.wait,
+        options.wait_timeout_s,
+        BacklogPolicy(options.backlog_max, options.backlog_wait_s),
+    )
     with borrow_publisher(settings) as publisher:
         return publisher.publish(epoch, policy)
 

@@ -45,6 +45,7 @@ from committer.request import (
 )
 from committer.storage.inbox import Inbox, Quarantine, written_twice
 from committer.storage.key_file import KeyFile
+from workers.backlog import USUAL_BACKLOG, BacklogPolicy, BacklogWaiter
 from workers.mailbox import Mailbox
 from workers.receipts import ReceiptWaiter, Target
 from workers.signing import Sealer, is_same_write
@@ -80,11 +81,12 @@ class WrittenEpoch:
 
 @dataclass(frozen=True, slots=True)
 class PublishPolicy:
-    """What to do about an earlier epoch in quarantine, and what to wait for."""
+    """What to do about an earlier epoch in quarantine, what to wait for, and when to slow down."""
 
     on_quarantine: Literal["fail", "continue"] = "fail"
     wait: Literal["durable", "committed"] = "durable"
     wait_timeout_s: float = 300.0
+    backlog: BacklogPolicy = USUAL_BACKLOG
 
 
 class Publisher:
@@ -113,6 +115,7 @@ class Publisher:
         self._committed: dict[tuple[UUID, str], int] = {}
         self._mailboxes: dict[UUID, Mailbox] = {}
         self._waiter = ReceiptWaiter(tables, inbox, quarantine, world)
+        self._backlog = BacklogWaiter(queue, world) if queue is not None else None
 
     async def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """The table as it is now. Absent: `NoSuchTableError`."""
@@ -121,7 +124,8 @@ class Publisher:
         return table
 
     async def publish(self, written: WrittenEpoch, policy: PublishPolicy) -> Receipt:
-        """Return once the request is durable, or committed if the policy says so.
+        """Return once the request is durable, or committed if the policy says so. Durable it
+        returns later where the committer is behind, and its receipt has a `backlog` then.
 
         Errors: `PublishError` where it may not be published, or where waiting ended without an
         answer (the request is durable then, and is not lost); `TransientError` and `AccessError` of
@@ -132,10 +136,10 @@ class Publisher:
         sealed = await self._make_durable(written, await self._seal(table.metadata, written))
         waits = policy.wait == "committed"
         mailbox = self._mailbox(written.table_uuid) if waits else None
-        is_announced = await self._announce(sealed, mailbox)
+        told = await self._announce(sealed, mailbox)
         if not waits:
-            return _receipt(written, ReceiptState.DURABLE)
-        target = Target(sealed.request, mailbox if is_announced else None)
+            return _durable(written, await self._slowed(written, told, policy))
+        target = Target(sealed.request, None if told is None else mailbox)
         receipt = await self._wait(target, policy)
         self._note(written, receipt)
         return receipt
@@ -298,10 +302,10 @@ class Publisher:
             self._mailboxes[table_uuid] = Mailbox(self._queue, self._world, address)
         return self._mailboxes[table_uuid]
 
-    async def _announce(self, sealed: SealedRequest, mailbox: Mailbox | None) -> bool:
-        """False if nobody was told."""
+    async def _announce(self, sealed: SealedRequest, mailbox: Mailbox | None) -> int | None:
+        """The backlog of the table's shard; None if nobody was told."""
         if self._queue is None:
-            return False
+            return None
         request = sealed.request
         doorbell = Doorbell(
             request.table_uuid,
@@ -311,8 +315,7 @@ class Publisher:
             mailbox.address if mailbox else None,
         )
         try:
-            await self._queue.announce((doorbell,))
-            return True
+            return await self._queue.announce((doorbell,))
         except FrazilError as error:
             _log.warning(
                 "epoch %d of producer `%s` is durable, but was not announced; the committer finds"
@@ -321,7 +324,14 @@ class Publisher:
                 request.producer.id,
                 error,
             )
-            return False
+            return None
+
+    async def _slowed(
+        self, written: WrittenEpoch, told: int | None, policy: PublishPolicy
+    ) -> int | None:
+        if told is None or self._backlog is None:
+            return None
+        return await self._backlog.wait(written.table_uuid, told, policy.backlog)
 
     async def _wait(self, target: Target, policy: PublishPolicy) -> Receipt:
         request = target.request
@@ -384,8 +394,14 @@ def _misfit(metadata: TableMetadata, written: WrittenEpoch) -> str | None:
     return None
 
 
-def _receipt(written: WrittenEpoch, state: ReceiptState) -> Receipt:
-    return Receipt(written.producer.id, written.epoch, str(written.attempt), state)
+def _durable(written: WrittenEpoch, backlog: int | None) -> Receipt:
+    return Receipt(
+        written.producer.id,
+        written.epoch,
+        str(written.attempt),
+        ReceiptState.DURABLE,
+        backlog=backlog,
+    )
 
 
 def _why(receipt: Receipt) -> str:

@@ -83,6 +83,10 @@ class MemoryServer:
             raise QueueUnavailableError("the queue in memory is switched off")
         return self
 
+    def waiting(self, table_uuid: UUID) -> int:
+        """Doorbells in the shard of this table."""
+        return len(self.shards[shard_of(table_uuid)].doorbells)
+
     def wake(self) -> None:
         """Let every waiter look again."""
         self._arrived.set()
@@ -107,7 +111,7 @@ class MemoryQueue:
         self._consumer = consumer
         self._held: set[str] = set()
 
-    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+    async def announce(self, doorbells: Sequence[Doorbell]) -> int:
         with self._reached() as server:
             for doorbell in doorbells:
                 encode_doorbell(doorbell)  # refuses what the wire would refuse
@@ -116,6 +120,11 @@ class MemoryQueue:
                 shard.doorbells[server.numbers] = replace(doorbell, content=inline(doorbell))
                 shard.fresh.append(server.numbers)
             server.wake()
+            return max((server.waiting(bell.table_uuid) for bell in doorbells), default=0)
+
+    async def backlog(self, table_uuid: UUID) -> int:
+        with self._reached() as server:
+            return server.waiting(table_uuid)
 
     async def read(
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS

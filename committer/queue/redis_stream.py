@@ -20,6 +20,7 @@ import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 
 from redis.exceptions import OutOfMemoryError, ResponseError
 
@@ -77,12 +78,28 @@ class RedisQueue:
 
     # --- Ringing ---------------------------------------------------------------------------------
 
-    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
-        entries = [_append(doorbell) for doorbell in doorbells]
+    async def announce(self, doorbells: Sequence[Doorbell]) -> int:
+        backlog = 0
         with self._connection.explained():
-            for start in range(0, len(entries), _DOORBELLS_A_PIPELINE):
-                chunk = entries[start : start + _DOORBELLS_A_PIPELINE]
-                raise_first(await self._connection.commands(chunk))
+            for start in range(0, len(doorbells), _DOORBELLS_A_PIPELINE):
+                chunk = doorbells[start : start + _DOORBELLS_A_PIPELINE]
+                backlog = max(backlog, await self._append(chunk))
+        return backlog
+
+    async def _append(self, doorbells: Sequence[Doorbell]) -> int:
+        """Where acknowledged entries are deleted, the length of a stream is what waits in it."""
+        keys = {_KEYS[shard_of(doorbell.table_uuid)] for doorbell in doorbells}
+        answers = await self._connection.commands(
+            [*map(_append, doorbells), *(("XLEN", key) for key in keys)]
+        )
+        raise_first(answers)
+        return max(map(int, answers[len(doorbells) :]))
+
+    async def backlog(self, table_uuid: UUID) -> int:
+        with self._connection.explained():
+            answers = await self._connection.commands([("XLEN", _KEYS[shard_of(table_uuid)])])
+            raise_first(answers)
+            return int(answers[0])
 
     # --- Reading ---------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
+from uuid import UUID
 
 from committer.ports import (
     ALL_SHARDS,
@@ -156,9 +157,13 @@ class CountedQueue:
         self.inner = inner
         self._meter = meter
 
-    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+    async def announce(self, doorbells: Sequence[Doorbell]) -> int:
         with self._meter.timed("announce"):
-            await self.inner.announce(doorbells)
+            return await self.inner.announce(doorbells)
+
+    async def backlog(self, table_uuid: UUID) -> int:
+        with self._meter.timed("backlog"):
+            return await self.inner.backlog(table_uuid)
 
     async def read(
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS

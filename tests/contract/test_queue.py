@@ -125,6 +125,20 @@ async def test_a_read_without_a_doorbell_ends_empty(harness: QueueHarness) -> No
     assert await take(queue, wait_s=0.01) == []
 
 
+async def test_who_announces_is_told_how_much_waits_in_the_shard_until_it_is_acknowledged(
+    harness: QueueHarness,
+) -> None:
+    queue, one, two = harness.queue("one"), doorbell(0, shard=1), doorbell(1, shard=2)
+    assert await queue.announce([]) == 0
+    assert await queue.announce([one, one, two]) == 2, "of the fullest shard"
+    assert await queue.announce([two]) == 2, "of this shard alone"
+    deliveries = await take(queue)
+    assert (await queue.backlog(one.table_uuid), await queue.backlog(two.table_uuid)) == (2, 2)
+    await queue.acknowledge(tokens(deliveries[:1]))
+    assert await queue.backlog(one.table_uuid) + await queue.backlog(two.table_uuid) == 3
+    assert await queue.announce([doorbell(number, shard=1) for number in range(300)]) >= 301
+
+
 async def test_nothing_is_announced_or_acknowledged_without_harm(harness: QueueHarness) -> None:
     queue = harness.queue()
     await queue.announce([])
@@ -324,6 +338,7 @@ async def test_an_outage_is_reported_by_every_call_and_ends_without_a_trace(
     receipt = Receipt("p", 1, "a", ReceiptState.COMMITTED)
     calls: list[Callable[[], Awaitable[object]]] = [
         lambda: queue.announce([doorbell(9)]),
+        lambda: queue.backlog(doorbell(9).table_uuid),
         lambda: queue.read(count_max=1, wait_s=1),
         lambda: queue.reclaim(idle_s=0),
         lambda: queue.acknowledge(tokens(deliveries)),

@@ -257,7 +257,9 @@ async def test_missing_and_wrong_passwords_are_access_errors_without_the_passwor
 
 
 async def test_a_user_who_may_not_read_gets_an_access_error(harness: RedisHarness) -> None:
-    await harness.redis.execute_command("ACL", "SETUSER", "p", "on", ">x", "~*", "+xadd", "+client")
+    await harness.redis.execute_command(
+        "ACL", "SETUSER", "p", "on", ">x", "~*", "+xadd", "+xlen", "+client"
+    )
     queue = harness.queue(url=f"unix://p:x@{harness.socket}")
     await queue.announce([doorbell(1)])
     with pytest.raises(AccessError, match="permission"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from typing import Any, NoReturn, TypeVar
+from uuid import UUID
 
 from committer.catalog.staging import load_table
 from committer.errors import (
@@ -211,9 +212,9 @@ class FaultyQueue(_Port):
         self._inner = inner
         self._unsee = unsee
 
-    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
+    async def announce(self, doorbells: Sequence[Doorbell]) -> int:
         some = doorbells[: len(doorbells) // 2]
-        await self._call(
+        return await self._call(
             "announce",
             lambda: self._inner.announce(doorbells),
             ", ".join(short(bell.inbox_key) for bell in doorbells),
@@ -263,6 +264,9 @@ class FaultyQueue(_Port):
             lambda: self._inner.wait_for_receipts(reply_to, wait_s=wait_s),
             blocks=True,
         )
+
+    async def backlog(self, table_uuid: UUID) -> int:
+        return await self._call("backlog", lambda: self._inner.backlog(table_uuid))
 
     async def depth(self) -> QueueDepth:
         return await self._call("depth", self._inner.depth)

@@ -7,6 +7,7 @@ twice is seen when it takes place.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
+from uuid import UUID
 
 from committer.ports import (
     ALL_SHARDS,
@@ -151,8 +152,11 @@ class ObservedQueue(_Observed):
         super().__init__(history, process)
         self.inner = inner
 
-    async def announce(self, doorbells: Sequence[Doorbell]) -> None:
-        await self.inner.announce(doorbells)
+    async def announce(self, doorbells: Sequence[Doorbell]) -> int:
+        return await self.inner.announce(doorbells)
+
+    async def backlog(self, table_uuid: UUID) -> int:
+        return await self.inner.backlog(table_uuid)
 
     async def read(
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS

@@ -103,16 +103,21 @@ class Bench:
 
 
 async def build_bench(
-    *, with_queue: bool = True, storage: Storage | None = None, keys: str | None = None
+    *,
+    with_queue: bool = True,
+    storage: Storage | None = None,
+    keys: str | None = None,
+    world: ManualWorld | None = None,
+    server: MemoryServer | None = None,
 ) -> Bench:
     """A bench with the table `db.flights`, and a queue unless told otherwise.
 
     `keys`: the location of its file of keys.
     """
-    world = ManualWorld()
+    world = world or ManualWorld()
     storage = storage or MemoryStorage()
     catalog = MemoryCatalog(storage=storage)
-    server = MemoryServer(world=world)
+    server = server or MemoryServer(world=world)
     table = build_table(str(FLIGHTS), warehouse="memory:/warehouse")
     await catalog.create_namespace(FLIGHTS.namespace)
     await catalog.create_table(table)

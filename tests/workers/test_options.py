@@ -23,6 +23,13 @@ def test_defaults_are_the_safe_ones() -> None:
     assert (parsed.on_quarantine, parsed.wait, parsed.sink) == ("fail", "durable", "")
 
 
+def test_how_far_a_committer_may_be_behind_is_chosen() -> None:
+    parsed = parse_options(
+        {"table": "db.t", "backlog_max": "100", "backlog_wait_s": "2.5"}, streaming=True
+    )
+    assert (parsed.backlog_max, parsed.backlog_wait_s) == (100, 2.5)
+
+
 def test_settings_are_passed_on() -> None:
     options = {"table": "db.t", "Catalog.Uri": "sqlite:////c.db", "inbox": "file:/i"}
     settings = parse_options(options, streaming=True).settings
@@ -41,6 +48,8 @@ def test_settings_are_passed_on() -> None:
         ({"table": "db.t", "on_quarantine": "x"}, "expected `fail` or `continue`"),
         ({"table": "db.t", "wait_timeout_s": "soon"}, "`wait_timeout_s`: expected a number"),
         ({"table": "db.t", "wait_timeout_s": "nan"}, "`wait_timeout_s`: expected a number"),
+        ({"table": "db.t", "backlog_max": "few"}, "`backlog_max`: expected a whole number"),
+        ({"table": "db.t", "backlog_wait_s": "-1"}, "`backlog_wait_s`: expected a number"),
         ({"table": "db.t", "producer": "p"}, "`producer` and `epoch` .*go together"),
         ({"table": "db.t", "epoch": "1"}, "`producer` and `epoch` .*go together"),
         ({"table": "db.t", "producer": "p", "epoch": "-1"}, "`epoch`: expected a whole number"),

@@ -1,0 +1,77 @@
+"""Slows a publisher down while more waits for the committer than it keeps up with.
+
+What is waited for is durable and announced already: a publisher only comes later to its next epoch,
+whose rows stay where they come from, and Spark makes larger micro-batches of them. So of a producer
+that is held up there are as few requests as possible, and nothing is dropped or refused. Without a
+queue there is nobody to ask.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.errors import FrazilError
+from committer.ports import Queue, World
+from workers.options import BACKLOG_MAX, BACKLOG_WAIT_S
+
+_log = logging.getLogger("frazil.workers")
+
+# How long until the queue is asked again: twice as long each time, as many may be asking.
+_LOOK_S_MIN = 0.25
+_LOOK_S_MAX = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogPolicy:
+    """`requests_max`: how many requests may wait in the shard of a table before a publisher is
+    slowed down; `wait_s`: how long by each request, at most.
+    """
+
+    requests_max: int = BACKLOG_MAX
+    wait_s: float = BACKLOG_WAIT_S
+
+
+USUAL_BACKLOG = BacklogPolicy()
+
+
+class BacklogWaiter:
+    """Waits until the shard of a table holds no more than the policy allows."""
+
+    def __init__(self, queue: Queue, world: World) -> None:
+        self._queue = queue
+        self._world = world
+
+    async def wait(self, table_uuid: UUID, told: int, policy: BacklogPolicy) -> int | None:
+        """`told`: the backlog when it was last heard of. Return that at the end of the wait; None
+        if there was none. A queue that does not answer ends it.
+        """
+        if told <= policy.requests_max or not policy.wait_s:
+            return None
+        _log.warning(
+            "the committer is behind: %d requests wait in the queue for it, more than %d (option"
+            " `backlog_max`). What was published is durable; the next is held up until they are"
+            " fewer, for at most %g s (option `backlog_wait_s`)",
+            told,
+            policy.requests_max,
+            policy.wait_s,
+        )
+        started_s = self._world.monotonic_s()
+        left = await self._until_fewer(table_uuid, told, policy)
+        waited_s = self._world.monotonic_s() - started_s
+        _log.info("went on after %.1f s: %d requests wait for the committer", waited_s, left)
+        return left
+
+    async def _until_fewer(self, table_uuid: UUID, backlog: int, policy: BacklogPolicy) -> int:
+        end_s = self._world.monotonic_s() + policy.wait_s
+        look_s = _LOOK_S_MIN
+        while (left_s := end_s - self._world.monotonic_s()) > 0 and backlog > policy.requests_max:
+            await self._world.sleep(min(left_s, look_s * (0.5 + self._world.jitter())))
+            look_s = min(2 * look_s, _LOOK_S_MAX)
+            try:
+                backlog = await self._queue.backlog(table_uuid)
+            except FrazilError as error:
+                _log.warning("the queue does not say how much waits for the committer: %s", error)
+                break
+        return backlog
