@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
-from committer.ports import ALL_SHARDS, Assignment
+from committer.ports import ALL_SHARDS, SHARDS, Assignment
 
 # A hand-over costs each table of the shard a pause and a reload: not of all tables at a time.
 MOVES_MAX = 8
+# Of so many members and shards: each renewal asks for all of them again.
+_WEIGHTS_MAX = 64 * SHARDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +58,6 @@ def next_step(
     )
 
 
+@lru_cache(maxsize=_WEIGHTS_MAX)
 def _weight(name: str, shard: int) -> bytes:
     return blake2b(f"{shard}/{name}".encode(), digest_size=8).digest()
