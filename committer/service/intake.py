@@ -280,7 +280,7 @@ class Intake:
             quarantined_at_ms=self._shop.world.now_ms(),
         )
         await self._shop.quarantine.put(record, content)
-        await leave_inbox(self._shop.inbox, key)
+        await leave_inbox(self._shop.inbox, self._shop.quarantine, key, content)
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
         self._shop.metrics.quarantined(error.reason)
         parts = _parsed(key)

@@ -100,7 +100,7 @@ class Verdicts:
         except FrazilError as error:
             self.put_off(told.pending, error)
             return
-        await leave_inbox(self.inbox, one.pending.key)
+        await leave_inbox(self.inbox, self.quarantine, one.pending.key, content)
         pending = self.waiting.end(one.pending.key)
         self.metrics.quarantined(one.reason.value)
         self.breakers.quarantined(pending.sealed.request, one.reason.value)
@@ -138,12 +138,18 @@ class Verdicts:
         self.waiting.put_off(pending.key, self.world.monotonic_s() + delay_s)
 
 
-async def leave_inbox(inbox: Inbox, key: str) -> None:
-    """Remove what is in quarantine now, once. Never later: by then it may have been replayed, and
-    the object be its only copy. One that stays is found by the reconciler, and judged again.
+async def leave_inbox(inbox: Inbox, quarantine: Quarantine, key: str, content: bytes) -> None:
+    """Remove what is in quarantine now, once. One that stays is found by the reconciler, and judged
+    again.
+
+    While this process stood still it may have been replayed, and the object be its only copy: what
+    is not in quarantine any more goes back. (What was discarded then is judged once more.)
     """
     try:
         await inbox.delete((key,))
+        if not await quarantine.contains(key):
+            log.warning("request.put_back", key=key)
+            await inbox.put_back(key, content)
     except FrazilError as error:
         log.warning("inbox.unavailable", key=key, error=str(error))
 

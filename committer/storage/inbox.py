@@ -9,6 +9,7 @@ Producers create, the committer reads and deletes. When to delete is not decided
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -88,6 +89,11 @@ class Inbox(_Keyed):
             return await create_or_equal(self._storage, created)
         except AlreadyExistsError:
             raise written_twice(request) from None
+
+    async def put_back(self, key: str, content: bytes) -> None:
+        """Put a request where it was. Another one that stands there by now stays."""
+        with suppress(AlreadyExistsError):
+            await create_or_equal(self._storage, NewObject(self.location(key), content))
 
     async def get(self, key: str) -> bytes:
         """Read a request's bytes. Absent: `NotFoundError`."""

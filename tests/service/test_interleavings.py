@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -329,6 +329,41 @@ async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
         await replays.replay(key)
         await house.settle(60.0)
         assert property_key("query-1", "audit") in (await house.load()).properties
+    assert await house.outstanding() == []
+
+
+class SlowToLeave(PickyStorage):
+    """Something happens right before an object leaves the inbox for the first time."""
+
+    def __init__(self, house: House, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(house, lambda method, at: None)
+        self.meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile:
+            await meanwhile()
+        await super().delete(locations)
+
+
+async def test_a_removal_that_comes_late_does_not_take_what_was_replayed_meanwhile() -> None:
+    """This committer stands still; another has removed the object, and an operator replays it."""
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = build_request(table, partition=("AA",), branch="audit")
+    key = sealed.request.inbox_key
+
+    async def replay() -> None:
+        await house.inbox_storage.inner.delete([house.inbox.location(key)])
+        await Replays(house.storage.inner, INBOX).replay(key)
+
+    house.inbox = Inbox(SlowToLeave(house, replay), INBOX)
+    async with house.running(reconcile_interval_s=20.0):
+        await house.publish(sealed)
+        await house.settle(60.0)
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.BRANCH_UNKNOWN
+    assert (await house.quarantine.get(key))[1] == sealed.content
     assert await house.outstanding() == []
 
 
