@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 
 from tests.simulation.chance import draws
 
@@ -65,6 +66,7 @@ _TWICE = frozenset(
 _NEVER_DENIED = frozenset({"queue.wait_for_receipts"})
 
 
+@cache
 def applicable(method: str) -> tuple[Fault, ...]:
     """The faults that may befall a method, `port.name`."""
     faults = list(CALL_FAULTS)
@@ -98,7 +100,7 @@ class Faults:
     """Decides what befalls each call, and counts what did.
 
     `rate`: of so many calls one meets a fault. `weights` make faults rarer or more frequent than
-    the others (1). `script`: these and no others. `spared`: calls that nothing befalls.
+    the others (1). `script`: these and no others, to the end. `spared`: calls that nothing befalls.
     """
 
     seed: int
@@ -110,27 +112,26 @@ class Faults:
     fired: list[tuple[Call, Fault]] = field(default_factory=list)
     coverage: Counter[tuple[str, Fault]] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
-    allowed: Mapping[str, frozenset[Fault]] = field(default_factory=dict)
+    # With a script: every call.
+    met: list[Call] = field(default_factory=list)
 
     def befalls(self, call: Call, chance: float, which: float) -> Fault | None:
         """The fault that meets a call, by two numbers drawn for it."""
         self.calls[call.method] += 1
-        if not self.is_on:
-            return None
         if self.script is not None:
+            self.met.append(call)
             return self.script.get(call)
-        if chance >= self.rate or call in self.spared:
+        if not self.is_on or chance >= self.rate or call in self.spared:
             return None
-        return self._chosen(call, which)
+        return self._chosen(call.method, which)
 
     def count(self, call: Call, fault: Fault) -> None:
         """A fault has fired."""
         self.fired.append((call, fault))
         self.coverage[call.method, fault] += 1
 
-    def _chosen(self, call: Call, which: float) -> Fault | None:
-        allowed = self.allowed.get(call.process)
-        faults = [fault for fault in applicable(call.method) if allowed is None or fault in allowed]
+    def _chosen(self, method: str, which: float) -> Fault | None:
+        faults = applicable(method)
         weights = [self.weights.get(fault, 1.0) for fault in faults]
         left = which * sum(weights)
         for fault, weight in zip(faults, weights, strict=True):

@@ -125,8 +125,8 @@ class Process:
 
     def kill(self) -> None:
         """End for good."""
-        self.is_done = True
         self.crash()
+        self.is_done = True
 
     def pause(self, chance: float) -> None:
         """Stand still for about the time of a lease, as by SIGSTOP."""
@@ -135,6 +135,8 @@ class Process:
 
     def befall(self, fault: Fault, chance: float) -> None:
         """Let something befall the process itself; `chance` in [0, 1) decides how much of it."""
+        if not self.is_running:
+            return
         match fault:
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER:
                 self.crash()

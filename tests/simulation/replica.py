@@ -50,7 +50,7 @@ def base_settings() -> Settings:
                 update={
                     "reconcile_interval_s": 10.0,
                     "reconcile_age_s": 3.0,
-                    "lease_s": 6.0,
+                    "lease_s": 9.0,
                     "http_port": 0,
                 }
             ),

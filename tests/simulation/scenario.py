@@ -23,7 +23,8 @@ from committer.settings import Settings
 from tests.simulation.actor import Actor
 from tests.simulation.chance import rng
 from tests.simulation.faults import Call, Fault
-from tests.simulation.foreign import HARMLESS, Foreign, ForeignPlan
+from tests.simulation.foreign import HARMLESS, SETTING_BACK, Deed, Foreign, ForeignPlan
+from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
 from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
 from tests.simulation.replica import base_settings
 from tests.simulation.servers import WAREHOUSE
@@ -43,6 +44,7 @@ class Fate(Enum):
     CATALOG_AWAY = "the catalog is away"
     COMMITTER_CRASHES = "a committer crashes"
     COMMITTER_PAUSES = "a committer stands still"
+    COMMITTER_DRAINS = "a committer is told to end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Scenario:
     """Everything that a run depends on.
 
     `rate`, `weights`, `script`, `spared`: see `Faults`. `slowness` stretches each way on the wire.
+    `play_s`: after this time the curtain falls, whoever is still at it.
     """
 
     seed: int
@@ -83,6 +86,7 @@ class Scenario:
     spared: frozenset[Call] = frozenset()
     events: tuple[Event, ...] = ()
     skews_ms: tuple[int, ...] = (0,)
+    play_s: float = 600.0
 
 
 def build_sim_table(
@@ -143,6 +147,7 @@ def draw_scenario(seed: int) -> Scenario:
         weights=_weights(chance, replicas),
         events=_events(chance),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
+        play_s=chance.choice((20.0, 40.0, 40.0, 80.0)),
     )
 
 
@@ -193,16 +198,38 @@ def _roles(chance: random.Random, tables: Sequence[LoadedTable]) -> tuple[Role, 
     if chance.random() < 0.3:
         roles.append(_one_shots("jobs", chance.randint(2, 8), chance.randrange(len(tables))))
     if chance.random() < 0.1:
-        roles.append(_malformed("hostile", chance.randint(1, 3), chance.randrange(len(tables))))
+        roles.append(malformed_role("hostile", chance.randint(1, 3), chance.randrange(len(tables))))
     if chance.random() < 0.5:
         roles.append(foreign_role("spark", _foreign_plan(chance), chance.randrange(len(tables))))
+    if chance.random() < 0.25:
+        plan = OperatorPlan(looks=chance.randint(1, 3), pause_s=chance.choice((2.0, 8.0)))
+        roles.append(operator_role("operator", plan))
+    if chance.random() < 0.2:
+        table = chance.randrange(len(tables))
+        roles += _set_back(chance, table, tables[table].metadata.properties)
     return tuple(roles)
+
+
+def _set_back(chance: random.Random, table: int, properties: Mapping[str, str]) -> list[Role]:
+    """Somebody puts a table back, and somebody decides about that.
+
+    Not to older metadata where files are deleted with commits: between the question whether they
+    are needed and the deletion there is always a moment.
+    """
+    harms = tuple(deed for deed in SETTING_BACK if deed is not Deed.RESTORE or not properties)
+    deeds = (chance.choice(harms), *chance.choices(HARMLESS, k=chance.randint(0, 2)))
+    harm = ForeignPlan(deeds=deeds, pause_s=chance.choice((2.0, 8.0)))
+    looks = OperatorPlan(looks=chance.randint(1, 3), pause_s=chance.choice((2.0, 8.0)))
+    return [
+        foreign_role("vandal", harm, table),
+        ledger_operator_role("owner", looks, table),
+    ]
 
 
 def _producer_plan(chance: random.Random) -> ProducerPlan:
     return ProducerPlan(
-        epochs=chance.randint(3, 14),
-        trigger_s=chance.choice((0.2, 1.0, 2.0, 10.0)),
+        epochs=chance.randint(3, 20),
+        trigger_s=chance.choice((0.2, 0.5, 1.0, 4.0)),
         sinks=chance.choice((("",), ("",), ("",), ("a", "b"))),
         dies=chance.choice((0.0, 0.0, 0.1, 0.3)),
         zombie=chance.choice((0.0, 0.5)),
@@ -246,7 +273,21 @@ def _one_shots(name: str, count: int, table: int) -> Role:
     )
 
 
-def _malformed(name: str, count: int, table: int) -> Role:
+def operator_role(name: str, plan: OperatorPlan) -> Role:
+    """Somebody who decides about the quarantine."""
+    return Role(name, lambda seed, tables: QuarantineOperator(name, plan, seed=seed))
+
+
+def ledger_operator_role(name: str, plan: OperatorPlan, table: int = 0) -> Role:
+    """Somebody who decides about the producers of one of the tables, and about that table."""
+    return Role(
+        name,
+        lambda seed, tables: LedgerOperator(name, tables[table].identifier, plan, seed=seed),
+    )
+
+
+def malformed_role(name: str, count: int, table: int = 0) -> Role:
+    """A client that sends nonsense for one of the tables."""
     return Role(name, lambda seed, tables: Malformed(name, tables[table], count=count, seed=seed))
 
 

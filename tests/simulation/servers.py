@@ -76,12 +76,12 @@ class Servers:
         self.queue = SimQueueServer(world=self.world)
 
     @property
-    def doorbells(self) -> list[str]:
-        """The doorbells that are not acknowledged: token, request, and who holds them."""
-        found = []
+    def doorbells(self) -> dict[str, str]:
+        """The doorbells that are not acknowledged: of which request, by token and holder."""
+        found = {}
         for number, shard in enumerate(self.queue.shards):
             for key, doorbell in shard.doorbells.items():
                 pending = shard.pending.get(key)
                 holder = pending.consumer if pending else "nobody"
-                found.append(f"{number:02d}:{key} of {doorbell.inbox_key[37:]}, held by {holder}")
+                found[f"{number:02d}:{key}, held by {holder}"] = doorbell.inbox_key
         return found

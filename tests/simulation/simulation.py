@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.simulation.actor import ActorBody
-from tests.simulation.faults import Faults
+from tests.simulation.faults import Fault, Faults
 from tests.simulation.history import History, Violation
 from tests.simulation.invariants import Invariants
 from tests.simulation.loop import SimLoop, StuckError
@@ -21,7 +21,6 @@ from tests.simulation.servers import INBOX, Servers
 from tests.simulation.trace import Trace
 from tests.simulation.world import START_MS
 
-PLAY_S_MAX = 1_500.0
 SETTLE_S_MAX = 400.0
 DRAIN_S_MAX = 60.0
 LOOK_S = 0.5
@@ -113,7 +112,7 @@ class Simulation:
         for event in self._scenario.events:
             self.stage.later(event.at_s, self._happen, event)
         self._replicate()
-        await self._until(self._actors_are_done, PLAY_S_MAX, lambda: "actors are not done")
+        await self._play_on()
         self._calm_down()
         await self._until(self._is_quiet, SETTLE_S_MAX, self._what_is_left)
         if not self.history.violations:
@@ -137,8 +136,14 @@ class Simulation:
             if role.is_foreign:
                 self.history.foreign.add(role.name)
 
-    def _actors_are_done(self) -> bool:
-        return all(actor.is_done for actor in self.actors)
+    async def _play_on(self) -> None:
+        """Until every actor has done its part. Who takes too long is stopped for good."""
+        while not self.history.violations and self.loop.time() < self._scenario.play_s:
+            if all(actor.is_done for actor in self.actors):
+                return
+            await asyncio.sleep(LOOK_S)
+        for actor in self.actors:
+            actor.kill()
 
     def _calm_down(self) -> None:
         self.trace.add("fate", "faults end")
@@ -149,15 +154,24 @@ class Simulation:
 
     def _is_quiet(self) -> bool:
         """Nothing waits, neither in the inbox nor in the queue, and nothing comes late."""
-        return (
-            not self.stage.late
-            and all(map(self.invariants.may_wait, self.invariants.backlog()))
-            and not (self._scenario.with_queue and self.servers.doorbells)
-        )
+        return not self.stage.late and not self._waiting() and not self._ringing()
+
+    def _waiting(self) -> list[str]:
+        """Requests that should have ended."""
+        return [key for key in self.invariants.backlog() if not self.invariants.may_wait(key)]
+
+    def _ringing(self) -> dict[str, str]:
+        """Doorbells that should have been acknowledged."""
+        if not self._scenario.with_queue:
+            return {}
+        return {
+            bell: key
+            for bell, key in self.servers.doorbells.items()
+            if not self.invariants.may_wait(key)
+        }
 
     def _what_is_left(self) -> str:
-        waiting = [key for key in self.invariants.backlog() if not self.invariants.may_wait(key)]
-        return f"requests {waiting}, doorbells {self.servers.doorbells} still wait"
+        return f"requests {self._waiting()}, doorbells {self._ringing()} still wait"
 
     async def _stop_in_order(self) -> None:
         """Nothing keeps an idle committer from ending at once."""
@@ -206,6 +220,8 @@ class Simulation:
                 replica.crash()
             case Fate.COMMITTER_PAUSES:
                 replica.pause(event.chance)
+            case Fate.COMMITTER_DRAINS:
+                replica.befall(Fault.DRAIN, event.chance)
 
     def _outage(self, port: str, chance: float) -> None:
         self.stage.outages.add(port)

@@ -1,0 +1,130 @@
+"""The crash matrix: each call of each operation meets each fault, one at a time.
+
+A reference run without faults tells which calls there are. Then each of them, at its position, is
+met by every fault that may befall it, in a run of its own, and nothing else befalls that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tests.simulation.faults import Call, Fault, applicable
+from tests.simulation.foreign import Deed, ForeignPlan
+from tests.simulation.operators import OperatorPlan
+from tests.simulation.producers import ProducerPlan
+from tests.simulation.replica import base_settings
+from tests.simulation.scenario import (
+    Event,
+    Fate,
+    Role,
+    Scenario,
+    build_sim_table,
+    foreign_role,
+    malformed_role,
+    operator_role,
+    producer_role,
+)
+from tests.simulation.simulation import Outcome, Simulation
+
+SEED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something that the service does, and whose calls are met by faults."""
+
+    name: str
+    scenario: Scenario
+    processes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """One cell of the matrix."""
+
+    operation: str
+    call: Call
+    fault: Fault
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.call}: {self.fault.value}"
+
+
+def operations() -> dict[str, Operation]:
+    """All operations, each as short as shows it."""
+    quick = ProducerPlan(epochs=2, trigger_s=0.2, files_max=1)
+    one = (producer_role("query", quick),)
+    slow = ProducerPlan(epochs=5, trigger_s=4.0, files_max=1)
+    few = (producer_role("query", slow),)
+    restored = replace(quick, epochs=3, restored_at=2, restored_by=2)
+    other = ForeignPlan(deeds=(Deed.APPEND, Deed.APPEND), pause_s=0.1, think_s=0.05)
+    looks = OperatorPlan(looks=1, pause_s=3.0, replays=1.0, discards=0.0)
+    committer, both = ("committer-0",), ("committer-0", "committer-1")
+    made = (
+        Operation("publish", _scenario(one), ("query",)),
+        Operation("commit", _scenario(one), committer),
+        Operation("conflict", _scenario((*one, foreign_role("spark", other))), committer),
+        Operation(
+            "quarantine",
+            _scenario((producer_role("query", restored), malformed_role("hostile", 1))),
+            committer,
+        ),
+        Operation(
+            "replay",
+            _scenario((producer_role("query", restored), operator_role("operator", looks))),
+            (*committer, "operator"),
+        ),
+        Operation("merge", _scenario(few, _MERGING), committer),
+        Operation("expiry", _scenario(few, _EXPIRING), committer),
+        Operation("without a queue", replace(_scenario(one), with_queue=False), committer),
+        Operation(
+            "hand-over",
+            replace(_scenario(one), replicas=2, events=(Event(0.3, Fate.COMMITTER_DRAINS, 0.0),)),
+            both,
+        ),
+        Operation(
+            "drain",
+            replace(_scenario(one), events=(Event(0.25, Fate.COMMITTER_DRAINS, 0.0),)),
+            committer,
+        ),
+    )
+    return {operation.name: operation for operation in made}
+
+
+_MERGING = {"commit.manifest.min-count-to-merge": "2"}
+_EXPIRING = {
+    "frazil.expire.enabled": "true",
+    "history.expire.max-snapshot-age-ms": "1",
+    "history.expire.min-snapshots-to-keep": "1",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "1",
+}
+
+
+def _scenario(roles: tuple[Role, ...], properties: dict[str, str] | None = None) -> Scenario:
+    settings = base_settings()
+    commit = settings.commit.model_copy(update={"min_interval_ms": 0, "foreign_gap_ms": 0})
+    return Scenario(
+        seed=SEED,
+        tables=(build_sim_table(SEED, properties=properties),),
+        roles=roles,
+        settings=settings.model_copy(update={"commit": commit}),
+        script={},
+    )
+
+
+def positions(operation: Operation) -> Iterator[Position]:
+    """Every cell of an operation, by its reference run. Errors: `AssertionError` if that fails."""
+    reference = Simulation(operation.scenario).run()
+    assert not reference.violations, f"{operation.name}: {reference.violations[0]}"
+    for call in reference.faults.met:
+        if call.process in operation.processes:
+            for fault in applicable(call.method):
+                yield Position(operation.name, call, fault)
+
+
+def play(operation: Operation, position: Position) -> Outcome:
+    """The run of one cell."""
+    script = {position.call: position.fault}
+    return Simulation(replace(operation.scenario, script=script)).run()
