@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from os import cpu_count
+from pathlib import Path
 
+from tests.mutants.mutant import copy_tree
 from tests.mutants.run import Outcome, try_mutant
 from tests.mutants.table import MUTANTS
 
@@ -27,10 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = [known[name] for name in options.names] or list(MUTANTS)
     width = max(len(mutant.name) for mutant in chosen)
     killed = 0
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(try_mutant, chosen):
-            killed += outcome.killer is not None
-            print(_line(outcome, width), flush=True)
+    with tempfile.TemporaryDirectory(prefix="frazil-unbroken-") as unbroken:
+        copy_tree(Path(unbroken))
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for outcome in pool.map(partial(try_mutant, unbroken=Path(unbroken)), chosen):
+                killed += outcome.killer is not None
+                print(_line(outcome, width), flush=True)
     print(f"{killed} of {len(chosen)} mutants killed")
     return 0 if killed == len(chosen) else 1
 
@@ -39,7 +45,7 @@ def _line(outcome: Outcome, width: int) -> str:
     name, seconds = outcome.mutant.name, f"{outcome.duration_s:5.1f} s"
     if outcome.killer is None:
         return f"{name:<{width}}  {seconds}  SURVIVED {' and '.join(outcome.mutant.killers)}"
-    return f"{name:<{width}}  {seconds}  killed by {outcome.killer}: {outcome.said[:120]}"
+    return f"{name:<{width}}  {seconds}  killed by {outcome.said[:160]}"
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 # What tests that run in one process need.
+CACHE = ".cache"
 COPIED = ("committer", "workers", "pyspark_frazil", "tests", "docs", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """`text` of the file at `path` becomes `instead`. `killers`: what must notice, the first that
-    does is enough: arguments of pytest, or `SEEDS` for the simulation.
+    does is enough: arguments of pytest, or `SEEDS` (`seeds_from(n)`) for the simulation.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Mutant:
 
 
 def copy_tree(folder: Path) -> None:
-    """Copy what git knows of, as it is now, into a new folder."""
+    """Copy what git knows of, as it is now, into a new folder; servers and engines are shared."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *COPIED],
         cwd=ROOT,
@@ -50,3 +51,5 @@ def copy_tree(folder: Path) -> None:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
+    (ROOT / CACHE).mkdir(exist_ok=True)
+    (folder / CACHE).symlink_to(ROOT / CACHE)

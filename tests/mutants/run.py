@@ -1,8 +1,13 @@
-"""Runs what should notice a mutant, in a process of its own, on a broken copy of the tree."""
+"""Runs what should notice a mutant, in a process of its own, on a broken copy of the tree.
+
+What notices a mutant must find nothing wrong with the unbroken tree: so it is asked that as well.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,18 +16,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants.mutant import Mutant, copy_tree
+from tests.mutants.mutant import Mutant
 
 SEEDS = "seeds"
-# The first seeds, as `make test` runs them; the one that fails first ends it.
-SEED_COMMAND = ("-m", "tests.simulation", "--seeds", "400", "--first-seed", "1", "--jobs", "1")
+SEEDS_MAX = 400
 PYTEST_COMMAND = ("-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider")
-SECONDS_MAX = 300.0
+SECONDS_MAX = 1_800.0
+_SEEDS = re.compile(r"seeds(?: from (\d+))?")
+_SEED_FAILED = re.compile(r"^seed (\d+) fails: (.*)$", re.MULTILINE)
+_TEST_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - (.*))?$", re.MULTILINE)
+
+
+def seeds_from(first: int) -> str:
+    """The killer that is the simulation, from a seed that is known to notice soon."""
+    return f"{SEEDS} from {first}"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a mutant. `killer` is None if it has survived; `said`: the last line of it."""
+    """What became of a mutant. `killer` is None if it has survived; `said`: what was noticed."""
 
     mutant: Mutant
     killer: str | None
@@ -30,23 +42,73 @@ class Outcome:
     duration_s: float
 
 
-def try_mutant(mutant: Mutant) -> Outcome:
-    """Break a copy, and run one killer after another until one notices."""
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """The first seed or test that has failed, and what it said."""
+
+    name: str
+    said: str
+
+
+def try_mutant(mutant: Mutant, unbroken: Path) -> Outcome:
+    """Break a copy of the tree, and run one killer after another until one notices."""
     started_s = time.monotonic()
-    said = ""
     with tempfile.TemporaryDirectory(prefix="frazil-mutant-") as name:
-        copy_tree(Path(name))
-        mutant.break_in(Path(name))
+        broken = Path(name) / "broken"
+        shutil.copytree(unbroken, broken, symlinks=True)
+        mutant.break_in(broken)
         for killer in mutant.killers:
-            code, said = _run(killer, Path(name))
-            if code:
+            seeds = _SEEDS.fullmatch(killer)
+            alarm = (
+                _seeds(int(seeds[1] or 1), broken, unbroken)
+                if seeds
+                else _tests(killer.split(), broken, unbroken)
+            )
+            if alarm is not None:
+                said = f"{alarm.name}: {alarm.said}"
                 return Outcome(mutant, killer, said, time.monotonic() - started_s)
-    return Outcome(mutant, None, said, time.monotonic() - started_s)
+    return Outcome(mutant, None, "", time.monotonic() - started_s)
 
 
-def _run(killer: str, folder: Path) -> tuple[int, str]:
-    command = SEED_COMMAND if killer == SEEDS else (*PYTEST_COMMAND, *killer.split())
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+def _seeds(first: int, broken: Path, unbroken: Path) -> Alarm | None:
+    """The first seed that fails, and does not on the unbroken tree."""
+    end = first + SEEDS_MAX
+    while first < end:
+        output = _run(_simulation(first, end - first), broken)
+        found = _SEED_FAILED.search(output) if output is not None else None
+        if found is None:
+            return None
+        seed = int(found[1])
+        if not _SEED_FAILED.search(_run(_simulation(seed, 1), unbroken) or ""):
+            return Alarm(f"seed {seed}", found[2])
+        first = seed + 1
+    return None
+
+
+def _simulation(first: int, count: int) -> Sequence[str]:
+    options = f"--first-seed {first} --seeds {count} --jobs 1 --failures 1"
+    return "-m", "tests.simulation", *options.split()
+
+
+def _tests(arguments: Sequence[str], broken: Path, unbroken: Path) -> Alarm | None:
+    """The first test that fails, and does not on the unbroken tree."""
+    found = _TEST_FAILED.search(_run((*PYTEST_COMMAND, *arguments), broken) or "")
+    if found is None or _TEST_FAILED.search(_run((*PYTEST_COMMAND, found[1]), unbroken) or ""):
+        return None
+    return Alarm(found[1].rpartition("::")[2], found[2] or "")
+
+
+def _run(command: Sequence[str], folder: Path) -> str | None:
+    """What it said; None where it did not end in time, which proves nothing.
+
+    Errors: `RuntimeError` for whatever is a mistake in the table.
+    """
+    environment = os.environ | {
+        "PYTHONPATH": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "COLUMNS": "400",
+    }
     try:
         done = subprocess.run(
             [sys.executable, *command],
@@ -58,24 +120,10 @@ def _run(killer: str, folder: Path) -> tuple[int, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return 1, f"did not end within {SECONDS_MAX:g} s"
-    return _judged(done.returncode, done.stdout + done.stderr, killer)
-
-
-def _judged(code: int, output: str, killer: str) -> tuple[int, str]:
-    """A test that fails, or a seed, is a kill. Whatever else ends badly is a mistake in the table.
-
-    Errors: `RuntimeError`.
-    """
-    lines = [line for line in output.splitlines() if line.strip()]
-    if code not in (0, 1) or "no tests ran" in output or "ModuleNotFoundError" in output:
-        raise RuntimeError(f"`{killer}` ended with {code}:\n" + "\n".join(lines[-15:]))
-    return code, _telling(lines)
-
-
-def _telling(lines: Sequence[str]) -> str:
-    """The line that says what was noticed."""
-    for line in lines:
-        if line.startswith(("FAILED", "E  ", "violated")):
-            return line
-    return lines[-1] if lines else ""
+        return None
+    output = done.stdout + done.stderr
+    has_failed = _SEED_FAILED.search(output) or _TEST_FAILED.search(output)
+    if done.returncode not in (0, 1) or (done.returncode == 1 and not has_failed):
+        last = "\n".join(output.splitlines()[-15:])
+        raise RuntimeError(f"`{' '.join(command)}` ended with {done.returncode}:\n{last}")
+    return output

@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 
-from tests.simulation.run import simulate
+from tests.simulation.run import FAILURES_MAX, simulate
 from tests.simulation.scenario import draw_scenario
 from tests.simulation.shrink import Shrinker
 from tests.simulation.simulation import Outcome, Simulation
@@ -22,7 +22,7 @@ def main() -> int:
     if options.replay is not None:
         return replay(options.replay, lines=options.lines, shrinks=options.shrink)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    totals = simulate(seeds, jobs=options.jobs)
+    totals = simulate(seeds, jobs=options.jobs, failures_max=options.failures)
     print(totals.table())
     print(totals.line())
     for run in totals.failed:
@@ -69,6 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=200, help="how many")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="default: all cores")
+    parser.add_argument("--failures", type=int, default=FAILURES_MAX, help="after so many, end")
     parser.add_argument("--replay", type=int, metavar="SEED", help="run one, and show it")
     parser.add_argument("--lines", type=int, default=LINES_SHOWN, help="lines of its trace")
     parser.add_argument("--shrink", action="store_true", help="leave out what is not needed")

@@ -120,14 +120,16 @@ def play_seeds(seeds: Iterable[int], *, jobs: int) -> Iterator[Summary]:
         yield from pool.imap_unordered(play_seed, seeds, chunksize=4)
 
 
-def simulate(seeds: Iterable[int], *, jobs: int, is_quiet: bool = False) -> Totals:
+def simulate(
+    seeds: Iterable[int], *, jobs: int, is_quiet: bool = False, failures_max: int = FAILURES_MAX
+) -> Totals:
     """Run many with a line of progress now and then. Ends early where many seeds fail."""
     totals, told_s = Totals(), time.monotonic()
     for run in play_seeds(seeds, jobs=jobs):
         totals.add(run)
         if run.violations:
             print(f"seed {run.seed} fails: {run.violations[0][:300]}", flush=True)
-            if len(totals.failed) >= FAILURES_MAX:
+            if len(totals.failed) >= failures_max:
                 break
         if not is_quiet and time.monotonic() - told_s > PROGRESS_S:
             told_s = time.monotonic()

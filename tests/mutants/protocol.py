@@ -1,0 +1,305 @@
+"""Breakages of the way of a request: intake, ledger, commit, verdicts."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.run import SEEDS
+
+PROTOCOL = (
+    # --- The ledger's answers ---
+    Mutant(
+        "fingerprints_are_not_compared",
+        "committer/plan/ledger.py",
+        "    if landed.fingerprint == short_fingerprint(fingerprint.value):\n",
+        "    if landed.fingerprint:\n",
+        (SEEDS, "tests/plan/test_ledger.py"),
+    ),
+    Mutant(
+        "ledger_is_a_high_water_mark",
+        "committer/ledger_entry.py",
+        "        return position >= 0 and epoch <= self.ranges[position][1]\n",
+        "        return bool(self.ranges) and epoch <= self.ranges[-1][1]\n",
+        (SEEDS, "tests/plan/test_ledger.py"),
+    ),
+    Mutant(
+        "ledger_is_not_asked",
+        "committer/plan/ledger.py",
+        "        answer = _look_up(entry, request)\n",
+        "        answer: LedgerAnswer = NotLanded(known=entry is not None)\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "any_remembered_epoch_answers_for_all",
+        "committer/plan/ledger.py",
+        "for one in entry.latest if one.epoch == request.epoch]",
+        "for one in entry.latest]",
+        (SEEDS,),
+    ),
+    Mutant(
+        "entry_of_another_table_counts",
+        "committer/plan/ledger.py",
+        "        if entry.table_uuid != metadata.table_uuid:\n",
+        "        if entry.table_uuid is None:\n",
+        ("tests/service/test_table_committer.py -k another_table",),
+    ),
+    Mutant(
+        "frozen_producer_lands",
+        "committer/plan/ledger.py",
+        "        if key not in self.frozen:\n",
+        "        if self.frozen is not None:\n",
+        ("tests/service/test_table_committer.py -k rolled_back",),
+    ),
+    Mutant(
+        "forgotten_proof_is_not_looked_for",
+        "committer/service/admission.py",
+        "            landed = await self._evidence.find(state, request)\n",
+        "            landed = None\n",
+        ("tests/service/test_table_committer.py -k manifest_list_still_knows",),
+    ),
+    # --- Who may land ---
+    Mutant(
+        "unknown_producer_is_not_looked_up",
+        "committer/service/admission.py",
+        "                    known and not pending.is_shared\n",
+        "                    not pending.is_shared\n",
+        ("tests/service/test_table_committer.py -k doorbell",),
+    ),
+    Mutant(
+        "handed_over_request_is_not_looked_up",
+        "committer/service/admission.py",
+        "                    known and not pending.is_shared\n",
+        "                    known\n",
+        (SEEDS, "tests/service/test_interleavings.py", "tests/service/test_operator.py"),
+    ),
+    Mutant(
+        "looked_up_before_the_base_was_read",
+        "committer/service/admission.py",
+        "pending.present_in == generation:",
+        "pending.present_in is not None:",
+        ("tests/service/test_interleavings.py", "tests/service/test_table_committer.py"),
+    ),
+    Mutant(
+        "what_could_not_be_looked_up_counts_as_gone",
+        "committer/service/admission.py",
+        "                except FrazilError as error:\n                    return error\n",
+        "                except FrazilError:\n                    return False\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "verdict_from_cached_metadata",
+        "committer/service/table_committer.py",
+        "            if not admitted.has_verdicts:\n",
+        "            if admitted is not None:\n",
+        (SEEDS, "tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
+    ),
+    Mutant(
+        "two_attempts_of_one_epoch_in_a_batch",
+        "committer/plan/batching.py",
+        "        if epoch in epochs:\n",
+        "        if epoch in batch:\n",
+        (SEEDS,),
+    ),
+    # --- The four answers of a swap ---
+    Mutant(
+        "conflict_is_read_as_rejected",
+        "committer/service/table_committer.py",
+        '                log.info("commit.conflicted", **self._about(intent, plan))\n'
+        "                await self._again(intent)\n",
+        '                self._isolate(intent.batch.requests, Reason.COMMIT_REJECTED, "")\n',
+        (SEEDS, "tests/service/test_table_committer.py"),
+    ),
+    Mutant(
+        "base_is_kept_after_a_conflict",
+        "committer/service/table_committer.py",
+        'more with every attempt."""\n        self._is_current = False\n',
+        'more with every attempt."""\n',
+        (SEEDS,),
+    ),
+    Mutant(
+        "unknown_is_read_as_rejected",
+        "committer/service/table_committer.py",
+        "                self._doubted.add(plan.swap.base.metadata_location)\n",
+        "                self._isolate(intent.batch.requests, Reason.COMMIT_REJECTED, cause)\n"
+        "                return\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "doubt_is_ignored",
+        "committer/service/table_committer.py",
+        "            if state.table.metadata_location in self._doubted:\n",
+        "            if state.table.metadata_location in ():\n",
+        ("tests/service/test_table_committer.py", "tests/service/test_bisecting.py"),
+    ),
+    Mutant(
+        "rejected_batch_is_refused_whole",
+        "committer/service/table_committer.py",
+        "        if len(requests) == 1:\n            self._waiting[requests[0]",
+        "        if requests:\n            self._waiting[requests[0]",
+        (SEEDS, "tests/service/test_table_committer.py"),
+    ),
+    Mutant(
+        "suspicion_is_a_verdict_without_the_ledger",
+        "committer/service/table_committer.py",
+        "            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)\n",
+        "            key = requests[0].request.inbox_key\n"
+        "            self._shop.settle([Ended.gone(self._waiting.end(key))])\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "inbox_is_emptied_on_unknown",
+        "committer/service/table_committer.py",
+        "                self._doubted.add(plan.swap.base.metadata_location)\n",
+        "                self._doubted.add(plan.swap.base.metadata_location)\n"
+        "                self._shop.settle(\n"
+        "                    [Ended(one.request.inbox_key, ()) for one in intent.batch.requests]\n"
+        "                )\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "files_are_deleted_on_unknown",
+        "committer/service/table_committer.py",
+        "                self._upkeep.doubted(plan)\n",
+        "                await self._shop.storage.delete([one.location for one in plan.objects])\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "batch_goes_again_although_some_of_it_landed",
+        "committer/service/table_committer.py",
+        "            if all(one.request.inbox_key in still for one in intent.batch.requests):\n",
+        "            if any(one.request.inbox_key in still for one in intent.batch.requests):\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "batch_goes_again_although_the_schema_changed",
+        "committer/service/table_committer.py",
+        "        if intent is not None and basis == intent.basis and self._is_fresh(intent):\n",
+        "        if intent is not None and self._is_fresh(intent):\n",
+        (SEEDS, "tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
+    ),
+    Mutant(
+        "sent_swap_is_given_up_when_cancelled",
+        "committer/service/steps.py",
+        "        while not inner.done():\n",
+        "        while False:\n",
+        ("tests/service/test_steps.py",),
+    ),
+    # --- What a commit says ---
+    Mutant(
+        "timestamps_follow_the_clock_back",
+        "committer/plan/commit.py",
+        "        timestamp_ms=max(attempt.now_ms, metadata.last_updated_ms),\n",
+        "        timestamp_ms=attempt.now_ms,\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "sequence_number_stands_still",
+        "committer/plan/commit.py",
+        "    sequence_number = 0 if metadata.format_version == 1 else"
+        " metadata.last_sequence_number + 1\n",
+        "    sequence_number = metadata.last_sequence_number\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "row_ids_begin_where_the_last_began",
+        "committer/plan/commit.py",
+        "    return next_row_id - (metadata.next_row_id or 0)\n",
+        "    return 0\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "totals_begin_anew",
+        "committer/plan/commit.py",
+        "        head.summary if head else None,\n",
+        "        None,\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "receipt_never_says_duplicate",
+        "committer/service/landed.py",
+        "        duplicate=landed.attempt != request.attempt,\n",
+        "        duplicate=False,\n",
+        (SEEDS,),
+    ),
+    # --- Doorbells and requests ---
+    Mutant(
+        "acknowledged_before_the_commit",
+        "committer/service/intake.py",
+        "        table = self._table(request.identifier, request.table_uuid)\n",
+        "        self._shop.settle([Ended(None, waiters.tokens)])\n"
+        "        table = self._table(request.identifier, request.table_uuid)\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "acknowledged_although_it_could_not_be_read",
+        "committer/service/intake.py",
+        "        except FrazilError as error:\n            self._miss(key, waiters)\n",
+        "        except FrazilError as error:\n"
+        "            self._shop.settle([Ended(None, waiters.tokens)])\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "put_off_request_is_dropped",
+        "committer/service/pending.py",
+        "        self._put_off[key] = (until_s, self._ready.pop(key))\n",
+        "        self._ready.pop(key)\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "reclaims_nothing",
+        "committer/service/consumer.py",
+        "        if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:\n",
+        "        if now_s >= 0:\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "shard_is_taken_without_what_waits_in_it",
+        "committer/service/consumer.py",
+        "        if fresh and await self._reclaim(0.0, fresh):\n",
+        "        if fresh and not fresh:\n",
+        ("tests/service/test_shards.py", "tests/service/test_consumer.py"),
+    ),
+    Mutant(
+        "reconciler_trusts_the_queue",
+        "committer/service/reconciler.py",
+        "        return is_long_listed or waiting.modified_ms <= now_ms - int(age_s * 1000)\n",
+        "        return self._alone\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "breaker_drops_what_has_to_wait",
+        "committer/service/intake.py",
+        "            self._miss(key, waiters)\n            return\n",
+        "            self._shop.settle([Ended(key, waiters.tokens)])\n            return\n",
+        ("tests/service/test_breakers.py",),
+    ),
+    Mutant(
+        "quarantined_after_it_left_the_inbox",
+        "committer/service/verdicts.py",
+        "            await self.quarantine.put(one.record(self.world.now_ms()), content)\n",
+        "            await leave_inbox(self.inbox, one.pending.key)\n"
+        "            await self.quarantine.put(one.record(self.world.now_ms()), content)\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "publication_takes_any_object_for_its_own",
+        "committer/storage/inbox.py",
+        "            raise written_twice(request) from None\n",
+        "            return False\n",
+        (SEEDS, "tests/storage/test_inbox.py"),
+    ),
+    Mutant(
+        "signature_of_another_key_counts",
+        "committer/signature.py",
+        "    if line is None or not hmac.compare_digest",
+        "    if line is None and not hmac.compare_digest",
+        ("tests/test_signature.py",),
+    ),
+    Mutant(
+        "manifests_are_not_compared_with_the_signed_digests",
+        "committer/request.py",
+        "        if reference.offset is not None and digest(sealed.manifest(reference)) !="
+        " reference.hash:\n",
+        "        if reference.offset is not None and not sealed.manifest(reference):\n",
+        ("tests/test_request.py", "tests/test_signature.py", "tests/corpus"),
+    ),
+)

@@ -1,0 +1,170 @@
+"""Breakages of what happens off the way of a request: settling, witness, expiry, clean-up."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.run import SEEDS
+
+UPKEEP = (
+    # --- Settling ---
+    Mutant(
+        "settler_forgets_deletions_that_failed",
+        "committer/service/settler.py",
+        "            for proof in proofs:\n                self._leaving.put_back(proof)\n",
+        "",
+        (SEEDS,),
+    ),
+    Mutant(
+        "settler_forgets_answers_that_failed",
+        "committer/service/settler.py",
+        "            self._to_answer = ended + self._to_answer\n",
+        "",
+        (SEEDS,),
+    ),
+    # --- The witness ---
+    Mutant(
+        "witness_is_written_after_the_deletion",
+        "committer/service/settler.py",
+        "            proofs = self._leaving.take()\n",
+        "            proofs = self._leaving.take()\n"
+        "            await self._inbox.delete([key for proof in proofs for key in proof.keys])\n",
+        ("tests/service/test_witness.py",),
+    ),
+    Mutant(
+        "witness_goes_backwards",
+        "committer/service/witness.py",
+        "            joined = known.witness.joined(seen)\n",
+        "            joined = seen\n",
+        ("tests/service/test_witness.py",),
+    ),
+    Mutant(
+        "frozen_table_commits",
+        "committer/service/table_witness.py",
+        "            if missing:\n",
+        "            if not missing:\n",
+        ("tests/service/test_witness.py",),
+    ),
+    Mutant(
+        "operators_acceptance_is_overruled",
+        "committer/service/witness.py",
+        "accepted_ms > seen.accepted_ms:\n                return False\n",
+        "accepted_ms > seen.accepted_ms:\n                return True\n",
+        ("tests/service/test_witness.py",),
+    ),
+    # --- Chores of the ledger ---
+    Mutant(
+        "one_shot_entry_goes_at_once",
+        "committer/service/reconciler.py",
+        "                if _landed_before(entry, state.metadata, before_ms):\n",
+        "                if before_ms:\n",
+        (SEEDS, "tests/service/test_table_committer.py -k one_shot"),
+    ),
+    Mutant(
+        "entry_goes_although_its_request_is_outstanding",
+        "committer/service/reconciler.py",
+        "            if producer_prefix(table.table_uuid, parsed[0]) in outstanding:\n",
+        "            if producer_prefix(table.table_uuid, parsed[0]) == outstanding:\n",
+        ("tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
+    ),
+    Mutant(
+        "gaps_of_quarantined_epochs_are_closed",
+        "committer/service/reconciler.py",
+        "_has_many_gaps(entry) and not await self._has_quarantined(table, parsed[0]):\n",
+        "_has_many_gaps(entry):\n",
+        ("tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
+    ),
+    Mutant(
+        "entry_goes_with_the_commit_that_needs_it",
+        "committer/plan/commit.py",
+        "    return entries, frozenset(dropped - entries.keys())\n",
+        "    return entries, frozenset(dropped)\n",
+        ("tests/plan/test_commit.py", "tests/service/test_table_committer.py"),
+    ),
+    # --- Merges and expiry ---
+    Mutant(
+        "merge_of_manifests_that_are_gone_applies",
+        "committer/plan/upkeep.py",
+        "        if all(rows.get(row.manifest_path) == row for row in merged.replaced):\n",
+        "        if any(rows.get(row.manifest_path) == row for row in merged.replaced):\n",
+        (SEEDS, "tests/plan/test_upkeep.py"),
+    ),
+    Mutant(
+        "expired_files_go_before_the_swap_is_proven",
+        "committer/service/expirer.py",
+        "        if expired.is_gone_from(swap.metadata):\n",
+        "        if expired.snapshots:\n",
+        (SEEDS, "tests/service/test_expirer.py"),
+    ),
+    Mutant(
+        "expired_files_go_although_the_snapshots_came_back",
+        "committer/service/expirer.py",
+        "    if not _expired(entry).is_gone_from(metadata):\n",
+        "    if entry is None:\n",
+        ("tests/service/test_expirer.py",),
+    ),
+    Mutant(
+        "expiry_is_not_noted_first",
+        "committer/service/expirer.py",
+        "        await self._parts.journal.put(entry)\n        await self._check_clock(entry)\n",
+        "",
+        ("tests/service/test_expirer.py",),
+    ),
+    Mutant(
+        "old_metadata_goes_although_the_table_was_put_back_to_it",
+        "committer/service/expirer.py",
+        "        if location != state.table.metadata_location:\n",
+        "        if location is None:\n",
+        ("tests/service/test_expirer.py",),
+    ),
+    # --- What attempts leave over ---
+    Mutant(
+        "doubted_attempt_counts_as_refused",
+        "committer/service/table_committer.py",
+        "                self._upkeep.doubted(plan)\n",
+        "                self._upkeep.refused(plan)\n",
+        ("tests/service/test_sweeper.py",),
+    ),
+    Mutant(
+        "manifests_of_a_landed_attempt_count_as_left_over",
+        "committer/plan/left_over.py",
+        "(_manifests(sure) | set(superseded)) - in_doubt - kept, (), after)",
+        "(_manifests(sure) | set(superseded)) - in_doubt, (), after)",
+        ("tests/plan/test_left_over.py",),
+    ),
+    Mutant(
+        "left_over_files_are_not_looked_for_in_the_table",
+        "committer/service/sweeper.py",
+        '        return None if named is None else f"the table names `{named}`"\n',
+        "        return None\n",
+        ("tests/service/test_sweeper.py",),
+    ),
+    Mutant(
+        "left_over_files_go_without_a_note",
+        "committer/service/sweeper.py",
+        "        await self._files.parts.journal.put(entry)\n",
+        "",
+        ("tests/service/test_sweeper.py",),
+    ),
+    # --- Leases ---
+    Mutant(
+        "lease_of_the_dead_is_never_free",
+        "committer/queue/lease_table.py",
+        "            if tenure.process not in self._members:\n",
+        "            if tenure.process == _NOBODY:\n",
+        (SEEDS, "tests/service/test_shards.py"),
+    ),
+    Mutant(
+        "term_of_a_lease_stands_still",
+        "committer/queue/lease_table.py",
+        "_Tenure(process, max(tenure.term + 1, now_ms))",
+        "_Tenure(process, tenure.term)",
+        ("tests/contract/test_leases.py -k memory",),
+    ),
+    Mutant(
+        "shard_is_released_with_an_attempt_under_way",
+        "committer/service/shards.py",
+        "        await let_go(shards)\n",
+        "",
+        ("tests/service/test_shards.py",),
+    ),
+)
