@@ -183,6 +183,21 @@ async def test_a_request_that_the_catalog_rejects_is_found_by_halving() -> None:
     assert len(await house.live_files()) == 3
 
 
+async def test_a_request_is_not_refused_while_an_attempt_with_it_may_still_land() -> None:
+    house = House()
+    table = await house.create_table()
+    await house.publish(build_request(table))
+    house.catalog.plan(Fault.LANDS_LATE, Fault.REJECTED)
+    async with house.running():
+        await house.settle(1.0)
+        await house.catalog.land_late()
+        await house.settle(60.0)
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == 1
+    (receipt,) = await house.receipts()
+    assert receipt.state is ReceiptState.COMMITTED
+
+
 async def test_a_foreign_commit_between_ours_is_kept() -> None:
     house = House()
     table = await house.create_table()
@@ -362,10 +377,14 @@ async def test_a_one_shot_request_that_is_sent_again_when_it_has_left_the_inbox_
     assert await house.outstanding() == []
 
 
-async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again() -> None:
+@pytest.mark.parametrize("clock_ahead_s", [0, 1_350], ids=["", "that-looks-new"])
+async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again(
+    clock_ahead_s: int,
+) -> None:
     house = House()
     table = await house.create_table()
-    shot = build_request(table, producer="shot", one_shot=True)
+    published_at_ms = house.world.now_ms() + clock_ahead_s * 1_000
+    shot = build_request(table, producer="shot", one_shot=True, published_at_ms=published_at_ms)
     await house.publish(shot)
     async with house.running(reconcile_interval_s=5.0):
         await _forget_shot(house, table)
