@@ -1,0 +1,217 @@
+"""What Spark does to an epoch: replays of every age, two runs, two sinks, gaps, one-shot writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from committer.iceberg.metadata_update import RemoveSnapshots
+from committer.ledger_entry import parse_entry, parse_property_key, property_key
+from committer.ports import LoadedTable
+from committer.reason import Reason
+from committer.request import ReceiptState
+from committer.service.reconciler import ONE_SHOT_KEPT_S
+from tests.faulty_catalog import Fault
+from tests.request_builders import build_request
+from tests.service.house import House
+from tests.service.test_bad_input import foreign_commit
+from tests.service.test_operator import replay
+from workers.identity import MicroBatch
+
+VIRTUAL_TIME = True
+RUNS = ("0a2c5f40-3f0b-4c1b-9d4e-000000000001", "0a2c5f40-3f0b-4c1b-9d4e-000000000002")
+
+
+async def landed_attempts(house: House) -> Counter[str]:
+    """How many live files each attempt has."""
+    return Counter(file.file_path.rsplit("/", 1)[1][6:42] for file in await house.live_files())
+
+
+# --- Age -----------------------------------------------------------------------------------------
+
+
+async def _age(house: House, table: LoadedTable, epochs: int, *, has_expired: bool) -> None:
+    """Let so many epochs land, each with a commit of its own, and perhaps their snapshots go."""
+    for epoch in range(1, 1 + epochs):
+        await house.publish(build_request(table, epoch=epoch))
+        await house.settle(1.0)
+    if has_expired:
+        old = (await house.load()).snapshots[:-1]
+        gone = tuple(one.snapshot_id for one in old)
+        await foreign_commit(house, table, RemoveSnapshots(gone))
+
+
+# The ledger knows the fingerprints of the last two epochs, manifest lists those before.
+AGES = [
+    (0, False, None, Reason.EPOCH_CONTENT_DIFFERS),
+    (1, True, None, Reason.EPOCH_CONTENT_DIFFERS),
+    (4, False, None, Reason.EPOCH_CONTENT_DIFFERS),
+    (2, True, Reason.EPOCH_LANDED_UNPROVEN, Reason.EPOCH_LANDED_UNPROVEN),
+]
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize(("epochs", "has_expired", "equal", "other"), AGES)
+async def test_a_replay_of_any_age_lands_nothing_and_is_answered_by_what_proves_it(
+    epochs: int, has_expired: bool, equal: Reason | None, other: Reason, is_restarted: bool
+) -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        await _age(house, table, epochs, has_expired=has_expired)
+        if not is_restarted:
+            await _replay_both(house, table)
+    if is_restarted:
+        async with house.running():
+            await _replay_both(house, table)
+    assert len(await house.live_files()) == 1 + epochs
+    assert await house.outstanding() == []
+    expected = sorted(reason for reason in (equal, other) if reason is not None)
+    assert sorted(record.reason for record in await house.quarantined()) == expected
+    _, answer, refusal = [one for one in await house.receipts() if one.epoch == 0]
+    assert (answer.duplicate, answer.reason) == (equal is None, equal)
+    assert (refusal.state, refusal.reason) == (ReceiptState.QUARANTINED, other)
+
+
+async def _replay_both(house: House, table: LoadedTable) -> None:
+    """Another attempt that stands for the same, and one that does not."""
+    for fingerprint in (None, "something else"):
+        await house.publish(build_request(table, epoch=0, fingerprint=fingerprint))
+        await house.settle(6.0)
+
+
+@pytest.mark.parametrize(("epochs", "has_expired", "equal", "other"), AGES)
+async def test_a_doorbell_of_any_age_brings_nothing_back(
+    epochs: int, has_expired: bool, equal: Reason | None, other: Reason
+) -> None:
+    house = House()
+    table = await house.create_table()
+    first = build_request(table, epoch=0)
+    async with house.running():
+        await house.publish(first)
+        await house.settle(1.0)
+        await _age(house, table, epochs, has_expired=has_expired)
+        await house.publish(first, durable=False)
+        await house.settle(6.0)
+    assert len(await house.live_files()) == 1 + epochs
+    assert await house.quarantined() == []
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+# --- Runs and sinks ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_announced", [False, True])
+async def test_of_two_runs_of_a_query_each_epoch_lands_whole_and_once(is_announced: bool) -> None:
+    """The earlier driver lives on, and both cut the rows into files of their own."""
+    house = House()
+    table = await house.create_table()
+    tries: dict[int, dict[str, int]] = {epoch: {} for epoch in range(6)}
+    async with house.running(reconcile_interval_s=5.0):
+        for epoch in range(6):
+            for number, run in enumerate(RUNS if epoch % 2 else RUNS[::-1], start=1):
+                attempt = MicroBatch("query-1", run, epoch).attempt("")
+                sealed = build_request(table, epoch=epoch, attempt=attempt, files_count=number)
+                tries[epoch][str(attempt)] = number
+                await house.publish(sealed, announce=is_announced)
+                await house.settle(0.001 * epoch)
+        await house.settle()
+    landed = await landed_attempts(house)
+    for files in tries.values():
+        (winner,) = files.keys() & landed.keys()
+        assert landed[winner] == files[winner]
+    assert len(landed) == 6
+    assert await house.outstanding() == []
+    assert await house.quarantined() == []
+
+
+async def test_two_sinks_of_one_query_are_two_producers() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        for epoch in range(3):
+            for sink in ("", "errors"):
+                producer = f"query-1/{sink}" if sink else "query-1"
+                attempt = MicroBatch("query-1", RUNS[0], epoch).attempt(sink)
+                await house.publish(
+                    build_request(table, producer=producer, epoch=epoch, attempt=attempt)
+                )
+        await house.settle()
+    properties = (await house.load()).properties
+    for producer in ("query-1", "query-1/errors"):
+        assert str(parse_entry(properties[property_key(producer)]).epochs) == "0-2"
+    assert len(await landed_attempts(house)) == 6
+    assert await house.quarantined() == []
+
+
+# --- Gaps ----------------------------------------------------------------------------------------
+
+
+async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_quarantine() -> None:
+    house = House()
+    table = await house.create_table()
+    refused = build_request(table, epoch=1)
+    house.catalog.plan(Fault.REJECTED)
+    async with house.running(reconcile_interval_s=5.0):
+        await house.publish(refused)
+        await house.settle()
+        for epoch in range(2, 26, 2):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(6.0)
+    assert [record.reason for record in await house.quarantined()] == [Reason.COMMIT_REJECTED]
+    await replay(house, refused)
+    entry = parse_entry((await house.load()).properties[property_key("query-1")])
+    assert str(entry.epochs).startswith("1-2,4,6")
+    assert len(await house.live_files()) == 13
+
+
+async def test_a_request_in_a_gap_that_nobody_announced_lands_before_the_gap_is_closed() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=5.0):
+        for epoch in range(0, 24, 2):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(0.2)
+        await house.publish(build_request(table, epoch=7), announce=False)
+        await house.settle(20.0)
+        await house.publish(build_request(table, epoch=24))
+        await house.settle(1.0)
+    assert len(await house.live_files()) == 14
+    assert await house.quarantined() == []
+    entry = parse_entry((await house.load()).properties[property_key("query-1")])
+    assert str(entry.epochs).startswith("0-22")
+
+
+# --- One-shot producers --------------------------------------------------------------------------
+
+
+async def test_a_thousand_one_shot_producers_land_once_and_leave_nothing_in_the_ledger() -> None:
+    house = House()
+    table = await house.create_table()
+    shots = [build_request(table, producer=f"shot-{n}", one_shot=True) for n in range(1_000)]
+    async with house.running(reconcile_interval_s=300.0):
+        for shot in shots:
+            await house.publish(shot)
+        await house.settle()
+        assert len(await _producers(house)) == 1_000
+        for epoch in range(3):
+            await house.settle(ONE_SHOT_KEPT_S / 2)
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(1.0)
+        assert await _producers(house) == ["query-1"]
+        for shot in shots[::100]:
+            await house.publish(shot, durable=False)
+        await house.settle()
+    assert set((await landed_attempts(house)).values()) == {1}
+    assert len(await house.live_files()) == 1_003
+    assert await house.outstanding() == []
+    assert await house.quarantined() == []
+
+
+async def _producers(house: House) -> list[str]:
+    """Whom the ledger knows."""
+    parsed = map(parse_property_key, (await house.load()).properties)
+    return [one[0] for one in parsed if one is not None]
