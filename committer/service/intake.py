@@ -128,11 +128,12 @@ class Intake:
             await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in some))
 
     def _take_inline(self, delivery: Delivery) -> bool:
-        """Take a request as its doorbell carries it. False where the inbox has to be asked.
+        """Take a request as its doorbell carries it. False where the inbox has to be read.
 
         A doorbell that rang before may be of a request that has ended since (quarantined and
         discarded, say): only its inbox object tells that it is still wanted. So may an old one,
-        though it looks new: a queue that was put back has forgotten what it handed out.
+        though it looks new: a queue that was put back has forgotten what it handed out. Whether it
+        is still there is asked for many of those at once, when they are about to land.
         """
         bell = delivery.doorbell
         if delivery.deliveries != 1 or bell.inbox_key in self._missed:
@@ -140,11 +141,10 @@ class Intake:
         sealed = None if self._has_enough(bell.inbox_key) else _read_inline(bell)
         if sealed is None:
             return False
-        age_ms = self._shop.world.now_ms() - sealed.request.published_at_ms
-        if abs(age_ms) > TRUSTED_MS:
-            return False
+        now_ms = self._shop.world.now_ms()
+        is_old = abs(now_ms - sealed.request.published_at_ms) > TRUSTED_MS
         self._submit(
-            bell.inbox_key, sealed, _waiters(delivery), self._shop.world.now_ms(), is_inline=True
+            bell.inbox_key, sealed, _waiters(delivery), now_ms, is_inline=True, is_shared=is_old
         )
         return True
 
