@@ -71,8 +71,8 @@ PRICES = Prices(
 # tests/deploy/test_cost.py counts each of these.
 REQUEST = Calls(put=1, list=1)
 """A micro-batch: its object in the inbox, and a look for earlier epochs in quarantine."""
-COMMIT = Calls(put=3, delete=1, swap=1)
-"""Manifest, manifest list, metadata; the requests leave the inbox; the pointer moves."""
+COMMIT = Calls(put=4, delete=1, swap=1)
+"""Manifest, manifest list, metadata; the witness, the requests leave the inbox; the pointer moves."""
 UPKEEP = Calls(put=0.1, get=2.5, delete=1.25)
 """Merging, expiry and metadata clean-up, spread over commits: at most."""
 
@@ -108,8 +108,8 @@ _REST = """\
   {} a month. Without a queue (`queue.url = "none"`) it lists every second.
 * **A conflict** with another engine's commit reads the pointer and the metadata, and writes list
   and metadata again: less than a commit more.
-* **An expiry** asks DynamoDB where the table stands before each call that deletes: a fifth of a
-  swap each time, for hundreds of commits.
+* **Upkeep** asks DynamoDB where the table stands before each call that deletes: a fifth of a swap
+  each time.
 * **The look for quarantined epochs** is half of a request's cost. `on_quarantine=continue` saves
   it, and gives up that a producer stops at its own bad epoch; `wait=committed` saves it while all
   goes well.

@@ -54,14 +54,18 @@ class Paying:
                     await self._publish_and_commit(table)
         calls = self.house.catalog.calls
         assert set(calls) <= {"swap", "current_location"}
-        # Before each call of an expiry that deletes, and before its search.
-        assert calls["current_location"] <= calls["swap"]
+        # Before each call that deletes, and before the search of an expiry.
+        assert calls["current_location"] <= cost.UPKEEP.delete * calls["swap"]
         return Calls(swap=calls["swap"], **self.bill.paid)
 
     async def _publish_and_commit(self, table: LoadedTable) -> None:
         for number in range(self._requests):
             request = build_request(
-                table, producer=f"query-{number}", epoch=self._epoch, files_count=self._files
+                table,
+                producer=f"query-{number}",
+                epoch=self._epoch,
+                files_count=self._files,
+                published_at_ms=self.house.world.now_ms(),
             )
             await self.house.publish(request)
         self._epoch += 1
