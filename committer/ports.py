@@ -325,6 +325,11 @@ class Queue(Protocol):
         for `idle_s`.
         """
 
+    def let_go(self, shards: Collection[int]) -> None:
+        """Hold nothing of these shards any more: from now on it may be taken over, by this consumer
+        too, or delivered again. Asks nobody; acknowledging it still works.
+        """
+
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         """Forget the doorbells for good. Unknown tokens are ignored; may be repeated."""
 

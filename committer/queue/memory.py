@@ -129,7 +129,7 @@ class MemoryQueue:
     async def read(
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
     ) -> Sequence[Delivery]:
-        self._let_go_beside(shards)
+        self.let_go(set(ALL_SHARDS).difference(shards))
         return await self._server.wait(lambda: self._take(count_max, sorted(shards)), wait_s)
 
     async def reclaim(
@@ -147,6 +147,10 @@ class MemoryQueue:
                     else:
                         claimed.append(self._hand_out(number, key))
             return claimed
+
+    def let_go(self, shards: Collection[int]) -> None:
+        if self._held and shards:
+            self._held = {token for token in self._held if int(token[:2]) not in shards}
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         wanted = set(tokens)
@@ -184,9 +188,6 @@ class MemoryQueue:
     @contextmanager
     def _reached(self) -> Iterator[MemoryServer]:
         yield self._server.reached()
-
-    def _let_go_beside(self, shards: Collection[int]) -> None:
-        self._held = {token for token in self._held if int(token[:2]) in shards}
 
     def _take(self, count_max: int, shards: Sequence[int]) -> list[Delivery]:
         """What this consumer was handed and never saw; else what is new."""

@@ -125,8 +125,7 @@ class RedisQueue:
         wanted = tuple(sorted(shards))
         if wanted == self._shards:
             return
-        for shard in set(self._shards).difference(wanted):
-            self._held.pop(shard, None)
+        self.let_go(set(self._shards).difference(wanted))
         if not set(wanted).issubset(self._shards):
             self._doubts += 1
         self._shards = wanted
@@ -254,6 +253,12 @@ class RedisQueue:
         return deliveries
 
     # --- Acknowledging ---------------------------------------------------------------------------
+
+    def let_go(self, shards: Collection[int]) -> None:
+        for shard in shards:
+            self._held.pop(shard, None)
+        # Named again, they are as new.
+        self._shards = tuple(shard for shard in self._shards if shard not in shards)
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         """After an error the doorbells are not held any more, so they are delivered again."""

@@ -40,7 +40,7 @@ class Consumer:
         self._shards = shards
         self._read_of: frozenset[int] = frozenset()
         self._reading = Interruptible()
-        shards.tell(self._reading.interrupt)
+        shards.tell(self._shards_changed)
         self._world = world
         self._health = health
         self._reclaim_idle_s = reclaim_idle_s
@@ -49,6 +49,15 @@ class Consumer:
         self._is_proven = False
         self.is_away = asyncio.Event()
         self.has_caught_up = asyncio.Event()
+
+    def _shards_changed(self) -> None:
+        """At once: a shard may be back before the next read."""
+        self._let_go(self._read_of - self._shards.owned)
+        self._reading.interrupt()
+
+    def _let_go(self, shards: frozenset[int]) -> None:
+        self._read_of -= shards
+        self._queue.let_go(shards)
 
     async def run(self) -> None:
         """Read for ever; wait with back-off while the server is away."""
@@ -100,7 +109,7 @@ class Consumer:
             return False
         if fresh == owned:
             self._reclaimed_at_s = self._world.monotonic_s()
-        self._read_of = owned
+        self._read_of = owned & self._shards.owned
         return True
 
     async def _reclaim_sometimes(self) -> None:
@@ -123,6 +132,8 @@ class Consumer:
         """Those of a shard that was given up meanwhile are its next owner's."""
         owned = self._shards.owned
         mine = [one for one in deliveries if shard_of(one.doorbell.table_uuid) in owned]
+        if len(mine) < len(deliveries):
+            self._let_go(frozenset(shard_of(one.doorbell.table_uuid) for one in deliveries) - owned)
         await self._intake.take_deliveries(mine)
 
     def _returned(self) -> None:

@@ -177,6 +177,9 @@ class CountedQueue:
         with self._meter.timed("reclaim"):
             return await self.inner.reclaim(idle_s=idle_s, shards=shards)
 
+    def let_go(self, shards: Collection[int]) -> None:
+        self.inner.let_go(shards)
+
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         with self._meter.timed("acknowledge"):
             await self.inner.acknowledge(tokens)

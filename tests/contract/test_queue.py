@@ -278,6 +278,21 @@ async def test_a_doorbell_of_a_shard_that_was_let_go_is_acknowledged_all_the_sam
     assert await queue.depth() == QueueDepth(waiting=0, pending=0)
 
 
+async def test_what_was_let_go_is_delivered_or_taken_over_again(harness: QueueHarness) -> None:
+    queue, other = harness.queue("one"), harness.queue("two")
+    await queue.announce([doorbell(1, shard=1), doorbell(2, shard=2)])
+    held = await take(queue)
+    queue.let_go({1})
+    assert seen(await take(queue)) == [1]
+    queue.let_go({1})
+    assert seen(await other.reclaim(idle_s=0, shards={1})) == [1]
+    queue.let_go({1})
+    assert seen(await queue.reclaim(idle_s=0, shards={1})) == [1]
+    assert await take(queue) == []
+    await queue.acknowledge(tokens(held))
+    assert await queue.depth() == QueueDepth(waiting=0, pending=0)
+
+
 # --- Faults --------------------------------------------------------------------------------------
 
 

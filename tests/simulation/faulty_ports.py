@@ -240,6 +240,9 @@ class FaultyQueue(_Port):
             unseen=self._unsee,
         )
 
+    def let_go(self, shards: Collection[int]) -> None:
+        self._inner.let_go(shards)
+
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         some = tokens[: len(tokens) // 2]
         await self._call(

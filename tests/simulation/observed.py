@@ -174,6 +174,9 @@ class ObservedQueue(_Observed):
             self._history.tokens[delivery.token] = delivery.doorbell.inbox_key
         return deliveries
 
+    def let_go(self, shards: Collection[int]) -> None:
+        self.inner.let_go(shards)
+
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         await self.inner.acknowledge(tokens)
         for token in tokens:

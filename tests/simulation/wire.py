@@ -188,10 +188,7 @@ class Sent(Generic[T]):
             return
         answer: Callable[[], T] = task.result
         self._note("", answer)
-        if self.answer.done():
-            _unsee(self._effect, answer)
-        else:
-            self._stage.later(self._back_s, self._tell, answer)
+        self._stage.later(self._back_s, self._tell, answer)
 
     def _take_and_lose(self) -> Callable[[], T]:
         """It waits as long as it would have; what comes meanwhile goes where nobody is."""
@@ -222,6 +219,7 @@ class Sent(Generic[T]):
 
     def _tell(self, answer: Callable[[], T]) -> None:
         if self.answer.done():
+            _unsee(self._effect, answer)
             return
         try:
             self.answer.set_result(answer())
