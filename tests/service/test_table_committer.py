@@ -13,11 +13,12 @@ from committer.iceberg.metadata_update import (
     apply_updates,
 )
 from committer.iceberg.snapshot import MAIN
-from committer.ledger_entry import parse_entry, property_key
+from committer.ledger_entry import EpochRanges, parse_entry, property_key
 from committer.ports import Committed, LoadedTable, Swap
 from committer.reason import Reason
 from committer.request import ReceiptState
 from committer.service.reconciler import ONE_SHOT_KEPT_S
+from committer.storage.inbox import QuarantineRecord
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import House
@@ -394,9 +395,8 @@ async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again(
     assert len(await house.live_files()) == 4
 
 
-async def test_gaps_of_empty_micro_batches_are_closed_when_there_are_many() -> None:
-    house = House()
-    table = await house.create_table()
+async def _land_with_gaps(house: House, table: LoadedTable) -> EpochRanges:
+    """Every other epoch; return what the ledger says of them once their gaps are too many."""
     async with house.running(reconcile_interval_s=5.0):
         for epoch in range(0, 24, 2):
             await house.publish(build_request(table, epoch=epoch))
@@ -404,8 +404,24 @@ async def test_gaps_of_empty_micro_batches_are_closed_when_there_are_many() -> N
         await house.settle(20.0)
         await house.publish(build_request(table, epoch=24))
         await house.settle(1.0)
-    entry = parse_entry((await house.load()).properties[property_key("query-1")])
-    assert str(entry.epochs).startswith("0-22")
+    return parse_entry((await house.load()).properties[property_key("query-1")]).epochs
+
+
+async def test_gaps_of_empty_micro_batches_are_closed_when_there_are_many() -> None:
+    house = House()
+    table = await house.create_table()
+    assert str(await _land_with_gaps(house, table)).startswith("0-22")
+
+
+async def test_the_gap_of_an_epoch_in_quarantine_stays_open() -> None:
+    house = House()
+    table = await house.create_table()
+    refused = build_request(table, epoch=7)
+    record = QuarantineRecord(
+        key=refused.request.inbox_key, reason="", message="", quarantined_at_ms=0
+    )
+    await house.quarantine.put(record, refused.content)
+    assert 7 not in await _land_with_gaps(house, table)
 
 
 # --- What is durable is found --------------------------------------------------------------------
