@@ -63,6 +63,20 @@ ADAPTERS = (
         ("tests/contract/test_storage.py -k local",),
     ),
     Mutant(
+        "write_to_s3_has_no_condition",
+        "committer/storage/s3_writes.py",
+        '        return {"IfNoneMatch": "*"} if self.etag is None else {"IfMatch": self.etag}\n',
+        "        return {}\n",
+        ("tests/storage/test_s3.py",),
+    ),
+    Mutant(
+        "refusal_of_a_write_that_was_sent_twice_is_believed",
+        "committer/storage/s3_calls.py",
+        "        self.in_doubt = self.in_doubt or not surely_not_applied(error)\n",
+        "        self.in_doubt = self.in_doubt and surely_not_applied(error)\n",
+        ("tests/storage/test_s3.py",),
+    ),
+    Mutant(
         "refused_condition_counts_although_it_was_sent_twice",
         "committer/catalog/dynamodb.py",
         '            return Unknown("the swap was sent twice below us, and others have committed'

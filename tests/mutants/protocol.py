@@ -69,7 +69,7 @@ PROTOCOL = (
         "committer/service/admission.py",
         "                    known and not pending.is_shared\n",
         "                    known\n",
-        (SEEDS, "tests/service/test_interleavings.py", "tests/service/test_operator.py"),
+        ("tests/service/test_interleavings.py", "tests/service/test_reconciler.py"),
     ),
     Mutant(
         "looked_up_before_the_base_was_read",
