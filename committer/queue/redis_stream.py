@@ -70,6 +70,7 @@ class RedisQueue:
         self._reading = asyncio.Lock()
         self._held: defaultdict[int, set[bytes]] = defaultdict(set)
         self._shards: tuple[int, ...] = ALL_SHARDS
+        self._let_go_meanwhile: set[int] = set()  # since the read under way began
         self._has_groups = False
         self._doubts = 1  # calls that may have left something unseen; the start is one
         self._settled = 0  # the last doubt that a read has cleared up
@@ -107,28 +108,29 @@ class RedisQueue:
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
     ) -> Sequence[Delivery]:
         async with self._reading:
-            self._turn_to(shards)
+            wanted = self._turn_to(shards)
+            self._let_go_meanwhile.clear()
             settled, doubt = self._doubt()
             with self._connection.explained():
                 if not settled:
-                    deliveries = await self._with_groups(lambda: self._read_unseen(count_max))
-                    if deliveries:
-                        return self._hold(deliveries)
-                deliveries = await self._read_new(count_max, wait_s)
+                    unseen = await self._with_groups(lambda: self._read_unseen(wanted, count_max))
+                    if unseen:
+                        return self._hold(unseen)
+                deliveries = await self._read_new(wanted, count_max, wait_s)
             self._settled = doubt
             return self._hold(deliveries)
 
-    def _turn_to(self, shards: Collection[int]) -> None:
+    def _turn_to(self, shards: Collection[int]) -> tuple[int, ...]:
         """From now on read these shards. Of one that is new among them something may be pending
         for us from another time.
         """
         wanted = tuple(sorted(shards))
-        if wanted == self._shards:
-            return
-        self.let_go(set(self._shards).difference(wanted))
-        if not set(wanted).issubset(self._shards):
-            self._doubts += 1
-        self._shards = wanted
+        if wanted != self._shards:
+            self.let_go(set(self._shards).difference(wanted))
+            if not set(wanted).issubset(self._shards):
+                self._doubts += 1
+            self._shards = wanted
+        return wanted
 
     def _doubt(self) -> tuple[bool, int]:
         """Whether all was settled so far, and the doubt that this call is until it ends well."""
@@ -136,23 +138,27 @@ class RedisQueue:
         self._doubts += 1
         return settled, self._doubts
 
-    async def _read_unseen(self, count_max: int) -> list[Delivery]:
+    # A shard may be let go at any moment, so a read keeps to those that it began with.
+
+    async def _read_unseen(self, shards: Sequence[int], count_max: int) -> list[Delivery]:
         """What is pending for us, but was never returned to the caller."""
         questions = [
             (
                 *("XPENDING", _KEYS[shard], GROUP, "-", "+"),
                 *(count_max + len(self._held[shard]), self._consumer),
             )
-            for shard in self._shards
+            for shard in shards
         ]
         answers = await self._connection.commands(questions)
         raise_first(answers)
         unseen: _Ids = {}
-        for shard, rows in zip(self._shards, answers, strict=True):
+        for shard, rows in zip(shards, answers, strict=True):
             unseen[shard] = [row[0] for row in rows if row[0] not in self._held[shard]][:count_max]
         return await self._claim(unseen)
 
-    async def _read_new(self, count_max: int, wait_s: float) -> list[Delivery]:
+    async def _read_new(
+        self, shards: Sequence[int], count_max: int, wait_s: float
+    ) -> list[Delivery]:
         loop = asyncio.get_running_loop()
         end_s = loop.time() + wait_s
 
@@ -160,8 +166,8 @@ class RedisQueue:
             left_s = max(0.0, end_s - loop.time())
             block = ("BLOCK", max(1, round(left_s * 1_000))) if left_s else ()
             words = ("GROUP", GROUP, self._consumer, "COUNT", count_max, *block)
-            keys = (_KEYS[shard] for shard in self._shards)
-            ids = (">",) * len(self._shards)
+            keys = (_KEYS[shard] for shard in shards)
+            ids = (">",) * len(shards)
             return await self._connection.block(
                 left_s, ("XREADGROUP", *words, "STREAMS", *keys, *ids)
             )
@@ -180,6 +186,7 @@ class RedisQueue:
         Takes some thousand doorbells a call; call again for more.
         """
         async with self._reading:
+            self._let_go_meanwhile.clear()
             settled, doubt = self._doubt()
             with self._connection.explained():
                 idle_ms = round(idle_s * 1_000)
@@ -246,15 +253,19 @@ class RedisQueue:
         return deliveries
 
     def _hold(self, deliveries: list[Delivery]) -> list[Delivery]:
-        """Nothing is awaited between this and the caller: what it does not get, we do not hold."""
+        """Nothing is awaited between this and the caller: what it does not get, we do not hold.
+        Nor what was let go meanwhile, which comes again when its shard is read again.
+        """
         for delivery in deliveries:
-            if parsed := _parse_token(delivery.token):
+            parsed = _parse_token(delivery.token)
+            if parsed and parsed[0] not in self._let_go_meanwhile:
                 self._held[parsed[0]].add(parsed[1])
         return deliveries
 
     # --- Acknowledging ---------------------------------------------------------------------------
 
     def let_go(self, shards: Collection[int]) -> None:
+        self._let_go_meanwhile.update(shards)
         for shard in shards:
             self._held.pop(shard, None)
         # Named again, they are as new.

@@ -113,6 +113,21 @@ async def test_a_cancelled_read_whose_answer_is_on_its_way_loses_nothing(
     assert await take(queue) == []
 
 
+@pytest.mark.parametrize("command", [b"XPENDING", b"XREADGROUP"])
+async def test_a_shard_may_be_let_go_while_it_is_read_and_comes_whole_when_it_is_read_again(
+    harness: RedisHarness, proxy: FaultProxy, command: bytes
+) -> None:
+    queue = through(proxy, harness)
+    await harness.queue().announce([doorbell(1, shard=1), doorbell(2, shard=2)])
+    held = proxy.spoil(command, Fault.HOLD_ANSWER)
+    reading = asyncio.create_task(queue.read(count_max=9, wait_s=LONG_S, shards=(1, 2)))
+    await held.wait()
+    queue.let_go((1,))
+    held.release()
+    assert 2 in seen(await reading)
+    assert seen(await queue.read(count_max=9, wait_s=0, shards=(1, 2))) == [1]
+
+
 @pytest.mark.parametrize("command", [b"XAUTOCLAIM", b"XCLAIM"])
 async def test_doorbells_whose_take_over_was_lost_come_with_the_next_read(
     harness: RedisHarness, proxy: FaultProxy, command: bytes
