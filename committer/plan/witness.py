@@ -21,7 +21,8 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.json_reader import Reader
 from committer.iceberg.snapshot import MAIN, Snapshot
 from committer.iceberg.table_metadata import TableMetadata
-from committer.ledger_entry import ProducerEntry, parse_property_key
+from committer.ledger_entry import ProducerEntry, parse_property_key, property_key
+from committer.plan.evidence import EpochEvidence, snapshots_with_evidence
 from committer.plan.ledger import Ledger
 from committer.plan.state import TableState
 
@@ -122,6 +123,50 @@ def missing_from(state: TableState, witness: Witness) -> Iterator[str]:
     for key, epoch in witness.required:
         if key not in dropped and not _has_landed(state.ledger, key, epoch):
             yield f"the property `{key}` lacks epoch {epoch}, which has landed"
+
+
+def unwitnessed(metadata: TableMetadata, witness: Witness) -> list[Snapshot]:
+    """Our snapshots behind the branches that are newer than the witness: a process that ended
+    between a commit and its witness has left them.
+    """
+    found: dict[int, Snapshot] = {}
+    branches = [name for name, ref in metadata.refs.items() if ref.type == "branch"]
+    for branch in branches:
+        for snapshot in snapshots_with_evidence(metadata, branch):
+            number = snapshot.sequence_number
+            if snapshot.snapshot_id == witness.snapshot_id:
+                break
+            if 0 < number <= witness.sequence_number:
+                break
+            found[snapshot.snapshot_id] = snapshot
+    return list(found.values())
+
+
+def not_in_ledger(state: TableState, witness: Witness, landed: EpochEvidence) -> Iterator[str]:
+    """What a snapshot proves to have landed and no entry of its producer has, one sentence each.
+
+    An entry that is away this soon was taken out by somebody: those of one-shot producers stay for
+    longer than a witness takes.
+    """
+    for (producer, epoch), one in landed.items():
+        if not any(
+            _has_landed(state.ledger, key, epoch) or epoch <= witness.forgotten.get(key, -1)
+            for key in _keys_of(state, witness, producer)
+        ):
+            yield (
+                f"epoch {epoch} of producer `{producer}` landed in snapshot {one.snapshot_id}, and"
+                f" the property `{property_key(producer)}` lacks it"
+            )
+
+
+def _keys_of(state: TableState, witness: Witness, producer: str) -> Iterator[str]:
+    """The ledger's properties of a producer, on whatever branch."""
+    known = {property_key(producer), *(property_key(producer, one) for one in state.metadata.refs)}
+    yield from known
+    for key in witness.forgotten:
+        parsed = parse_property_key(key)
+        if parsed is not None and parsed[0] == producer and key not in known:
+            yield key
 
 
 def dropped_branches(state: TableState, witness: Witness) -> dict[str, int]:

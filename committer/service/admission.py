@@ -96,7 +96,7 @@ class Admission:
         self._storage = storage
         self._inbox = inbox
         self._signatures = signatures
-        self._evidence = EvidenceReader(storage)
+        self.evidence = EvidenceReader(storage)
         self._checker: Checker | None = None
 
     @property
@@ -185,7 +185,7 @@ class Admission:
         """What the ledger has forgotten a manifest list may still prove."""
         request = pending.sealed.request
         try:
-            landed = await self._evidence.find(state, request)
+            landed = await self.evidence.find(state, request)
         except FrazilError as error:
             admitted.failed.append((pending, error))
             return

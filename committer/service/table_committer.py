@@ -145,7 +145,9 @@ class TableCommitter:
         self._upkeep = TableUpkeep(
             TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._state), self._waiting.all
         )
-        self._witness = TableWitness(identifier, table_uuid, shop.witnesses, shop.catalog)
+        self._witness = TableWitness(
+            identifier, table_uuid, shop.witnesses, shop.catalog, self._admission.evidence
+        )
         self._state: TableState | None = None
         self._is_current = False
         self._generation = 0

@@ -13,9 +13,16 @@ from uuid import UUID
 
 from committer.errors import InvalidMetadataError, TableFrozenError
 from committer.plan.state import TableState
-from committer.plan.witness import Witness, dropped_branches, missing_from
+from committer.plan.witness import (
+    Witness,
+    dropped_branches,
+    missing_from,
+    not_in_ledger,
+    unwitnessed,
+)
 from committer.ports import Catalog
 from committer.request import TableIdentifier
+from committer.service.evidence import EvidenceReader
 from committer.service.witness import WitnessKeeper
 
 TOLD_MAX = 3
@@ -30,11 +37,13 @@ class TableWitness:
         table_uuid: UUID,
         keeper: WitnessKeeper,
         catalog: Catalog,
+        evidence: EvidenceReader,
     ) -> None:
         self._identifier = identifier
         self._table_uuid = table_uuid
         self._keeper = keeper
         self._catalog = catalog
+        self._evidence = evidence
         self.known = Witness(table_uuid)
 
     async def load(self, previous: TableState | None) -> TableState:
@@ -52,6 +61,7 @@ class TableWitness:
             missing = self._lacks(state, known)
             if missing:
                 raise TableFrozenError(_frozen(self._identifier, missing))
+        await self._ask_manifest_lists(state, known)
         self._believe(state, known)
         return state
 
@@ -84,6 +94,18 @@ class TableWitness:
         if state.metadata.table_uuid != self._table_uuid:
             return ()
         return tuple(islice(missing_from(state, known), TOLD_MAX))
+
+    async def _ask_manifest_lists(self, state: TableState, known: Witness) -> None:
+        """What the witness was not told of before a process ended, its commits still prove. Usually
+        there is none. Errors: `TableFrozenError`; those of the storage.
+        """
+        if state.metadata.table_uuid != self._table_uuid:
+            return
+        for snapshot in unwitnessed(state.metadata, known):
+            landed = await self._evidence.evidence_of(snapshot)
+            missing = tuple(islice(not_in_ledger(state, known, landed), TOLD_MAX))
+            if missing:
+                raise TableFrozenError(_frozen(self._identifier, missing))
 
     def _believe(self, state: TableState, known: Witness) -> None:
         self.known = known

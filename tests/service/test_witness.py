@@ -24,6 +24,7 @@ from committer.plan.witness import Witness, parse_witness
 from committer.ports import LoadedTable, Storage
 from committer.reason import Reason
 from committer.request import ReceiptState, TableIdentifier
+from committer.service.evidence import EvidenceReader
 from committer.service.table_witness import TableWitness
 from committer.service.witness import WitnessKeeper
 from committer.storage.witness import Witnesses
@@ -138,6 +139,34 @@ async def test_a_ledger_that_lost_an_entry_freezes_the_table(restarts: bool) -> 
         await house.settle(15.0)
         assert not is_frozen(house)
     assert len(await house.live_files()) == 2
+    assert await house.outstanding() == []
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+@pytest.mark.parametrize("first", [0, 1])
+async def test_a_ledger_that_lost_an_entry_before_its_witness_was_written_freezes_the_table(
+    format_version: int, first: int
+) -> None:
+    """A crash in between, and an engine that unsets our properties: it must not land twice."""
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await add_table(house, build_flights(format_version=format_version, fields=()))
+    async with house.running():
+        await land(house, table, *range(first))
+        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        await land(house, table, first)
+    key = property_key("query-1")
+    entry = (await house.load()).properties[key]
+    await foreign_commit(house, table, RemoveProperties((key,)))
+    storage.refused = ""
+    async with house.running():
+        await house.settle(60.0)
+        assert is_frozen(house)
+        await foreign_commit(house, table, SetProperties({key: entry}))
+        await house.settle(15.0)
+        assert not is_frozen(house)
+    assert len(await house.live_files()) == first + 1
     assert await house.outstanding() == []
 
 
@@ -434,7 +463,9 @@ async def test_a_commit_of_another_between_pointer_and_witness_is_no_step_back()
             await asyncio.sleep(30.0)
             return await super().read(table.metadata.require_uuid())
 
-    witness = TableWitness(NAME, table_uuid, SlowKeeper(house.witnesses), slow)
+    witness = TableWitness(
+        NAME, table_uuid, SlowKeeper(house.witnesses), slow, EvidenceReader(house.storage)
+    )
     loading = asyncio.create_task(witness.load(None))
     await asyncio.sleep(0.5)
     async with house.running():
