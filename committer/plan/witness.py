@@ -85,6 +85,15 @@ class Witness:
             forgotten=_highest(self.forgotten, other.forgotten),
         )
 
+    def contradicts(self, other: Witness) -> bool:
+        """Whether one sequence number was given to two snapshots: between them the table was put
+        back, and has gone on from there.
+        """
+        return (
+            self.sequence_number == other.sequence_number > 0
+            and self.snapshot_id != other.snapshot_id
+        )
+
     def without(self, forgotten: Mapping[str, int]) -> Witness:
         """The witness once the ledger may be without these epochs and those below them."""
         return replace(self, forgotten=_highest(self.forgotten, forgotten))

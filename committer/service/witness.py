@@ -56,8 +56,8 @@ class WitnessKeeper:
         return (await self._read(table_uuid)).witness
 
     async def keep(self, seen: Witness) -> bool:
-        """Make durable what was seen. False where an operator has accepted something else since:
-        then it proves nothing any more.
+        """Make durable what was seen. False where an operator has accepted something else since, or
+        the table has gone on from older metadata: then it proves nothing any more.
 
         Errors: as `read`; `StorageUnavailableError` also where others were faster every time.
         """
@@ -65,7 +65,7 @@ class WitnessKeeper:
         for _ in range(TRIES_MAX):
             if known is None:
                 known, is_fresh = await self._read(seen.table_uuid), True
-            if known.witness.accepted_ms > seen.accepted_ms:
+            if known.witness.accepted_ms > seen.accepted_ms or known.witness.contradicts(seen):
                 return False
             joined = known.witness.joined(seen)
             if joined != known.witness:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -390,6 +391,15 @@ async def test_what_was_seen_before_an_acceptance_proves_nothing_after_it() -> N
     assert not await committer.keep(Witness.of(newer))
     assert not await WitnessKeeper(house.witnesses).keep(Witness.of(newer))
     assert await operator.read(accepted.table_uuid) == accepted
+
+
+async def test_two_histories_of_one_table_prove_nothing_for_one_another() -> None:
+    """Put back, and another committer went on from there before this one's witness was written."""
+    house = House()
+    (newer,) = states(1)
+    seen = Witness.of(newer)
+    assert await WitnessKeeper(house.witnesses).keep(replace(seen, snapshot_id=4711))
+    assert not await WitnessKeeper(house.witnesses).keep(seen)
 
 
 async def test_a_committer_goes_on_through_an_acceptance_that_it_did_not_wait_for() -> None:
