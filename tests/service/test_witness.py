@@ -397,8 +397,8 @@ async def test_two_histories_of_one_table_prove_nothing_for_one_another() -> Non
     """Put back, and another committer went on from there before this one's witness was written."""
     house = House()
     (newer,) = states(1)
-    seen = Witness.of(newer)
-    assert await WitnessKeeper(house.witnesses).keep(replace(seen, snapshot_id=4711))
+    seen = replace(Witness.of(newer), sequence_number=7, snapshot_id=1)
+    assert await WitnessKeeper(house.witnesses).keep(replace(seen, snapshot_id=2))
     assert not await WitnessKeeper(house.witnesses).keep(seen)
 
 
