@@ -55,6 +55,8 @@ PROCESS_FAULTS = (
     Fault.DRAIN,
     Fault.RESTART,
 )
+# Few calls decide what becomes of a request, and most by far only look.
+FOCUS = 10.0
 # Of several items in one call some may be applied alone.
 _PARTIAL = frozenset(
     {"storage.create", "storage.delete", "storage.list", "queue.acknowledge", "queue.announce"}
@@ -99,12 +101,14 @@ class Call:
 class Faults:
     """Decides what befalls each call, and counts what did.
 
-    `rate`: of so many calls one meets a fault. `weights` make faults rarer or more frequent than
-    the others (1). `script`: these and no others, to the end. `spared`: calls that nothing befalls.
+    `rate`: of so many calls one meets a fault; of those of the method `focus`, `FOCUS` times as
+    many. `weights` make faults rarer or more frequent than the others (1). `script`: these and no
+    others, to the end. `spared`: calls that nothing befalls.
     """
 
     seed: int
     rate: float = 0.0
+    focus: str | None = None
     weights: Mapping[Fault, float] = field(default_factory=dict)
     script: Mapping[Call, Fault] | None = None
     spared: Collection[Call] = frozenset()
@@ -121,7 +125,8 @@ class Faults:
         if self.script is not None:
             self.met.append(call)
             return self.script.get(call)
-        if not self.is_on or chance >= self.rate or call in self.spared:
+        rate = self.rate * (FOCUS if call.method == self.focus else 1.0)
+        if not self.is_on or chance >= rate or call in self.spared:
             return None
         return self._chosen(call.method, which)
 

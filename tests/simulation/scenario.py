@@ -31,6 +31,12 @@ from tests.simulation.servers import WAREHOUSE
 from tests.simulation.world import START_MS
 
 NAMESPACE = ("db",)
+# What one seed in two has most of its faults at.
+FOCI = (
+    *(None, None, None, None),
+    *("catalog.swap", "catalog.swap"),
+    *("storage.create", "storage.delete"),
+)
 
 
 class Fate(Enum):
@@ -69,8 +75,8 @@ class Role:
 class Scenario:
     """Everything that a run depends on.
 
-    `rate`, `weights`, `script`, `spared`: see `Faults`. `slowness` stretches each way on the wire.
-    `play_s`: after this time the curtain falls, whoever is still at it.
+    `rate`, `focus`, `weights`, `script`, `spared`: see `Faults`. `slowness` stretches each way on
+    the wire. `play_s`: after this time the curtain falls, whoever is still at it.
     """
 
     seed: int
@@ -81,6 +87,7 @@ class Scenario:
     settings: Settings = field(default_factory=base_settings)
     slowness: float = 1.0
     rate: float = 0.0
+    focus: str | None = None
     weights: Mapping[Fault, float] = field(default_factory=dict)
     script: Mapping[Call, Fault] | None = None
     spared: frozenset[Call] = frozenset()
@@ -144,6 +151,7 @@ def draw_scenario(seed: int) -> Scenario:
         settings=_settings(chance),
         slowness=chance.choice((0.2, 1.0, 1.0, 5.0, 30.0)),
         rate=chance.choice((0.0, 0.005, 0.02, 0.02, 0.05, 0.1)),
+        focus=rng(seed, "where").choice(FOCI),
         weights=_weights(chance, replicas),
         events=_events(chance),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),

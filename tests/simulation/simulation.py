@@ -60,6 +60,7 @@ class Simulation:
         self.faults = Faults(
             scenario.seed,
             rate=scenario.rate,
+            focus=scenario.focus,
             weights=scenario.weights,
             script=scenario.script,
             spared=scenario.spared,
