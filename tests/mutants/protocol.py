@@ -51,9 +51,9 @@ PROTOCOL = (
     ),
     Mutant(
         "forgotten_proof_is_not_looked_for",
-        "committer/service/admission.py",
-        "            landed = await self._evidence.find(state, request)\n",
-        "            landed = None\n",
+        "committer/plan/evidence.py",
+        "SNAPSHOTS_MAX = 100\n",
+        "SNAPSHOTS_MAX = 0\n",
         ("tests/service/test_table_committer.py -k manifest_list_still_knows",),
     ),
     # --- Who may land ---
@@ -135,7 +135,7 @@ PROTOCOL = (
         "committer/service/table_committer.py",
         "        if len(requests) == 1:\n            self._waiting[requests[0]",
         "        if requests:\n            self._waiting[requests[0]",
-        (SEEDS, "tests/service/test_table_committer.py"),
+        ("tests/service/test_table_committer.py",),
     ),
     Mutant(
         "suspicion_is_a_verdict_without_the_ledger",

@@ -40,16 +40,19 @@ UPKEEP = (
     Mutant(
         "frozen_table_commits",
         "committer/service/table_witness.py",
-        "            if missing:\n",
-        "            if not missing:\n",
+        "        return tuple(islice(missing_from(state, known), TOLD_MAX))\n",
+        "        return tuple(islice(missing_from(state, known), 0))\n",
         ("tests/service/test_witness.py",),
     ),
     Mutant(
         "operators_acceptance_is_overruled",
-        "committer/service/witness.py",
-        "accepted_ms > seen.accepted_ms:\n                return False\n",
-        "accepted_ms > seen.accepted_ms:\n                return True\n",
-        ("tests/service/test_witness.py",),
+        "committer/plan/witness.py",
+        "            return max(self, other, key=lambda one: one.accepted_ms)\n",
+        "            return min(self, other, key=lambda one: one.accepted_ms)\n",
+        (
+            "tests/plan/test_witness.py",
+            "tests/service/test_witness.py",
+        ),
     ),
     # --- Chores of the ledger ---
     Mutant(
