@@ -84,6 +84,12 @@ chaos: install ## real processes and servers, each fault at each of the first ca
 	  tests/integration/test_disk_full.py tests/integration/test_faulty_servers.py \
 	  tests/integration/test_redis_goes_back.py
 
+.PHONY: soak
+soak: install ## real processes under load and faults; MINUTES=, SEED=, OPTIONS="--rate 80"; SCENARIO=backlog: recovery
+	@sh tools/install.sh $(VENV_BENCH) requirements-bench.lock $(VENV)
+	@$(VENV_BENCH)/bin/python -m tests.soak $(if $(MINUTES),--minutes $(MINUTES)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(SCENARIO),--scenario $(SCENARIO)) $(OPTIONS)
+
 .PHONY: bench-format
 bench-format: install ## the format beside PyIceberg, fastavro, iceberg-rust; OPTIONS="--case encode --rounds 5"
 	@$(RUN)python -m bench.format $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(OPTIONS)

@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -155,7 +155,7 @@ class Frazil:
             for child, share in working:
                 child.tell(do, writers=list(share), start_s=started_s, **arguments)
             answers = [child.hear(_GRACE_S + 600.0) for child, _ in working]
-            commits = self._commits(table, until_landed)
+            commits = self._commits([table], until_landed)
             used_s = watch.used_s()
         outcome = Outcome(started_s)
         for answer in answers:
@@ -172,28 +172,55 @@ class Frazil:
         """Publish all while no committer runs, then start one: its commits, and the seconds from
         its start to the last.
         """
+        self.stop_committer()
+        self.fill(writers)
+        return self.catch_up([table], total)
+
+    def stop_committer(self) -> None:
         self.house.signal(signal.SIGTERM)
+
+    def fill(self, writers: Writers, *, grace_s: float = _GRACE_S) -> None:
+        """Publish all that is prepared, while no committer runs."""
         start_s = time.monotonic()
         for child, share in zip(self._publishers, writers, strict=True):
             child.tell("flood", writers=list(share), start_s=start_s)
-        self._hear(_GRACE_S)
+        self._hear(grace_s)
+
+    def catch_up(
+        self,
+        tables: Sequence[str],
+        total: int,
+        *,
+        grace_s: float = _GRACE_S,
+        watch: Callable[[], None] = lambda: None,
+    ) -> tuple[list[LandedCommit], float]:
+        """Start a committer, and wait until it has landed so many requests in these tables: its
+        commits, and the seconds from its start to the last. `watch` is called all the time.
+        """
         self.log.fresh()
         self.house.launch()
-        commits = self._commits(table, total)
+        commits = self._commits(tables, total, grace_s, watch)
         asyncio.run(until(self.house.is_ready, "a committer that is ready"))
         return commits, max(one.at_s for one in commits) - self.log.started_at_s
 
-    def _commits(self, table: str, requests: int) -> list[LandedCommit]:
+    def _commits(
+        self,
+        tables: Sequence[str],
+        requests: int,
+        grace_s: float = _GRACE_S,
+        watch: Callable[[], None] = lambda: None,
+    ) -> list[LandedCommit]:
         """Those that were logged since the last look. Errors: `TimeoutError`."""
-        end_s = time.monotonic() + _GRACE_S
+        end_s = time.monotonic() + grace_s
+        names = {f"{NAMESPACE}.{table}" for table in tables}
         commits: list[LandedCommit] = []
         while True:
-            fresh = self.log.fresh()
-            commits += [one for one in fresh if one.table == f"{NAMESPACE}.{table}"]
+            watch()
+            commits += [one for one in self.log.fresh() if one.table in names]
             if sum(one.requests for one in commits) >= requests:
                 return commits
             if time.monotonic() > end_s:
-                raise TimeoutError(f"not all of {requests} requests landed in {_GRACE_S:g} s")
+                raise TimeoutError(f"not all of {requests} requests landed in {grace_s:g} s")
             time.sleep(_POLL_S)
 
     def _pids(self) -> dict[str, int]:

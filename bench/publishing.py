@@ -28,12 +28,14 @@ from committer.request import Fingerprint, Producer, TableIdentifier
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.local import LocalStorage
 from committer.world import RealWorld
+from workers.backlog import BacklogPolicy
 from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
 from workers.table_cache import TableCache
 
 _WAIT_S_MAX = 60.0
 _COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=_WAIT_S_MAX)
-_DURABLE = PublishPolicy(wait="durable")
+# What is measured with it has no committer for a while: nobody is to wait for one.
+_DURABLE = PublishPolicy(wait="durable", backlog=BacklogPolicy(wait_s=0.0))
 
 
 class WatchedQueue:

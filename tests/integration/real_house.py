@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
@@ -196,6 +196,11 @@ class RealHouse:
         parsed = [_parse(line) for line in lines if name in line]
         return [line for line in parsed if line.get("event") == name]
 
+    def logged(self, level: str) -> list[dict[str, Any]]:
+        """What the committers have logged at this level so far."""
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        return [parsed for parsed in map(_parse, lines) if parsed.get("level") == level]
+
     # --- The queue's server ----------------------------------------------------------------------
 
     def start_queue(self) -> None:
@@ -301,6 +306,33 @@ def living_in(build: Callable[[Path], _House]) -> Iterator[_House]:
             raise
         finally:
             house.close()
+
+
+@contextmanager
+def replicas(
+    house: RealHouse, count: int, variables: Mapping[str, str] | None = None
+) -> Iterator[list[RealHouse]]:
+    """Committers of one house, each with a name and a port of its own. `variables`: more settings
+    of theirs.
+    """
+    each = [
+        replace(
+            house,
+            variables={
+                **house.variables,
+                **(variables or {}),
+                "FRAZIL_QUEUE__CONSUMER": f"committer-{number}",
+            },
+            port=free_port(),
+            server=None,
+        )
+        for number in range(count)
+    ]
+    try:
+        yield each
+    finally:
+        for replica in each:
+            replica.close()
 
 
 def flights(

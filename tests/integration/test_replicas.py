@@ -8,15 +8,14 @@ import asyncio
 import signal
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import pytest
 
 from committer.ports import SHARDS
 from tests.integration.exactness import check_exactly_once
-from tests.integration.real_house import RealHouse, free_port, real_house, until
+from tests.integration.real_house import RealHouse, real_house, replicas, until
 from tests.integration.traffic import producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -26,25 +25,6 @@ LEASE_S = 4
 EPOCHS_A_ROUND = 4
 
 Blow = Callable[[], Awaitable[None]]
-
-
-@contextmanager
-def replicas(house: RealHouse, count: int) -> Iterator[list[RealHouse]]:
-    """Committers of one house, each with a name and a port of its own."""
-    each = [
-        replace(
-            house,
-            variables={**house.variables, "FRAZIL_QUEUE__CONSUMER": f"committer-{number}"},
-            port=free_port(),
-            server=None,
-        )
-        for number in range(count)
-    ]
-    try:
-        yield each
-    finally:
-        for replica in each:
-            replica.close()
 
 
 def owned(replica: RealHouse) -> int:

@@ -22,7 +22,7 @@ from workers.target import TargetTable
 
 ROWS_A_REQUEST = 4
 _EPOCHS_MAX = 10_000
-_POLICIES = {
+POLICIES = {
     "durable": PublishPolicy(wait="durable"),
     "committed": PublishPolicy(wait="committed", wait_timeout_s=120.0),
     "again": PublishPolicy(wait="durable", on_quarantine="continue"),
@@ -108,13 +108,13 @@ class RealProducer:
         """Write and publish some epochs, one after another."""
         for _ in range(count):
             written = self.write()
-            receipt = await self.connections.publisher.publish(written, _POLICIES[self.wait])
+            receipt = await self.connections.publisher.publish(written, POLICIES[self.wait])
             self.receipts[written.epoch] = receipt
 
     async def publish_again(self, epoch: int, *, fingerprint: str | None = None) -> None:
         """Publish another attempt at an epoch: a replay, or with another fingerprint a clash."""
         written = self.write_attempt(epoch, fingerprint=fingerprint or f"offsets-{epoch}")
-        await self.connections.publisher.publish(written.epoch, _POLICIES["again"])
+        await self.connections.publisher.publish(written.epoch, POLICIES["again"])
 
 
 @asynccontextmanager

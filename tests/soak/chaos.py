@@ -1,0 +1,64 @@
+"""What is done to the processes of a soak, and when. The schedule comes from the seed alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tests.fault_proxy import Fault
+
+
+class Blow(StrEnum):
+    KILL = "kill -9 of a committer"
+    END = "SIGTERM of a committer"
+    STOP = "SIGSTOP of a committer, longer than its lease"
+    FLUSH = "FLUSHALL"
+    KILL_QUEUE = "kill -9 of the queue's server"
+    SPOIL = "spoiled answers of the queue's server"
+    KILL_WRITERS = "kill -9 of writers"
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """One blow: how long to wait before it, how long it lasts, and whom it hits, as a share of
+    those that may be hit. The last two are of `SPOIL`.
+    """
+
+    pause_s: float
+    blow: Blow
+    lasts_s: float
+    whom: float
+    command: bytes = b""
+    fault: Fault = Fault.CUT_ANSWER
+
+    def pick(self, count: int) -> int:
+        """One of so many."""
+        return int(self.whom * count)
+
+
+COMMANDS = (b"XREADGROUP", b"XADD", b"EVAL", b"XAUTOCLAIM", b"XLEN")
+FAULTS = (
+    Fault.CUT_REQUEST,
+    Fault.CUT_ANSWER,
+    Fault.TRUNCATE_ANSWER,
+    Fault.DELAY_ANSWER,
+    Fault.SENT_TWICE,
+)
+SPOILED = 5
+
+
+def strikes(seed: int, *, pause_s: float, lease_s: float) -> Iterator[Strike]:
+    """Blows for ever, each kind once before any comes again; `pause_s` apart on average."""
+    chance = random.Random(seed)
+    while True:
+        for blow in chance.sample(list(Blow), len(Blow)):
+            yield Strike(
+                pause_s=pause_s * (0.5 + chance.random()),
+                blow=blow,
+                lasts_s=lease_s * 1.5 if blow is Blow.STOP else 0.5 + 1.5 * chance.random(),
+                whom=chance.random(),
+                command=chance.choice(COMMANDS),
+                fault=chance.choice(FAULTS),
+            )
