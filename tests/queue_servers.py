@@ -140,6 +140,8 @@ class RedisHarness:
         await self.redis.flushall()
 
     async def stop(self) -> None:
+        # What it was told is to be there again: on a busy disk it may put off its writes.
+        await self.redis.config_set("appendfsync", "always")
         self._running.kill()
 
     async def start(self) -> None:
