@@ -195,6 +195,36 @@ def test_every_link_in_a_page_leads_somewhere() -> None:
     assert broken == []
 
 
+def test_the_page_of_failures_names_only_what_there_is() -> None:
+    """Log events, metrics, alerts, reasons and options: as the pages that are held to the code."""
+    named = set(re.findall(r"`([^`\n]+)`", (DOCS / "operations/failures.md").read_text()))
+    of_others = {"metadata.json", "register_table", "set_current_snapshot"}
+    forms = {
+        r"[a-z]+\.[a-z_]+": ("reference/log-events.md", "reference/settings.md"),
+        r"frazil_\w+": ("reference/metrics.md",),
+        r"Frazil[A-Z]\w+": ("operations.md",),
+        r"(?!frazil)[a-z]+(_[a-z]+)+": ("reference/reasons.md", "reference/spark-options.md"),
+    }
+    unknown = []
+    for form, files in forms.items():
+        known = " ".join((DOCS / file).read_text() for file in files)
+        meant = (one for one in named - of_others if re.fullmatch(form, one))
+        unknown += [one for one in meant if f"`{one}`" not in known]
+    assert unknown == []
+
+
+def test_every_heading_that_a_link_names_exists() -> None:
+    broken = []
+    for page in pages():
+        for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text()):
+            if "://" in target:
+                continue
+            text = (page.parent / target).read_text() if target else page.read_text()
+            if anchor not in _anchors(text):
+                broken.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
+    assert broken == []
+
+
 def test_every_test_that_a_page_names_exists() -> None:
     missing = []
     for page in pages():
@@ -213,6 +243,12 @@ def test_every_target_that_a_page_names_exists() -> None:
         for target in re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), re.M)
     }
     assert named <= targets
+
+
+def _anchors(text: str) -> set[str]:
+    """What the headings of a page are called in links."""
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
 
 
 def _rows(page: Path) -> list[list[str]]:
