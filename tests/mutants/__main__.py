@@ -8,8 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from os import cpu_count
 from pathlib import Path
 
@@ -34,9 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="frazil-unbroken-") as unbroken:
         copy_tree(Path(unbroken))
         with ThreadPoolExecutor(options.jobs) as pool:
-            for outcome in pool.map(partial(try_mutant, unbroken=Path(unbroken)), chosen):
-                killed += outcome.killer is not None
-                print(_line(outcome, width), flush=True)
+            tried = [pool.submit(try_mutant, mutant, Path(unbroken)) for mutant in chosen]
+            for done in as_completed(tried):
+                killed += done.result().killer is not None
+                print(_line(done.result(), width), flush=True)
     print(f"{killed} of {len(chosen)} mutants killed")
     return 0 if killed == len(chosen) else 1
 

@@ -170,11 +170,11 @@ PROTOCOL = (
         (SEEDS,),
     ),
     Mutant(
-        "batch_goes_again_although_the_schema_changed",
+        "batch_goes_again_although_the_table_was_upgraded",
         "committer/service/table_committer.py",
         "        if intent is not None and basis == intent.basis and self._is_fresh(intent):\n",
         "        if intent is not None and self._is_fresh(intent):\n",
-        (SEEDS, "tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
+        ("tests/service/test_bad_input.py",),
     ),
     Mutant(
         "sent_swap_is_given_up_when_cancelled",

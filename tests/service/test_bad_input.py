@@ -8,6 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest_list import decode_manifest_list
 from committer.iceberg.metadata_update import (
     AddPartitionSpec,
     AddSchema,
@@ -499,3 +501,19 @@ async def test_a_format_upgrade_in_flight_keeps_old_and_new_requests(
         starts = sorted(file.first_row_id for file in files if file.first_row_id is not None)
         assert starts == [10 * number for number in range(len(files))]
         assert (await house.load()).next_row_id == 10 * len(files)
+
+
+async def test_after_an_upgrade_between_two_attempts_the_batch_is_written_anew() -> None:
+    house = House()
+    table = await add_table(house, build_flights(format_version=1))
+    house.catalog.swap_s[str(table.identifier)] = 1.0
+    async with house.running():
+        await house.publish(good(table, "query-1"))
+        await house.settle(0.5)
+        await foreign_commit(house, table, UpgradeFormatVersion(2))
+        await house.settle()
+    head = (await house.load()).current_snapshot
+    assert head is not None and head.manifest_list is not None
+    (row,) = decode_manifest_list(await house.storage.inner.get(head.manifest_list)).rows
+    written = decode_manifest(await house.storage.inner.get(row.manifest_path))
+    assert written.format_version == 2
