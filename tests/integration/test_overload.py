@@ -1,0 +1,48 @@
+"""Writers run ahead of a committer that is down: they are slowed, and go on when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from committer.request import Receipt
+from tests.integration.exactness import check_exactly_once
+from tests.integration.real_house import real_house, until
+from tests.integration.traffic import RealProducer, producers
+from workers.backlog import BacklogPolicy
+from workers.publisher import PublishPolicy
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
+
+TABLE = "db.flights"
+REQUESTS_MAX = 20
+POLICY = PublishPolicy(backlog=BacklogPolicy(REQUESTS_MAX, wait_s=90.0))
+PRODUCERS = 4
+
+
+async def test_writers_wait_while_too_much_waits_for_a_committer_and_nothing_is_lost() -> None:
+    with real_house(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as house:
+        table = await house.create_table(TABLE)
+        async with producers(house, table, PRODUCERS) as published:
+            writing = asyncio.gather(*(_publish(producer, 15) for producer in published))
+            await until(lambda: all(_is_held_up(each) for each in published), "writers that wait")
+            assert len(await house.outstanding()) <= REQUESTS_MAX + PRODUCERS
+            await house.start()
+            receipts = [receipt for each in await writing for receipt in each]
+            slowed = [one.backlog for one in receipts if one.backlog is not None]
+            assert len(slowed) >= PRODUCERS and max(slowed) <= REQUESTS_MAX
+            await until(house.is_settled, "an empty inbox")
+            found = await check_exactly_once(house, TABLE, published)
+            assert (found.requests, found.quarantined) == (PRODUCERS * 15, 0)
+
+
+async def _publish(producer: RealProducer, count: int) -> list[Receipt]:
+    return [
+        await producer.connections.publisher.publish(producer.write(), POLICY) for _ in range(count)
+    ]
+
+
+def _is_held_up(producer: RealProducer) -> bool:
+    """It has begun an epoch beyond its share of what may wait."""
+    return producer.epochs > REQUESTS_MAX // PRODUCERS
