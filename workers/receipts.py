@@ -7,7 +7,7 @@ so that many waiting writers do not ask at one moment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from committer.errors import (
     InvalidRequestError,
@@ -17,7 +17,13 @@ from committer.errors import (
     TransientError,
 )
 from committer.iceberg.table_metadata import TableMetadata
-from committer.ledger_entry import parse_entry, property_key
+from committer.ledger_entry import (
+    Landed,
+    ProducerEntry,
+    parse_entry,
+    property_key,
+    short_fingerprint,
+)
 from committer.ports import World
 from committer.request import CommitRequest, Receipt, ReceiptState
 from committer.storage.inbox import Inbox, Quarantine
@@ -89,8 +95,14 @@ class ReceiptWaiter:
                 request.inbox_key
             )
             table = await self._tables.current(request.identifier)
-            landed = landed_receipt(table.metadata, target)
-            return landed or await self._settled(target, has_left=has_left)
+            entry = _entry(table.metadata, request)
+            if entry is not None and request.epoch in entry.epochs:
+                landed = _landed_receipt(entry, target)
+                if landed:
+                    return landed
+                # Which the committer may prove to be the same write, or refuse.
+                has_left = not await self._inbox.contains(request.inbox_key)
+            return await self._settled(target, has_left=has_left)
         except (TransientError, NoSuchTableError):
             return None
 
@@ -98,32 +110,42 @@ class ReceiptWaiter:
         try:
             record, _ = await self._quarantine.get(target.request.inbox_key)
         except NotFoundError:
-            # The ledger forgets a one-shot producer once its request is gone.
+            # The ledger has forgotten a one-shot producer, or what the epoch stood for.
             return target.receipt(ReceiptState.COMMITTED) if has_left else None
         except InvalidRequestError as error:
             return _quarantined(target, error.reason, str(error))
         return _quarantined(target, record.reason, record.message)
 
 
-def landed_receipt(metadata: TableMetadata, target: Target) -> Receipt | None:
-    """What the ledger in this metadata says of the request; None if it has not landed."""
-    request = target.request
+def _entry(metadata: TableMetadata, request: CommitRequest) -> ProducerEntry | None:
+    """What this table's ledger says of the producer."""
     text = metadata.properties.get(property_key(request.producer.id, request.branch))
-    if text is None:
+    entry = parse_entry(text) if text is not None else None
+    return entry if entry and entry.table_uuid == request.table_uuid else None
+
+
+def _landed_receipt(entry: ProducerEntry, target: Target) -> Receipt | None:
+    """That the epoch has landed; None if nothing here proves that it stood for the same."""
+    request = target.request
+    landed = next((one for one in entry.latest if _is_same(one, request)), None)
+    if landed is None:
         return None
-    entry = parse_entry(text)
-    if entry.table_uuid != request.table_uuid or request.epoch not in entry.epochs:
-        return None
-    landed = entry.landed(request.epoch)
-    return Receipt(
-        request.producer.id,
-        request.epoch,
-        str(request.attempt),
-        ReceiptState.COMMITTED,
-        snapshot_id=landed.snapshot_id if landed else None,
-        sequence_number=landed.sequence_number if landed else None,
-        duplicate=landed is not None and landed.attempt != request.attempt,
+    return replace(
+        target.receipt(ReceiptState.COMMITTED),
+        snapshot_id=landed.snapshot_id,
+        sequence_number=landed.sequence_number,
+        duplicate=landed.attempt != request.attempt,
     )
+
+
+def _is_same(landed: Landed, request: CommitRequest) -> bool:
+    """Whether what landed is what the request stands for: as the committer compares them."""
+    fingerprint = request.fingerprint
+    if landed.epoch != request.epoch:
+        return False
+    if landed.fingerprint_kind != fingerprint.kind:
+        return request.producer.sequential or landed.attempt == request.attempt
+    return landed.fingerprint == short_fingerprint(fingerprint.value)
 
 
 def _quarantined(target: Target, reason: str, message: str) -> Receipt:

@@ -83,8 +83,13 @@ class Bench:
             lower_bounds={1: b"\1\0\0\0\0\0\0\0"},
         )
 
-    async def land(self, written: WrittenEpoch, *, attempt: int | None = None) -> None:
-        """What the committer does, as far as a producer can see it: the ledger moves."""
+    async def land(
+        self, written: WrittenEpoch, *, attempt: int | None = None, is_remembered: bool = True
+    ) -> None:
+        """What the committer does, as far as a producer can see it: the ledger moves.
+
+        Not `is_remembered`: later epochs have landed since.
+        """
         landed = Landed(
             written.epoch,
             written.fingerprint.kind,
@@ -94,7 +99,9 @@ class Bench:
             sequence_number=42,
         )
         entry = ProducerEntry(
-            self.metadata.require_uuid(), EpochRanges(((written.epoch, written.epoch),)), (landed,)
+            self.metadata.require_uuid(),
+            EpochRanges(((written.epoch, written.epoch),)),
+            (landed,) if is_remembered else (),
         )
         properties = {property_key(written.producer.id): print_entry(entry)}
         swap = build_swap(await self.catalog.load(FLIGHTS), properties=properties)

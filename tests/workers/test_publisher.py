@@ -18,6 +18,7 @@ from committer.iceberg.manifest import decode_manifest
 from committer.ports import NewObject, ObjectInfo
 from committer.queue.memory import MemoryQueue
 from committer.request import (
+    Fingerprint,
     Producer,
     Receipt,
     ReceiptState,
@@ -361,6 +362,37 @@ async def test_waiting_tells_when_another_attempt_has_landed() -> None:
     receipt = await bench.publisher.publish(bench.written(epoch=1), COMMITTED)
     assert receipt.state == ReceiptState.COMMITTED
     assert receipt.duplicate
+
+
+async def test_other_rows_under_a_landed_epoch_are_not_said_to_be_committed() -> None:
+    """A restored checkpoint: the committer refuses them, and its word is waited for."""
+    storage = _Committer()
+    storage.reason = "epoch_content_differs"
+    bench = await build_bench(with_queue=False, storage=storage)
+    await bench.land(bench.written(epoch=1), attempt=9)
+    other = Fingerprint(kind="spark-offsets", value="other offsets")
+    written = replace(bench.written(epoch=1), fingerprint=other)
+    with pytest.raises(PublishError, match="went to quarantine: epoch_content_differs"):
+        await bench.publisher.publish(written, COMMITTED)
+
+
+async def test_an_epoch_that_landed_long_ago_is_committed_once_its_request_has_left() -> None:
+    """The committer finds the proof in a manifest list; or none, and refuses it."""
+    storage = _Committer()
+    bench = await build_bench(with_queue=False, storage=storage)
+    await bench.land(bench.written(epoch=1), attempt=9, is_remembered=False)
+    receipt = await bench.publisher.publish(bench.written(epoch=1), COMMITTED)
+    assert receipt.state == ReceiptState.COMMITTED
+    storage.reason = "epoch_landed_unproven"
+    with pytest.raises(PublishError, match="went to quarantine: epoch_landed_unproven"):
+        await bench.publisher.publish(bench.written(epoch=1, attempt=2), COMMITTED)
+
+
+async def test_an_epoch_that_landed_long_ago_is_waited_for_while_its_request_is_durable() -> None:
+    bench = await build_bench(with_queue=False)
+    await bench.land(bench.written(epoch=1), attempt=9, is_remembered=False)
+    with pytest.raises(PublishError, match="nothing is lost, it lands once the committer"):
+        await bench.publisher.publish(bench.written(epoch=1), COMMITTED)
 
 
 async def test_waiting_in_vain_says_that_nothing_is_lost() -> None:
