@@ -186,6 +186,17 @@ def test_the_header_of_the_list_says_which_requests_it_holds() -> None:
     assert header["sequence-number"] == str(plan.snapshot.sequence_number)
 
 
+def test_a_summary_does_not_grow_with_the_requests_of_a_commit() -> None:
+    sizes = []
+    for count in (1, 9):
+        table = table_of()
+        plan = table.commit(*(request(table, f"query-{number}", 0) for number in range(count)))
+        summary = plan.snapshot.summary or {}
+        assert summary["frazil.requests-count"] == str(count)
+        sizes.append(len(summary))
+    assert sizes[0] == sizes[1]
+
+
 @VERSIONS
 def test_a_large_commit_has_several_manifests_of_the_size_that_the_table_wants(
     format_version: int,
