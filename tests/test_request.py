@@ -499,6 +499,7 @@ MUTATIONS = st.lists(
 )
 
 
+@pytest.mark.simulation
 @settings(max_examples=400, deadline=None)
 @given(MUTATIONS)
 def test_a_mutated_request_is_refused_or_reads_as_a_whole_request(
@@ -528,6 +529,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.simulation
 @settings(max_examples=400, deadline=None)
 @given(name=st.sampled_from([*line(), "needs", "branch", "operation", "files"]), value=VALUES)
 def test_any_value_in_any_field_is_refused_or_read(name: str, value: object) -> None:

@@ -372,6 +372,7 @@ def test_truncated_blocks_are_refused() -> None:
             merge([Source(whole.row, broken)], one)
 
 
+@pytest.mark.simulation
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_any_mixture_reads_back_as_before(data: st.DataObject) -> None:

@@ -81,6 +81,7 @@ def test_all_manifests_of_the_fixtures_are_read_as_the_decoder_reads_them() -> N
                 assert outcome(iter_entries, content) == outcome(decoded, content), name
 
 
+@pytest.mark.simulation
 @settings(max_examples=100, deadline=None)
 @given(st.lists(entries(), max_size=12), st.booleans(), st.sampled_from([1, 2, 3]))
 def test_any_entries_are_read_as_they_were_written(
@@ -100,6 +101,7 @@ def test_delete_files_are_read_as_they_were_written() -> None:
     assert list(iter_entries(foreign_manifest(content))) == written
 
 
+@pytest.mark.simulation
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_damaged_entries_are_read_or_refused_as_the_decoder_does(data: st.DataObject) -> None:

@@ -59,6 +59,7 @@ def damaged(body: bytes, data: st.DataObject) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.simulation
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(IDS, WIDE, min_size=1, max_size=8), st.data())
 def test_longs_that_are_read_at_once_are_those_of_a_decoder(

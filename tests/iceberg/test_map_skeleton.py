@@ -86,6 +86,7 @@ def test_maps_are_recognised_when_they_come_again(maps: bytes, before: bytes, re
     assert stop_of(skeletons, raw, len(before)) == len(before) + len(maps)
 
 
+@pytest.mark.simulation
 @settings(max_examples=300, deadline=None)
 @given(MAPS, st.data())
 def test_whatever_is_recognised_ends_where_a_decoder_stops(

@@ -21,6 +21,7 @@ from tests.iceberg.random_updates import RandomChanges
 from tests.iceberg.table_model import Refused, TableModel
 
 
+@pytest.mark.simulation
 @settings(max_examples=100)
 @given(st.sampled_from([1, 2, 3]), st.integers(0, 2**32))
 def test_a_random_history_is_what_the_model_says_and_breaks_no_rule(

@@ -713,6 +713,7 @@ _STEPS = st.lists(
 )
 
 
+@pytest.mark.simulation
 @settings(max_examples=150, deadline=None)
 @given(_STEPS, st.sampled_from([1, 2, 3]))
 def test_no_jumping_clock_ever_makes_metadata_that_readers_refuse(

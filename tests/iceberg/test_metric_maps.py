@@ -44,6 +44,7 @@ def maps_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[dict[int, 
     return groups.map(lambda found: list(chain.from_iterable(found)))
 
 
+@pytest.mark.simulation
 @settings(max_examples=100, deadline=None)
 @given(maps_of(LONG_VALUES))
 @REPEATED
@@ -53,6 +54,7 @@ def test_maps_of_longs_read_back(repeated: bool, maps: list[dict[int, int] | Non
         assert decoded(encode(pairs), "long") == pairs
 
 
+@pytest.mark.simulation
 @settings(max_examples=150, deadline=None)
 @given(maps_of(st.binary(max_size=80)), st.booleans())
 def test_bounds_read_back(maps: list[dict[int, bytes] | None], is_same: bool) -> None:

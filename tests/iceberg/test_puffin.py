@@ -182,6 +182,7 @@ def test_a_blob_that_inflates_without_end_is_refused() -> None:
 FILES = [*(fixtures_dir() / "java").rglob("*.puffin"), *(fixtures_dir() / "java").rglob("*.stats")]
 
 
+@pytest.mark.simulation
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_read_but_never_another_exception(data: st.DataObject) -> None:

@@ -46,6 +46,7 @@ typed_values = st.sampled_from(V3_PRIMITIVES).flatmap(
 )
 
 
+@pytest.mark.simulation
 @settings(max_examples=100, deadline=None)
 @given(schema=schemas(V3_PRIMITIVES), data=st.data())
 def test_any_schema_with_any_defaults_is_read_as_it_was_printed(

@@ -124,6 +124,7 @@ def histories(draw: st.DrawFn) -> History:
     return history
 
 
+@pytest.mark.simulation
 @settings(max_examples=300, deadline=None)
 @given(histories(), st.integers(0, 12_000))
 def test_what_expires_is_what_a_slow_reading_of_the_rules_says(history: History, wait: int) -> None:

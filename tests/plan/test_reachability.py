@@ -238,6 +238,7 @@ def actions(draw: st.DrawFn) -> list[tuple[str, int, int]]:
     return draw(st.lists(st.tuples(kinds, st.integers(0, 30), st.integers(0, 30)), max_size=30))
 
 
+@pytest.mark.simulation
 @settings(max_examples=250, deadline=None)
 @given(actions(), st.sampled_from(VERSIONS))
 def test_no_history_loses_what_is_needed_and_in_the_end_only_that_is_left(

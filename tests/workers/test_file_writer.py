@@ -258,6 +258,7 @@ def test_a_batch_larger_than_the_buffer_is_cut(tmp_path: Path) -> None:
     assert read_all([file]) == list(range(5000))
 
 
+@pytest.mark.simulation
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.integers(0, 400), max_size=8),

@@ -425,6 +425,7 @@ def applies(delete: ManifestEntry, target: ManifestEntry, has_vector: bool) -> b
 PARTITIONS = st.sampled_from([(0, ()), (1, (1.0,)), (1, (None,)), (2, (None,))])
 
 
+@pytest.mark.simulation
 @settings(max_examples=200, deadline=None)
 @given(
     targets=st.lists(st.tuples(PARTITIONS, st.integers(1, 4)), min_size=1, max_size=4),

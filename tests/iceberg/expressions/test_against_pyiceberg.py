@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg import expressions as theirs
@@ -124,6 +125,7 @@ def is_plain(filter: ours.Expression, sharper: tuple[type, ...]) -> bool:
     return isinstance(filter, ours.Predicate) and not isinstance(filter, sharper)
 
 
+@pytest.mark.simulation
 @settings(max_examples=250, deadline=None)
 @given(questions(), LEFT_OUT)
 def test_pyiceberg_keeps_every_file_that_we_keep_and_proves_no_more(
@@ -144,6 +146,7 @@ def test_pyiceberg_keeps_every_file_that_we_keep_and_proves_no_more(
         assert proven == proven_by_them
 
 
+@pytest.mark.simulation
 @settings(max_examples=250, deadline=None)
 @given(questions())
 def test_pyiceberg_keeps_every_manifest_that_we_keep(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -225,6 +226,7 @@ def filters_on(kind: IcebergType) -> st.SearchStrategy[Expression]:
     return filters_of(st.one_of(leaves[0], st.one_of(leaves)))
 
 
+@pytest.mark.simulation
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_no_row_that_matches_is_in_a_partition_that_does_not(data: st.DataObject) -> None:

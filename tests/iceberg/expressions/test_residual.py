@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def test_without_partition_fields_the_filter_is_left_as_it_is() -> None:
     assert residual_evaluator(UNPARTITIONED, SCHEMA, filter)(()) is filter
 
 
+@pytest.mark.simulation
 @settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_a_residual_asks_of_the_rows_of_its_partition_what_the_filter_asks(

@@ -93,6 +93,7 @@ def test_all_manifests_of_the_fixtures_are_read_as_the_decoder_reads_them(
 # --- Shapes that change from file to file --------------------------------------------------------
 
 
+@pytest.mark.simulation
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(entries(), max_size=12),
@@ -165,6 +166,7 @@ def test_metrics_decide_and_are_not_handed_on() -> None:
 # --- Damage --------------------------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_damaged_entries_are_refused_or_read_but_nothing_else_happens(data: st.DataObject) -> None:
