@@ -23,7 +23,7 @@ from committer.settings import Settings
 from tests.simulation.actor import Actor
 from tests.simulation.chance import rng
 from tests.simulation.faults import Call, Fault
-from tests.simulation.foreign import HARMLESS, SETTING_BACK, Deed, Foreign, ForeignPlan
+from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
 from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
 from tests.simulation.replica import base_settings
@@ -222,16 +222,14 @@ def _set_back(chance: random.Random, table: int, properties: Mapping[str, str]) 
     """Somebody puts a table back, and somebody decides about that.
 
     Not to older metadata where files are deleted with commits: between the question whether they
-    are needed and the deletion there is always a moment.
+    are needed and the deletion there is always a moment. And nobody takes the ledger away here:
+    until a witness has been told of a commit, nothing but the ledger knows of it.
     """
-    harms = tuple(deed for deed in SETTING_BACK if deed is not Deed.RESTORE or not properties)
+    harms = (Deed.ROLL_BACK,) if properties else (Deed.ROLL_BACK, Deed.RESTORE)
     deeds = (chance.choice(harms), *chance.choices(HARMLESS, k=chance.randint(0, 2)))
     harm = ForeignPlan(deeds=deeds, pause_s=chance.choice((2.0, 8.0)))
     looks = OperatorPlan(looks=chance.randint(1, 3), pause_s=chance.choice((2.0, 8.0)))
-    return [
-        foreign_role("vandal", harm, table),
-        ledger_operator_role("owner", looks, table),
-    ]
+    return [foreign_role("vandal", harm, table), ledger_operator_role("owner", looks, table)]
 
 
 def _producer_plan(chance: random.Random) -> ProducerPlan:
