@@ -30,6 +30,9 @@ from committer.together import finish_all
 
 ALONE_INTERVAL_S = 1.0
 TAKEN_AT_ONCE = 64
+# So many intervals the first pass waits for the queue to be read: what waits there would have to be
+# read from the inbox, one by one, and a large backlog takes its time.
+READ_INTERVALS_MAX = 20
 # Gaps of empty micro-batches cost some bytes each; closing them costs two listings.
 GAPS_MAX = 8
 # Longer than a publisher that does not hear from the inbox goes on sending one request.
@@ -106,20 +109,20 @@ class Reconciler:
         Not before the queue has handed over what waits there: of that nothing has to be listed.
         """
         if not self._alone:
-            await self._wait(self._queue_is_read)
+            await self._wait(self._queue_is_read, intervals=READ_INTERVALS_MAX)
         age_s = 0.0
         while True:
             await self._pass(0.0 if self._alone else age_s)
             age_s = self._age_s
             await self._wait()
 
-    async def _wait(self, sooner: asyncio.Event | None = None) -> None:
+    async def _wait(self, sooner: asyncio.Event | None = None, *, intervals: int = 1) -> None:
         """Until the next pass: soon without a queue, and soon after the queue went away."""
         if self._alone:
             await self._world.sleep(min(ALONE_INTERVAL_S, self._interval_s))
             return
         waited = [
-            asyncio.ensure_future(self._world.sleep(self._interval_s)),
+            asyncio.ensure_future(self._world.sleep(self._interval_s * intervals)),
             *(asyncio.ensure_future(each.wait()) for each in (self._queue_is_away, sooner) if each),
         ]
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from committer.iceberg.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
-from committer.ports import LoadedTable
+from committer.ports import ALL_SHARDS, Delivery, LoadedTable
+from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request import SealedRequest
 from committer.service import intake
@@ -133,6 +135,16 @@ class SlowStorage(CountingStorage):
         return await super().get(location, offset=offset, length=length)
 
 
+class SlowQueue(MemoryQueue):
+    """Every read takes eight seconds."""
+
+    async def read(
+        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
+        await asyncio.sleep(8.0)
+        return await super().read(count_max=count_max, wait_s=wait_s, shards=shards)
+
+
 async def test_a_backlog_is_read_many_at_a_time() -> None:
     house = House(with_queue=False)
     table = await house.create_table()
@@ -142,6 +154,21 @@ async def test_a_backlog_is_read_many_at_a_time() -> None:
     async with house.running():
         await house.settle(15.0)
         assert len(await house.live_files()) == 200
+
+
+async def test_a_large_backlog_in_the_queue_is_not_read_from_the_inbox() -> None:
+    house = House()
+    table = await house.create_table()
+    for epoch in range(1_000):
+        await house.publish(request(house, table, epoch=epoch))
+    house.queue = SlowQueue(house.server, consumer="committer")
+    async with house.running(reconcile_interval_s=10.0, reconcile_age_s=1.0):
+        await house.settle(60.0)
+        assert len(await house.live_files()) < 1_000
+        assert hits(house) == 0
+        await house.settle(60.0)
+        assert len(await house.live_files()) == 1_000
+        assert await house.outstanding() == []
 
 
 # --- Doorbells -----------------------------------------------------------------------------------
