@@ -59,6 +59,7 @@ class Shards:
         self._settling_until_s = float("-inf")
         self._failures = 0
         self._is_leaving = False
+        self._has_said_so = False
         self.failure: FrazilError | None = None
         self.owned: frozenset[int] = frozenset(ALL_SHARDS if leases is None else ())
 
@@ -125,7 +126,8 @@ class Shards:
             if self._is_leaving and not (self.owned or self._busy or self._drained):
                 await leases.leave()
                 return False
-            if not (self._claim or self._drained):
+            is_news = self._is_leaving and not self._has_said_so
+            if not (self._claim or self._drained or is_news):
                 await self._waiting.wait(self._wait(leases, seen))
         except (QueueUnavailableError, AccessError) as error:
             if self._is_leaving:
@@ -145,6 +147,7 @@ class Shards:
         )
         seen = await leases.renew(renewal)
         self._drained -= released
+        self._has_said_so = renewal.is_leaving
         self._returned(seen)
         if seen.standing == "new" and self._seen and self._seen.standing != "displaced":
             # The server was away, or we were: the others may not have come back to it yet.

@@ -11,10 +11,13 @@ import pytest
 
 from committer.ports import Assignment, LoadedTable, Renewal
 from committer.queue.memory import MemoryLeases, MemoryServer
-from committer.service.shards import RENEWALS_A_LEASE
+from committer.service.health import Health
+from committer.service.metrics import Metrics
+from committer.service.shards import RENEWALS_A_LEASE, Shards
 from committer.service.status import MemberStatus, ShardsStatus
 from tests.request_builders import build_request
 from tests.service.replicas import LEASE_S, Replica, Replicas
+from tests.virtual_time import LoopWorld
 
 VIRTUAL_TIME = True
 SOON_S = 1.0
@@ -169,6 +172,46 @@ async def test_who_ends_hands_over_within_a_second(replicas: Replicas) -> None:
     assert second.owned == 64
     assert await landed(replicas, table) == 6
     assert await replicas.house.outstanding() == []
+
+
+class SlowLeases(MemoryLeases):
+    """Its exchanges take a moment. `exchanging` is set while the last of so many is under way."""
+
+    def __init__(self, exchanges: int) -> None:
+        server = MemoryServer(world=LoopWorld())
+        super().__init__(server, member="alone", process=UUID(int=1))
+        self._left = exchanges
+        self.exchanging = asyncio.Event()
+
+    async def renew(self, renewal: Renewal) -> Assignment:
+        self._left -= 1
+        if not self._left:
+            self.exchanging.set()
+        await asyncio.sleep(0.1)
+        return await super().renew(renewal)
+
+
+@pytest.mark.parametrize("exchange", [1, 2, 3])
+async def test_who_ends_during_an_exchange_hands_over_within_a_second(exchange: int) -> None:
+    world, leases = LoopWorld(), SlowLeases(exchange)
+    shards = Shards(
+        leases=leases,
+        member="alone",
+        world=world,
+        health=Health(world),
+        metrics=Metrics(),
+        lease_s=LEASE_S,
+    )
+
+    async def let_go(given_up: frozenset[int]) -> None:
+        """Nothing is under way."""
+
+    running = asyncio.ensure_future(shards.run(let_go))
+    await leases.exchanging.wait()
+    shards.leave()
+    async with asyncio.timeout(SOON_S):
+        await running
+    assert not shards.owned
 
 
 async def test_one_slow_table_holds_up_no_other_shard(replicas: Replicas) -> None:
