@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -51,12 +52,19 @@ def _soak(options: argparse.Namespace, folder: Path, environment: dict[str, str]
         requests_per_s=options.rate,
     )
     story = asyncio.run(soak(plan))
+    _note_load(environment)
     _write_samples(story, folder / "samples.jsonl")
     page.draw(story, folder / "soak.png")
     (folder / "report.md").write_text(page.print_page(story, environment, "soak.png"))
     requests = sum(found.requests for found in story.exact.values())
     print(f"{requests:,} requests, {len(story.struck)} blows, {story.commits:,} commits")
     return story.violations
+
+
+def _note_load(environment: dict[str, str]) -> None:
+    """Numbers of a busy machine say little, and the run itself counts too."""
+    loads = " ".join(f"{load:.2f}" for load in os.getloadavg())
+    environment["load average"] = f"{environment['load average']} before, {loads} after"
 
 
 def _write_samples(story: Story, path: Path) -> None:
@@ -71,6 +79,7 @@ def _write_samples(story: Story, path: Path) -> None:
 
 def _backlog(options: argparse.Namespace, folder: Path, environment: dict[str, str]) -> list[str]:
     found = backlog.run(options.requests, options.tables_of_backlog)
+    _note_load(environment)
     backlog.draw(found, folder / "backlog.png")
     (folder / "report.md").write_text(backlog.print_page(found, environment, "backlog.png"))
     print(found.summary())

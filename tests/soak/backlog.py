@@ -39,7 +39,7 @@ class Recovery:
 
     def summary(self) -> str:
         return (
-            f"{self.requests:,} requests on {self.tables} tables landed in {self.took_s:.1f} s"
+            f"{self.requests:,} requests (tables: {self.tables}) landed in {self.took_s:.1f} s"
             f" ({self.requests / self.took_s:,.0f} a second) by {len(self.commits):,} commits of"
             f" {median([float(each) for each in self.batches]):,.0f} requests in the median,"
             f" {max(self.batches):,} at most; at most {self.peak_mib:,.0f} MiB resident"
