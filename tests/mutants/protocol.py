@@ -90,7 +90,7 @@ PROTOCOL = (
         "committer/service/table_committer.py",
         "            if not admitted.has_verdicts:\n",
         "            if admitted is not None:\n",
-        (SEEDS, "tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
+        ("tests/service/test_interleavings.py", "tests/service/test_table_committer.py"),
     ),
     Mutant(
         "two_attempts_of_one_epoch_in_a_batch",

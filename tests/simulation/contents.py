@@ -228,6 +228,19 @@ def summary_totals(contents: SnapshotContents) -> Iterator[str]:
             yield f"snapshot {snapshot_id}: `{key}` is {summary[key]}, counted {found}"
 
 
+def inherited_numbers(contents: SnapshotContents) -> Iterator[str]:
+    """I5: what a snapshot has added inherits its sequence number, by the rows of its list."""
+    snapshot = contents.snapshot
+    for row in contents.rows:
+        is_new = row.added_snapshot_id == snapshot.snapshot_id
+        if is_new and row.sequence_number != snapshot.sequence_number:
+            found = row.sequence_number
+            yield (
+                f"{row.manifest_path} has sequence number {found} in the list of snapshot"
+                f" {snapshot.snapshot_id}, whose own is {snapshot.sequence_number}"
+            )
+
+
 def row_ids(contents: SnapshotContents) -> Iterator[str]:
     """I5 in format version 3: ranges of row ids do not overlap."""
     ranges = sorted(

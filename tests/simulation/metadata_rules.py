@@ -77,6 +77,16 @@ def timestamps(metadata: TableMetadata) -> Iterator[str]:
         yield f"snapshot {head.snapshot_id} is younger than the last update"
 
 
+def ages(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
+    """I8 of one swap: no new snapshot is older than the one that it follows."""
+    for snapshot in added_snapshots(before, after):
+        parent_id = snapshot.parent_snapshot_id
+        parent = None if parent_id is None else before.snapshot_by_id(parent_id)
+        if parent is not None and snapshot.timestamp_ms < parent.timestamp_ms:
+            older_ms = parent.timestamp_ms - snapshot.timestamp_ms
+            yield f"snapshot {snapshot.snapshot_id} is {older_ms} ms older than its parent"
+
+
 def metadata_log(
     before_location: str, before: TableMetadata, after: TableMetadata
 ) -> Iterator[str]:

@@ -14,6 +14,7 @@ from tests.simulation.contents import (
     Contents,
     Read,
     SnapshotContents,
+    inherited_numbers,
     row_ids,
     summary_totals,
     unique_paths,
@@ -21,6 +22,7 @@ from tests.simulation.contents import (
 from tests.simulation.ledger_model import LedgerModel, Problem
 from tests.simulation.metadata_rules import (
     added_snapshots,
+    ages,
     linear_history,
     metadata_log,
     sequence_numbers,
@@ -98,6 +100,7 @@ class TableView:
     ) -> Iterator[Problem]:
         yield from (("I4", text) for text in linear_history(before, after))
         yield from (("I5", text) for text in sequence_numbers(before, after))
+        yield from (("I8", text) for text in ages(before, after))
         branches = {ref.snapshot_id: name for name, ref in after.refs.items()}
         for snapshot in added_snapshots(before, after):
             contents = self.contents.of(snapshot)
@@ -181,5 +184,6 @@ class TableView:
 def _contents_problems(contents: SnapshotContents) -> Iterator[Problem]:
     yield from contents.problems
     yield from (("I2", text) for text in unique_paths(contents))
+    yield from (("I5", text) for text in inherited_numbers(contents))
     yield from (("I5", text) for text in row_ids(contents))
     yield from (("I7", text) for text in summary_totals(contents))

@@ -46,6 +46,7 @@ from tests.request_builders import build_file, build_request
 from tests.simulation.history import History
 from tests.simulation.invariants import Invariants
 from tests.simulation.metadata_rules import (
+    ages,
     linear_history,
     metadata_log,
     sequence_numbers,
@@ -403,6 +404,13 @@ async def test_a_sequence_number_that_repeats_or_jumps_breaks_i5(bench: Bench, n
     assert list(sequence_numbers(first.metadata, wrong))
 
 
+async def test_a_file_that_inherits_another_sequence_number_breaks_i5(bench: Bench) -> None:
+    table = await bench.create_table()
+    sealed = await bench.publish(table)
+    await bench.commit(table, sealed, row=lambda row: replace(row, sequence_number=7))
+    assert bench.found() == {"I5"}
+
+
 def test_row_ids_that_are_given_twice_break_i5() -> None:
     before = replace(
         build_table(warehouse="memory://warehouse").metadata, format_version=3, next_row_id=10
@@ -425,6 +433,16 @@ async def test_logs_that_run_backwards_break_i8(bench: Bench) -> None:
     late = MetadataLogEntry(LATER_MS * 2, "x")
     assert list(timestamps(replace(metadata, metadata_log=(late, *metadata.metadata_log))))
     assert list(timestamps(replace(metadata, last_updated_ms=5)))
+
+
+async def test_a_snapshot_older_than_its_parent_breaks_i8(bench: Bench) -> None:
+    table = await bench.create_table()
+    first = (await bench.commit(table, await bench.publish(table))).metadata
+    second = await bench.commit(table, await bench.publish(table, producer="query-2"))
+    *others, newest = second.metadata.snapshots
+    older = replace(newest, timestamp_ms=first.snapshots[0].timestamp_ms - 1)
+    assert not list(ages(first, second.metadata))
+    assert list(ages(first, replace(second.metadata, snapshots=(*others, older))))
 
 
 # --- I6, I7: objects and counts ------------------------------------------------------------------
