@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from uuid import UUID
 
 from committer.errors import (
@@ -32,10 +33,18 @@ from committer.service.log import log
 from committer.service.pending import Pending
 from committer.service.signatures import Signatures
 from committer.service.steps import off_loop_if_large
-from committer.storage.inbox import Inbox, QuarantineRecord
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 
 LOOKUPS_AT_ONCE = 32
 LISTED_MIN = 64
+
+
+class _Place(Enum):
+    """Where a request was found. `JUDGED`: in quarantine, and not gone from the inbox yet."""
+
+    INBOX = auto()
+    JUDGED = auto()
+    NOWHERE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +78,15 @@ class AlreadyLanded:
 class Admitted:
     """The answer for each request looked at. `gone`: it has left the inbox, so it ended before.
 
-    `suspects` may land as far as the table can tell, but an attempt with each alone has failed.
+    `judged`: in quarantine, and in the inbox still. `suspects` may land as far as the table can
+    tell, but an attempt with each alone has failed.
     `failed`: what is needed for an answer could not be read; nothing follows from that.
     """
 
     candidates: list[CheckedRequest] = field(default_factory=list)
     duplicates: list[AlreadyLanded] = field(default_factory=list)
     gone: list[Pending] = field(default_factory=list)
+    judged: list[Pending] = field(default_factory=list)
     refused: list[Quarantining] = field(default_factory=list)
     suspects: list[Quarantining] = field(default_factory=list)
     failed: list[tuple[Pending, FrazilError]] = field(default_factory=list)
@@ -90,11 +101,20 @@ class Admission:
     """Asks the ledger and checks requests; remembers what was checked against which basis."""
 
     def __init__(
-        self, catalog_name: str, storage: Storage, inbox: Inbox, signatures: Signatures
+        self,
+        catalog_name: str,
+        storage: Storage,
+        inbox: Inbox,
+        quarantine: Quarantine,
+        signatures: Signatures,
+        everybody: Callable[[], Iterable[Pending]],
     ) -> None:
+        """`everybody` who waits for this table, also those who are not looked at yet."""
         self._catalog_name = catalog_name
         self._storage = storage
         self._inbox = inbox
+        self._quarantine = quarantine
+        self._everybody = everybody
         self._signatures = signatures
         self.evidence = EvidenceReader(storage)
         self._checker: Checker | None = None
@@ -165,15 +185,17 @@ class Admission:
         Only an inbox object seen after the base was loaded proves that the request has not landed
         and been forgotten: entries of one-shot producers are dropped once their object is gone.
         """
-        present = await self._are_present(
-            [pending.key for pending, _ in unproven], state.metadata.require_uuid()
+        found = await self._find_all(
+            [pending for pending, _ in unproven], state.metadata.require_uuid(), generation
         )
         landing = []
-        for (pending, answer), is_present in zip(unproven, present, strict=True):
-            if isinstance(is_present, FrazilError):
-                admitted.failed.append((pending, is_present))
-            elif not is_present:
+        for (pending, answer), place in zip(unproven, found, strict=True):
+            if isinstance(place, FrazilError):
+                admitted.failed.append((pending, place))
+            elif place is _Place.NOWHERE:
                 admitted.gone.append(pending)
+            elif place is _Place.JUDGED:
+                admitted.judged.append(pending)
             elif isinstance(answer, NotLanded):
                 pending.present_in = generation
                 landing.append(pending)
@@ -197,31 +219,55 @@ class Admission:
             case None:
                 admitted.refused.append(_unproven(pending))
 
-    async def _are_present(
-        self, keys: Sequence[str], table_uuid: UUID
-    ) -> Sequence[bool | FrazilError]:
-        if len(keys) >= LISTED_MIN:
-            return await self._are_listed(keys, table_uuid)
+    async def _find_all(
+        self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
+    ) -> Sequence[_Place | FrazilError]:
+        if len(waiting) >= LISTED_MIN:
+            return await self._list_all(waiting, table_uuid, generation)
         limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
-        async def is_present(key: str) -> bool | FrazilError:
+        async def find(pending: Pending) -> _Place | FrazilError:
             async with limit:
                 try:
-                    return await self._inbox.contains(key)
+                    return await self._find(pending)
                 except FrazilError as error:
                     return error
 
-        return await asyncio.gather(*(is_present(key) for key in keys))
+        return await asyncio.gather(*(find(pending) for pending in waiting))
 
-    async def _are_listed(
-        self, keys: Sequence[str], table_uuid: UUID
-    ) -> Sequence[bool | FrazilError]:
-        """One listing tells of a thousand requests, a look at each only of one."""
+    async def _find(self, pending: Pending) -> _Place:
+        """Only of what others were handed too may one have begun to put it into quarantine, and not
+        ended.
+        """
+        if not await self._inbox.contains(pending.key):
+            return _Place.NOWHERE
+        if pending.is_shared and await self._quarantine.contains(pending.key):
+            return _Place.JUDGED
+        return _Place.INBOX
+
+    async def _list_all(
+        self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
+    ) -> Sequence[_Place | FrazilError]:
+        """One listing tells of a thousand requests, a look at each only of one; and it tells of all
+        that wait, so that a backlog is listed once and not for each of its batches.
+        """
+        others = list(self._everybody())
         try:
             listed = {found.key async for found in self._inbox.list(table_uuid)}
+            judged = {found.key async for found in self._quarantine.list(table_uuid)}
         except FrazilError as error:
-            return [error] * len(keys)
-        return [key in listed for key in keys]
+            return [error] * len(waiting)
+        for pending in others:
+            if pending.key in listed and pending.key not in judged:
+                pending.present_in = generation
+        return [
+            _Place.NOWHERE
+            if pending.key not in listed
+            else _Place.JUDGED
+            if pending.key in judged
+            else _Place.INBOX
+            for pending in waiting
+        ]
 
     async def _check(
         self, landing: Sequence[Pending], checker: Checker, admitted: Admitted

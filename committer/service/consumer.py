@@ -75,6 +75,7 @@ class Consumer:
         if not self._is_proven:
             # Asked again after each outage: another server may have come back in its place.
             await self._queue.probe()
+            self._intake.queue_returned()
             self._is_proven = True
         if not await self._has_taken_over():
             return

@@ -56,6 +56,7 @@ class Intake:
         self._running: dict[asyncio.Task[None], TableCommitter] = {}
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self._missed: dict[str, Waiters] = {}
+        self._trusted_ms = 0
         self._stopping = False
 
     @property
@@ -103,6 +104,10 @@ class Intake:
             for table in self._tables_of(key)
         )
 
+    def queue_returned(self) -> None:
+        """The queue's server is there, perhaps another one, or an older self of it."""
+        self._trusted_ms = self._shop.world.now_ms()
+
     async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells. One that fails for a passing reason stays unacknowledged."""
         rest = [delivery for delivery in deliveries if not self._take_inline(delivery)]
@@ -132,7 +137,8 @@ class Intake:
 
         A doorbell that rang before may be of a request that has ended since (quarantined and
         discarded, say): only its inbox object tells that it is still wanted. So may an old one,
-        though it looks new: a queue that was put back has forgotten what it handed out. Whether it
+        though it looks new, or one from before the server went away: a queue that was put back has
+        forgotten what it handed out. Whether it
         is still there is asked for many of those at once, when they are about to land.
         """
         bell = delivery.doorbell
@@ -142,7 +148,8 @@ class Intake:
         if sealed is None:
             return False
         now_ms = self._shop.world.now_ms()
-        is_old = abs(now_ms - sealed.request.published_at_ms) > TRUSTED_MS
+        published_ms = sealed.request.published_at_ms
+        is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
         self._submit(
             bell.inbox_key, sealed, _waiters(delivery), now_ms, is_inline=True, is_shared=is_old
         )

@@ -141,7 +141,14 @@ class TableCommitter:
             shop.metrics,
             shop.breakers,
         )
-        self._admission = Admission(shop.catalog_name, shop.storage, shop.inbox, shop.signatures)
+        self._admission = Admission(
+            shop.catalog_name,
+            shop.storage,
+            shop.inbox,
+            shop.quarantine,
+            shop.signatures,
+            self._waiting.all,
+        )
         self._upkeep = TableUpkeep(
             TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._state), self._waiting.all
         )

@@ -22,7 +22,7 @@ from committer.plan.backoff import backoff_s
 from committer.plan.witness import Witness
 from committer.ports import World
 from committer.reason import Reason
-from committer.request import Receipt, ReceiptState, read_request
+from committer.request import CommitRequest, Receipt, ReceiptState, read_request
 from committer.service.admission import Admitted, AlreadyLanded, Quarantining
 from committer.service.breakers import Breakers
 from committer.service.landed import committed_receipt
@@ -30,6 +30,7 @@ from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.pending import Ended, Pending, Waiting
 from committer.storage.inbox import Inbox, Quarantine
+from committer.together import finish_all
 
 RECORDS_AT_ONCE = 32
 # Where an environment is at fault, asking more often helps nobody.
@@ -67,6 +68,7 @@ class Verdicts:
         self.breakers.landed(one.pending.sealed.request for one in admitted.duplicates)
         for pending, error in admitted.failed:
             self.put_off(pending, error)
+        await finish_all(self._finish_quarantining(pending) for pending in admitted.judged)
         await self.quarantine_all(admitted.refused)
 
     async def quarantine_all(self, refused: Sequence[Quarantining]) -> None:
@@ -105,6 +107,21 @@ class Verdicts:
         self.metrics.quarantined(one.reason.value)
         self.breakers.quarantined(pending.sealed.request, one.reason.value)
         self.settle([Ended.quarantined(pending, _quarantined(one))])
+
+    async def _finish_quarantining(self, pending: Pending) -> None:
+        """Whoever has put it into quarantine ended before it left the inbox. It was judged then,
+        whatever would become of it now.
+        """
+        try:
+            record = await self.quarantine.record(pending.key)
+        except FrazilError as error:
+            self.put_off(pending, error)
+            return
+        content = pending.sealed.content
+        await leave_inbox(self.inbox, self.quarantine, pending.key, content)
+        log.info("inbox.quarantined_before", key=pending.key)
+        told = _receipt(pending.sealed.request, record.reason, record.message)
+        self.settle([Ended.quarantined(self.waiting.end(pending.key), told)])
 
     async def _as_in_inbox(self, one: Quarantining) -> tuple[Quarantining, bytes] | None:
         """What is refused, by the inbox object and not by what a doorbell carried: who can write to
@@ -176,13 +193,17 @@ def _quarantined(one: Quarantining) -> Receipt:
         reason=one.reason.value,
         message=one.message,
     )
+    return _receipt(request, one.reason.value, one.message)
+
+
+def _receipt(request: CommitRequest, reason: str, message: str) -> Receipt:
     return Receipt(
         request.producer.id,
         request.epoch,
         str(request.attempt),
         ReceiptState.QUARANTINED,
-        reason=one.reason.value,
-        message=one.message,
+        reason=reason,
+        message=message,
     )
 
 

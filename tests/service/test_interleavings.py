@@ -28,6 +28,7 @@ from committer.iceberg.metadata_update import (
 from committer.iceberg.snapshot import SnapshotRef
 from committer.ledger_entry import parse_entry, property_key
 from committer.plan.batch import prepare_manifests
+from committer.plan.batching import BatchPolicy
 from committer.plan.commit import LedgerChores, plan_commit
 from committer.ports import (
     Committed,
@@ -43,7 +44,7 @@ from committer.request import ReceiptState, SealedRequest, read_request
 from committer.service import reconciler
 from committer.service.steps import finish
 from committer.service.table_committer import TableCommitter
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.bad_requests import CHECKED
 from tests.counting_storage import CountingStorage
@@ -296,6 +297,84 @@ async def test_a_discarded_request_does_not_land_by_a_doorbell_that_rings_again(
     await house.settle(1_000.0)
     await house.run_until_settled(seconds=700.0)
     assert len(await paths(house)) == 1
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_what_was_quarantined_does_not_land_by_an_older_self_of_the_queue() -> None:
+    """The reason is gone by then; a replica that never heard of the end takes the queue over."""
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = build_request(
+        table,
+        epoch=1,
+        partition=("AA",),
+        branch="audit",
+        published_at_ms=house.world.now_ms() + 1_000,
+    )
+    async with house.running():
+        await house.publish(build_request(table, partition=("AA",)))
+        await house.settle(2.0)
+        # Known there already, so that nobody has to look for its object.
+        entry = (await house.load()).properties[property_key("query-1")]
+        await foreign_commit(house, table, SetProperties({property_key("query-1", "audit"): entry}))
+        await house.publish(sealed)
+        await house.settle(2.0)
+        assert len(await house.quarantined()) == 1
+        head = (await house.load()).current_snapshot_id or 0
+        await foreign_commit(house, table, _branch("audit", head))
+        house.server.available = False
+        await house.settle(3.0)
+        house.server.available = True
+        await house.publisher_queue.announce([house.doorbell(sealed)])
+        await house.settle(10.0)
+        assert (await house.publisher_queue.depth()).waiting == 0
+    assert (await house.load()).refs["audit"].snapshot_id == head
+    assert len(await house.quarantined()) == 1
+
+
+async def test_a_backlog_of_old_doorbells_is_listed_once_and_not_for_each_of_its_batches() -> None:
+    house = House()
+    house.policy = BatchPolicy(min_interval_ms=0, requests_max=100)
+    table = await add_table(house, build_flights())
+    for number in range(500):
+        await house.publish(
+            build_request(table, producer=f"q{number % 5}", epoch=number // 5, partition=("AA",))
+        )
+    await house.settle(100.0)
+    await house.run_until_settled()
+    assert len(await paths(house)) == 500
+    assert len((await house.load()).snapshots) == 5
+    # By the reconciler at the start, for the first that were read, and for the others.
+    assert house.inbox_storage.calls["list"] == 3
+
+
+@pytest.mark.parametrize("others", [0, 100])
+async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_anew(others: int) -> None:
+    """A committer died between the record and the removal; then the reason went away."""
+    house = House()
+    table = await add_table(house, build_flights())
+    await house.publish(build_request(table, producer="query-2", partition=("AA",)))
+    await house.run_until_settled()
+    sealed = build_request(table, partition=("AA",), branch="audit")
+    key = sealed.request.inbox_key
+    await house.publish(sealed)
+    for number in range(others):
+        await house.publish(build_request(table, producer=f"q{number}", partition=("AA",)))
+    dead = MemoryQueue(house.server, consumer="dead")
+    await dead.read(count_max=1_000, wait_s=0.0)
+    record = QuarantineRecord(
+        key=key, reason=Reason.BRANCH_UNKNOWN, message="no branch", quarantined_at_ms=1
+    )
+    await house.quarantine.put(record, sealed.content)
+    head = (await house.load()).current_snapshot_id or 0
+    await foreign_commit(house, table, _branch("audit", head))
+    await house.settle(1_000.0)
+    await house.run_until_settled(seconds=700.0)
+    assert property_key("query-1", "audit") not in (await house.load()).properties
+    assert len(await paths(house)) == 1 + others
+    assert await house.outstanding() == []
+    (receipt,) = await house.receipts()
+    assert (receipt.state, receipt.reason) == (ReceiptState.QUARANTINED, Reason.BRANCH_UNKNOWN)
     assert (await house.publisher_queue.depth()).waiting == 0
 
 

@@ -157,7 +157,7 @@ class Recorder:
         """Not looked at."""
 
 
-WITHOUT_A_CALL = {"objects_before", "list", "close"}
+WITHOUT_A_CALL = {"objects_before", "list", "close", "let_go"}
 CALLS = [
     (counted, name)
     for counted, port in (
