@@ -30,8 +30,8 @@ from committer.together import finish_all
 
 ALONE_INTERVAL_S = 1.0
 TAKEN_AT_ONCE = 64
-# So many intervals the first pass waits for the queue to be read: what waits there would have to be
-# read from the inbox, one by one, and a large backlog takes its time.
+# So many passes take nothing while the queue is read for the first time: what waits there would
+# have to be read from the inbox, one by one, and a large backlog takes its time.
 READ_INTERVALS_MAX = 20
 # Gaps of empty micro-batches cost some bytes each; closing them costs two listings.
 GAPS_MAX = 8
@@ -96,6 +96,7 @@ class Reconciler:
         self._interval_s = interval_s
         self._age_s = age_s
         self.listing: Listing | None = None
+        self._only_counts = False
         # Since when each request has been listed that nobody here has in hand.
         self._listed_s: dict[str, float] = {}
 
@@ -104,25 +105,36 @@ class Reconciler:
         return self._queue_is_away is None or self._queue_is_away.is_set()
 
     async def run(self) -> None:
-        """Reconcile for ever; the first pass takes all ages, since a start may follow a crash.
+        """Reconcile for ever; the first pass that takes any takes all ages, since a start may
+        follow a crash.
 
-        Not before the queue has handed over what waits there: of that nothing has to be listed.
+        Not before the queue has handed over what waits there: of that nothing has to be read.
         """
-        if not self._alone:
-            await self._wait(self._queue_is_read, intervals=READ_INTERVALS_MAX)
+        for _ in range(READ_INTERVALS_MAX):
+            if not self._alone:
+                await self._wait(self._queue_is_read)
+            self._only_counts = not (self._alone or self._is_read)
+            if not self._only_counts:
+                break
+            await self._pass(0.0)
+        self._only_counts = False
         age_s = 0.0
         while True:
             await self._pass(0.0 if self._alone else age_s)
             age_s = self._age_s
             await self._wait()
 
-    async def _wait(self, sooner: asyncio.Event | None = None, *, intervals: int = 1) -> None:
+    @property
+    def _is_read(self) -> bool:
+        return self._queue_is_read is not None and self._queue_is_read.is_set()
+
+    async def _wait(self, sooner: asyncio.Event | None = None) -> None:
         """Until the next pass: soon without a queue, and soon after the queue went away."""
         if self._alone:
             await self._world.sleep(min(ALONE_INTERVAL_S, self._interval_s))
             return
         waited = [
-            asyncio.ensure_future(self._world.sleep(self._interval_s * intervals)),
+            asyncio.ensure_future(self._world.sleep(self._interval_s)),
             *(asyncio.ensure_future(each.wait()) for each in (self._queue_is_away, sooner) if each),
         ]
         try:
@@ -178,7 +190,7 @@ class Reconciler:
         """Hand it to its table, which asks the ledger: what has landed leaves the inbox, the rest
         is judged. What is in quarantine was judged.
         """
-        if not self._may_take(waiting):
+        if self._only_counts or not self._may_take(waiting):
             tally.unread(waiting)
         elif await self._quarantine.contains(waiting.key):
             await self._finish_quarantining(waiting, now_ms)
