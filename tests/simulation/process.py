@@ -123,6 +123,11 @@ class Process:
         self.life.end()
         self._cancel()
 
+    def stop_for_good(self) -> None:
+        """End in order, and stay down."""
+        self.comes_back = False
+        self.body.stop()
+
     def kill(self) -> None:
         """End for good."""
         self.crash()

@@ -177,7 +177,7 @@ class Simulation:
     async def _stop_in_order(self) -> None:
         """Nothing keeps an idle committer from ending at once."""
         for process in self.replicas:
-            process.body.stop()
+            process.stop_for_good()
         await self._until(
             lambda: not any(one.is_running for one in self.replicas),
             DRAIN_S_MAX,
