@@ -155,7 +155,7 @@ def draw_scenario(seed: int) -> Scenario:
         weights=_weights(chance, replicas),
         events=_events(chance),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
-        play_s=chance.choice((20.0, 40.0, 40.0, 80.0)),
+        play_s=chance.choice((10.0, 20.0, 20.0, 40.0)),
     )
 
 
