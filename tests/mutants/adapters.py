@@ -149,10 +149,10 @@ ADAPTERS = (
         ("tests/queue/test_redis_stream.py", "tests/contract/test_queue.py"),
     ),
     Mutant(
-        "taken_receipts_are_deleted_before_they_are_seen",
+        "receipts_that_came_meanwhile_go_with_those_taken",
         "committer/queue/redis_receipts.py",
-        "            self._taken[reply_to] = [entry[0] for entry in entries]\n",
-        '            await self._connection.commands([("DEL", key)])\n',
+        '        forget = [("XDEL", key, *taken)] if taken else []\n',
+        '        forget = [("DEL", key)] if taken else []\n',
         ("tests/contract/test_queue.py", "tests/queue/test_redis_stream.py"),
     ),
 )

@@ -285,7 +285,14 @@ PROTOCOL = (
         "committer/storage/inbox.py",
         "            raise written_twice(request) from None\n",
         "            return False\n",
-        (SEEDS, "tests/storage/test_inbox.py"),
+        ("tests/storage/test_inbox.py",),
+    ),
+    Mutant(
+        "second_write_of_an_epoch_passes_for_the_first",
+        "workers/publisher.py",
+        "        if not is_same_write(found.request, sealed.request):\n",
+        "        if not is_same_write(found.request, found.request):\n",
+        (SEEDS, "tests/workers/test_publisher.py"),
     ),
     Mutant(
         "signature_of_another_key_counts",

@@ -96,7 +96,7 @@ UPKEEP = (
         "committer/service/expirer.py",
         "        if expired.is_gone_from(swap.metadata):\n",
         "        if expired.snapshots:\n",
-        (SEEDS, "tests/service/test_expirer.py"),
+        ("tests/service/test_expirer.py",),
     ),
     Mutant(
         "expired_files_go_although_the_snapshots_came_back",
