@@ -60,7 +60,7 @@ UPKEEP = (
         "committer/service/reconciler.py",
         "                if _landed_before(entry, state.metadata, before_ms):\n",
         "                if before_ms:\n",
-        (SEEDS, "tests/service/test_table_committer.py -k one_shot"),
+        ("tests/service/test_table_committer.py -k one_shot", SEEDS),
     ),
     Mutant(
         "entry_goes_although_its_request_is_outstanding",
@@ -154,7 +154,7 @@ UPKEEP = (
         "committer/queue/lease_table.py",
         "            if tenure.process not in self._members:\n",
         "            if tenure.process == _NOBODY:\n",
-        (SEEDS, "tests/service/test_shards.py"),
+        ("tests/service/test_shards.py", SEEDS),
     ),
     Mutant(
         "term_of_a_lease_stands_still",
