@@ -276,7 +276,7 @@ PROTOCOL = (
         "quarantined_after_it_left_the_inbox",
         "committer/service/verdicts.py",
         "            await self.quarantine.put(one.record(self.world.now_ms()), content)\n",
-        "            await leave_inbox(self.inbox, one.pending.key)\n"
+        "            await self.inbox.delete((one.pending.key,))\n"
         "            await self.quarantine.put(one.record(self.world.now_ms()), content)\n",
         (SEEDS,),
     ),

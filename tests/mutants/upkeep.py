@@ -85,11 +85,11 @@ UPKEEP = (
     ),
     # --- Merges and expiry ---
     Mutant(
-        "merge_of_manifests_that_are_gone_applies",
+        "merge_of_manifests_that_changed_applies",
         "committer/plan/upkeep.py",
         "        if all(rows.get(row.manifest_path) == row for row in merged.replaced):\n",
-        "        if any(rows.get(row.manifest_path) == row for row in merged.replaced):\n",
-        (SEEDS, "tests/plan/test_upkeep.py"),
+        "        if all(row.manifest_path in rows for row in merged.replaced):\n",
+        ("tests/plan/test_upkeep.py", SEEDS),
     ),
     Mutant(
         "expired_files_go_before_the_swap_is_proven",

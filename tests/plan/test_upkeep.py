@@ -25,7 +25,7 @@ from committer.plan.commit import Attempt, CommitPlan, LedgerChores, plan_commit
 from committer.plan.evidence import EVIDENCE_KEY
 from committer.plan.merge import merge_context, plan_merges
 from committer.plan.state import ListedManifest
-from committer.plan.upkeep import MergedManifest, Upkeep
+from committer.plan.upkeep import MergedManifest, Upkeep, applicable_merges
 from committer.request import SealedRequest
 from tests.flights import BY_DAY, build_flights
 from tests.plan.committing import Table
@@ -206,6 +206,18 @@ def test_a_merge_is_left_out_when_the_table_was_upgraded_behind_it(format_versio
     plan = commit(table, upkeep, request(table, 3))
     live(table)
     assert plan.upkeep == Upkeep()
+
+
+def test_a_merge_is_left_out_where_a_row_says_something_else_than_it_has_read() -> None:
+    table = table_of()
+    for epoch in range(3):
+        commit(table, Upkeep(), request(table, epoch))
+    carried = head(table)
+    upkeep = merged(table)
+    assert applicable_merges(upkeep, "main", carried, 2) == upkeep.merged
+    first, *others = carried
+    other = replace(first, row=replace(first.row, min_sequence_number=0))
+    assert applicable_merges(upkeep, "main", (other, *others), 2) == ()
 
 
 def test_after_an_upgrade_old_manifests_are_merged_with_the_row_ids_they_were_given() -> None:
