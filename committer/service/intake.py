@@ -287,7 +287,9 @@ class Intake:
             quarantined_at_ms=self._shop.world.now_ms(),
         )
         await self._shop.quarantine.put(record, content)
-        await leave_inbox(self._shop.inbox, self._shop.quarantine, key, content)
+        if not await leave_inbox(self._shop.inbox, self._shop.quarantine, key, content):
+            self._miss(key, waiters)
+            return
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
         self._shop.metrics.quarantined(error.reason)
         parts = _parsed(key)

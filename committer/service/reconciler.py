@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from uuid import UUID
 
 from committer.errors import FrazilError, NotFoundError
-from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import ProducerEntry, parse_property_key
 from committer.plan.commit import LedgerChores
 from committer.plan.state import TableState
@@ -97,6 +97,9 @@ class Reconciler:
         self._age_s = age_s
         self.listing: Listing | None = None
         self._only_counts = False
+        # Since when the one-shot producers of each table were seen to have nothing in the inbox. By
+        # our own clock: a snapshot may expire within minutes, and a wall clock jump.
+        self._gone_s: dict[UUID, dict[str, float]] = {}
         # Since when each request has been listed that nobody here has in hand.
         self._listed_s: dict[str, float] = {}
 
@@ -149,6 +152,8 @@ class Reconciler:
             outstanding = await self.reconcile(age_s)
             for table, state in states:
                 await self._find_chores(table, state, outstanding)
+            tables = {table.table_uuid for table, _ in states}
+            self._gone_s = {key: each for key, each in self._gone_s.items() if key in tables}
             if self._health.well("inbox"):
                 log.info("inbox.returned")
         except FrazilError as error:
@@ -242,7 +247,9 @@ class Reconciler:
         The ledger is older than the listing, so what landed in between is not judged by it.
         """
         drop, close_gaps = set(), {}
-        ledger, before_ms = state.ledger, self._world.now_ms() - int(ONE_SHOT_KEPT_S * 1000)
+        ledger, now_s = state.ledger, self._world.monotonic_s()
+        known_s = self._gone_s.get(table.table_uuid, {})
+        gone_s: dict[str, float] = {}
         for key, entry in ledger.entries.items():
             parsed = parse_property_key(key)
             # Nothing of a frozen producer is forgotten before an operator has decided.
@@ -251,22 +258,18 @@ class Reconciler:
             if producer_prefix(table.table_uuid, parsed[0]) in outstanding:
                 continue
             if entry.one_shot:
-                if _landed_before(entry, state.metadata, before_ms):
+                gone_s[key] = known_s.get(key, now_s)
+                if now_s - gone_s[key] >= ONE_SHOT_KEPT_S:
                     drop.add(key)
             elif _has_many_gaps(entry) and not await self._has_quarantined(table, parsed[0]):
                 close_gaps[key] = entry.epochs.ranges[-1][0]
+        self._gone_s[table.table_uuid] = gone_s
         table.add_chores(LedgerChores(close_gaps, frozenset(drop)))
 
     async def _has_quarantined(self, table: TableCommitter, producer: str) -> bool:
         async for _ in self._quarantine.list(table.table_uuid, producer):
             return True
         return False
-
-
-def _landed_before(entry: ProducerEntry, metadata: TableMetadata, before_ms: int) -> bool:
-    """A snapshot that has expired counts as old."""
-    found = (metadata.snapshot_by_id(landed.snapshot_id) for landed in entry.latest)
-    return all(snapshot is None or snapshot.timestamp_ms < before_ms for snapshot in found)
 
 
 def _has_many_gaps(entry: ProducerEntry) -> bool:

@@ -102,7 +102,8 @@ class Verdicts:
         except FrazilError as error:
             self.put_off(told.pending, error)
             return
-        await leave_inbox(self.inbox, self.quarantine, one.pending.key, content)
+        if not await self._leaves_inbox(one.pending, content):
+            return
         pending = self.waiting.end(one.pending.key)
         self.metrics.quarantined(one.reason.value)
         self.breakers.quarantined(pending.sealed.request, one.reason.value)
@@ -117,11 +118,18 @@ class Verdicts:
         except FrazilError as error:
             self.put_off(pending, error)
             return
-        content = pending.sealed.content
-        await leave_inbox(self.inbox, self.quarantine, pending.key, content)
+        if not await self._leaves_inbox(pending, pending.sealed.content):
+            return
         log.info("inbox.quarantined_before", key=pending.key)
         told = _receipt(pending.sealed.request, record.reason, record.message)
         self.settle([Ended.quarantined(self.waiting.end(pending.key), told)])
+
+    async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
+        """Whether it has; if it was replayed meanwhile it waits again."""
+        left = await leave_inbox(self.inbox, self.quarantine, pending.key, content)
+        if not left:
+            self.put_off(pending, TransientError("it was replayed meanwhile"))
+        return left
 
     async def _as_in_inbox(self, one: Quarantining) -> tuple[Quarantining, bytes] | None:
         """What is refused, by the inbox object and not by what a doorbell carried: who can write to
@@ -155,20 +163,23 @@ class Verdicts:
         self.waiting.put_off(pending.key, self.world.monotonic_s() + delay_s)
 
 
-async def leave_inbox(inbox: Inbox, quarantine: Quarantine, key: str, content: bytes) -> None:
+async def leave_inbox(inbox: Inbox, quarantine: Quarantine, key: str, content: bytes) -> bool:
     """Remove what is in quarantine now, once. One that stays is found by the reconciler, and judged
     again.
 
     While this process stood still it may have been replayed, and the object be its only copy: what
-    is not in quarantine any more goes back. (What was discarded then is judged once more.)
+    is not in quarantine any more goes back. (What was discarded then is judged once more.) False
+    then: it has not ended.
     """
     try:
         await inbox.delete((key,))
         if not await quarantine.contains(key):
             log.warning("request.put_back", key=key)
             await inbox.put_back(key, content)
+            return False
     except FrazilError as error:
         log.warning("inbox.unavailable", key=key, error=str(error))
+    return True
 
 
 def _duplicate(duplicate: AlreadyLanded) -> Receipt:

@@ -58,8 +58,8 @@ UPKEEP = (
     Mutant(
         "one_shot_entry_goes_at_once",
         "committer/service/reconciler.py",
-        "                if _landed_before(entry, state.metadata, before_ms):\n",
-        "                if before_ms:\n",
+        "                if now_s - gone_s[key] >= ONE_SHOT_KEPT_S:\n",
+        "                if now_s:\n",
         ("tests/service/test_table_committer.py -k one_shot", SEEDS),
     ),
     Mutant(

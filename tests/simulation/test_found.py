@@ -21,6 +21,9 @@ FOUND = {
     65: "quarantined from the inbox while the queue was away, then landed by its doorbell",
     273: "a quarantining that was cut off, whose reason went away, landed from the inbox",
     836: "as 65",
+    942: "a one-shot request that came again landed twice: its snapshot had expired",
+    1710: "as 942, and a clock that jumped",
+    2584: "a request that was replayed while its quarantining stood still was acknowledged",
     1117: "a shard that was lost and back before its tables had ended left doorbells pending",
 }
 
