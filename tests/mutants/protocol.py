@@ -268,7 +268,8 @@ PROTOCOL = (
     Mutant(
         "breaker_drops_what_has_to_wait",
         "committer/service/intake.py",
-        "            self._miss(key, waiters)\n            return\n        request = sealed.request\n",
+        "            self._miss(key, waiters)\n            return\n"
+        "        request = sealed.request\n",
         "            self._shop.settle([Ended(key, waiters.tokens)])\n            return\n"
         "        request = sealed.request\n",
         ("tests/service/test_breakers.py",),
