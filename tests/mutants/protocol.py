@@ -82,7 +82,7 @@ PROTOCOL = (
         "what_could_not_be_looked_up_counts_as_gone",
         "committer/service/admission.py",
         "                except FrazilError as error:\n                    return error\n",
-        "                except FrazilError:\n                    return False\n",
+        "                except FrazilError:\n                    return _Place.NOWHERE\n",
         (SEEDS,),
     ),
     Mutant(
