@@ -55,6 +55,7 @@ def operations() -> dict[str, Operation]:
     """All operations, each as short as shows it."""
     quick = ProducerPlan(epochs=2, trigger_s=0.2, files_max=1)
     one = (producer_role("query", quick),)
+    waiting = (producer_role("query", replace(quick, waits=True)),)
     slow = ProducerPlan(epochs=5, trigger_s=4.0, files_max=1)
     few = (producer_role("query", slow),)
     restored = replace(quick, epochs=3, restored_at=2, restored_by=2)
@@ -63,7 +64,7 @@ def operations() -> dict[str, Operation]:
     committer, both = ("committer-0",), ("committer-0", "committer-1")
     made = (
         Operation("publish", _scenario(one), ("query",)),
-        Operation("commit", _scenario(one), committer),
+        Operation("commit", _scenario(waiting), committer),
         Operation("conflict", _scenario((*one, foreign_role("spark", other))), committer),
         Operation(
             "quarantine",
