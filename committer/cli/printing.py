@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import orjson
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -140,8 +141,12 @@ def show(views: Iterable[View]) -> None:
                 print_table(headers, rows, title=title)
 
 
-def confirmed(question: str) -> bool:
-    """Ask on the terminal; no answer is no."""
+def confirm(question: str, *, needed: bool, refused: str = "nothing was changed") -> None:
+    """Ask on the terminal, if that is needed; no answer is no, and ends with exit code 1."""
+    if not needed:
+        return
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        say(f"frazil: {refused}")
+        raise typer.Exit(1)

@@ -119,6 +119,7 @@ def thaw(
     their rows stay away (--keep), or each may land once more when it is published or replayed
     (--again). What went to quarantine meanwhile stays there until it is replayed.
     """
+    from committer.cli.printing import confirm, say
     from committer.cli.producers import choose_epochs, name_of, operator, what_follows
     from committer.cli.session import parse_identifier, run_with_parts
 
@@ -127,7 +128,9 @@ def thaw(
     identifier, name = parse_identifier(table), name_of(producer, branch)
     found = _find(table, producer, branch)
     chosen = choose_epochs(found, keep=keep, again=again, epochs=epochs)
-    _say_and_ask(what_follows(found, chosen), "Thaw?", needed=found.is_rolled_back and not yes)
+    if follows := what_follows(found, chosen):
+        say(follows)
+    confirm("Thaw?", needed=found.is_rolled_back and not yes)
     run_with_parts(lambda parts: operator(parts).thaw(identifier, name, chosen))
     _print(_find(table, producer, branch), as_json)
 
@@ -143,7 +146,7 @@ def forget(
 
     What has landed stays. Refused while a request of it waits or is in quarantine.
     """
-    from committer.cli.printing import say
+    from committer.cli.printing import confirm, say
     from committer.cli.producers import name_of, operator
     from committer.cli.session import parse_identifier, run_with_parts
 
@@ -155,7 +158,8 @@ def forget(
         f"The ledger forgets that {landed} of `{producer}` have landed. Should it publish one of"
         " them again, its rows are added a second time: stop it before."
     )
-    _say_and_ask(said, "Forget?", needed=not yes)
+    say(said)
+    confirm("Forget?", needed=not yes)
     run_with_parts(lambda parts: operator(parts).forget(identifier, name))
     say(f"forgot `{producer}` of {identifier}")
 
@@ -180,13 +184,3 @@ def _print(found: Found, as_json: bool) -> None:
         print_json(found.describe())
     else:
         show_views([found.view()])
-
-
-def _say_and_ask(said: str, question: str, *, needed: bool) -> None:
-    from committer.cli.printing import confirmed, say
-
-    if said:
-        say(said)
-    if needed and not confirmed(question):
-        say("frazil: nothing was changed")
-        raise typer.Exit(1)

@@ -140,7 +140,7 @@ def accept(
     lands once, beside whatever has landed as its epoch; a frozen producer stays frozen. A crash in
     between loses nothing: accept again, or replay. Exit code 1 if one cannot be accepted.
     """
-    from committer.cli.printing import confirmed, counted, say
+    from committer.cli.printing import confirm, counted, say
     from committer.cli.quarantined import accept as accept_all
     from committer.cli.session import run_with_parts, run_with_requests
 
@@ -153,9 +153,7 @@ def accept(
         f"This adds the rows of {counted(len(chosen), 'request')}, although the epoch has landed or"
         " the producer is frozen: rows that are in the table already are in it twice then."
     )
-    if not yes and not confirmed("Accept?"):
-        say("frazil: nothing was changed")
-        raise typer.Exit(1)
+    confirm("Accept?", needed=not yes)
 
     async def work(parts: Parts) -> list[Replayed]:
         return await accept_all(parts, chosen)
@@ -191,7 +189,7 @@ def discard(
     yes: Yes = False,
 ) -> None:
     """Remove requests for good. Prints their keys. The data files that they name stay."""
-    from committer.cli.printing import confirmed, counted, say
+    from committer.cli.printing import confirm, counted, say
     from committer.cli.session import run_with_requests
 
     filters = _filters(table, producer, reason, older_than, younger_than)
@@ -203,9 +201,7 @@ def discard(
         f"This removes {counted(len(chosen), 'request')} for good: the rows never"
         " reach the table. The data files stay where they are, until orphan files are cleaned up."
     )
-    if not yes and not confirmed("Discard?"):
-        say("frazil: nothing was removed")
-        raise typer.Exit(1)
+    confirm("Discard?", needed=not yes, refused="nothing was removed")
 
     async def remove(parts: RequestParts) -> None:
         for key in chosen:

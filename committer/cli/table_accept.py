@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from committer.cli.options import AsJson, TableArgument
+from committer.cli.options import AsJson, TableArgument, Yes
 
 if TYPE_CHECKING:
     from committer.plan.state import TableState
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def accept(
     name: TableArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Make the table as it is now the truth, and forget what it is known to have held before.
@@ -28,15 +28,13 @@ def accept(
     lost entries of the ledger. Rows that it lacks do not come back by themselves; epochs that its
     ledger lacks land again if their producers publish them again. Committers go on within seconds.
     """
-    from committer.cli.printing import confirmed, print_json, say
+    from committer.cli.printing import confirm, print_json, say
     from committer.cli.session import parse_identifier, run_with_parts
 
     identifier = parse_identifier(name)
     found = run_with_parts(lambda parts: _look(parts, identifier))
     say(found.text())
-    if not yes and not confirmed("Accept?"):
-        say("frazil: nothing was changed")
-        raise typer.Exit(1)
+    confirm("Accept?", needed=not yes)
     accepted_ms = run_with_parts(lambda parts: _accept(parts, found))
     if as_json:
         print_json({**found.describe(), "accepted_ms": accepted_ms})

@@ -45,19 +45,19 @@ def rename(
 
     Asks where requests wait: they name the old one, so they go to quarantine.
     """
-    from committer.cli.printing import say
+    from committer.cli.printing import confirm, say
     from committer.cli.session import parse_identifier, run_with_parts
 
     identifier, to = parse_identifier(old), parse_identifier(new)
     waiting = run_with_parts(lambda parts: _say_what_waits(parts, identifier))
-    _confirm("Rename?", needed=waiting and not yes)
+    confirm("Rename?", needed=waiting and not yes)
     run_with_parts(lambda parts: parts.catalog.rename_table(identifier, to))
     say(f"renamed {identifier} to {to}")
 
 
 def drop(name: TableArgument, yes: Yes = False) -> None:
     """Remove a table from the catalog. Its files stay where they are; `register` brings it back."""
-    from committer.cli.printing import say
+    from committer.cli.printing import confirm, say
     from committer.cli.session import parse_identifier, run_with_parts
 
     identifier = parse_identifier(name)
@@ -70,7 +70,7 @@ def drop(name: TableArgument, yes: Yes = False) -> None:
     location = run_with_parts(look)
     say(f"This removes {identifier} from the catalog. Its files stay; its metadata file is")
     say(location)
-    _confirm("Drop?", needed=not yes)
+    confirm("Drop?", needed=not yes)
     run_with_parts(lambda parts: parts.catalog.drop_table(identifier))
     say(f"dropped {identifier}")
 
@@ -92,11 +92,3 @@ async def _say_what_waits(parts: Parts, identifier: TableIdentifier) -> bool:
         requests = counted(len(waiting), "request")
         say(f"In the inbox: {requests} for {identifier}, which can only land under this name.")
     return bool(waiting)
-
-
-def _confirm(question: str, *, needed: bool) -> None:
-    from committer.cli.printing import confirmed, say
-
-    if needed and not confirmed(question):
-        say("frazil: nothing was changed")
-        raise typer.Exit(1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson, TableArgument
+from committer.cli.options import AsJson, TableArgument, Yes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ def orphans(
             " table.",
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """List what lies in a table's folders and nothing names: no metadata, snapshot, statistics,
@@ -50,7 +50,7 @@ def orphans(
     when its turn has come.
     """
     from committer.cli.orphans import SAFE_AGE_S, Wanted, parse_age_s
-    from committer.cli.printing import confirmed, counted, say
+    from committer.cli.printing import confirm, counted, say
     from committer.cli.session import parse_identifier, run_with_parts
 
     identifier = parse_identifier(name)
@@ -69,9 +69,8 @@ def orphans(
     report = run_with_parts(lambda parts: _report(parts, wanted, as_json=as_json))
     if not remove or not report.objects:
         return
-    if not yes and not confirmed(f"Remove {counted(report.objects, 'object')}?"):
-        say("frazil: nothing was removed")
-        raise typer.Exit(1)
+    question = f"Remove {counted(report.objects, 'object')}?"
+    confirm(question, needed=not yes, refused="nothing was removed")
     removed = run_with_parts(lambda parts: _remove(parts, wanted))
     say(f"removed {counted(removed, 'object')}")
 

@@ -91,13 +91,13 @@ def test_a_table_that_changes_before_the_yes_is_not_accepted(
     before = fall_behind(frazil)
     changed = False
 
-    def change(question: str) -> bool:
+    def change(question: str, *, needed: bool) -> None:
         nonlocal changed
+        assert needed
         changed = True
         set_property(frazil, "touched", "yes")
-        return True
 
-    monkeypatch.setattr("committer.cli.printing.confirmed", change)
+    monkeypatch.setattr("committer.cli.printing.confirm", change)
     assert frazil("table", "accept", "db.flights").code == 1
     assert changed
     assert witness(frazil) == before
