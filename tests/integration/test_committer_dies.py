@@ -204,7 +204,8 @@ class Work:
     def journal(self) -> set[Path]:
         """Notes of expiries that are under way; one that a death has interrupted is taken up."""
         table_uuid = self.published[0].table.metadata.table_uuid
-        return set((self.house.folder / f"requests/upkeep/{table_uuid}").glob("*"))
+        folder = self.house.folder / f"requests/upkeep/{table_uuid}"
+        return set(folder.glob("[!.]*"))  # without what was cut off before it had its name
 
     async def warm_up(self) -> None:
         """Some commits, so that there is something to merge and to expire."""
