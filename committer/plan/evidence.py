@@ -65,13 +65,18 @@ def read_evidence(manifest_list: bytes, snapshot: Snapshot) -> EpochEvidence:
     return found
 
 
+def is_ours(snapshot: Snapshot) -> bool:
+    """Whether a committer of ours made a snapshot."""
+    return COUNT_KEY in (snapshot.summary or {})
+
+
 def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
     """Our snapshots behind a branch head, newest first, as far as a proof is looked for."""
     snapshot = metadata.branch_head(branch)
     for _ in range(SNAPSHOTS_MAX):
         if snapshot is None:
             return
-        if snapshot.summary and COUNT_KEY in snapshot.summary and snapshot.manifest_list:
+        if is_ours(snapshot) and snapshot.manifest_list:
             yield snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshot_by_id(parent)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import parse_property_key
-from committer.plan.evidence import COUNT_KEY
+from committer.plan.evidence import is_ours
 
 GAP_PROPERTY = "frazil.commit.foreign-gap-ms"
 GAP_MS_MAX = 60_000
@@ -108,8 +107,3 @@ def last_foreign_snapshot_ms(metadata: TableMetadata) -> int | None:
     return next(
         (one.timestamp_ms for one in reversed(metadata.snapshots) if not is_ours(one)), None
     )
-
-
-def is_ours(snapshot: Snapshot) -> bool:
-    """Whether a committer of ours made a snapshot."""
-    return COUNT_KEY in (snapshot.summary or {})

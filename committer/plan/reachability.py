@@ -27,7 +27,7 @@ from committer.iceberg.manifest_paths import NamedFile, iter_named_files
 from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.iceberg.table_statistics import StatisticsFile
-from committer.plan.quiet_gap import is_ours
+from committer.plan.evidence import is_ours
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
 _SOURCE_KEY = "source-snapshot-id"

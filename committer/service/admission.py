@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from uuid import UUID
@@ -260,14 +260,7 @@ class Admission:
         for pending in others:
             if pending.key in listed and pending.key not in judged:
                 pending.present_in = generation
-        return [
-            _Place.NOWHERE
-            if pending.key not in listed
-            else _Place.JUDGED
-            if pending.key in judged
-            else _Place.INBOX
-            for pending in waiting
-        ]
+        return [_place(pending.key, listed, judged) for pending in waiting]
 
     async def _check(
         self, landing: Sequence[Pending], checker: Checker, admitted: Admitted
@@ -327,6 +320,12 @@ def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnsw
     except InvalidRequestError as error:
         return Refused(Reason(error.reason), str(error))
     return state.ledger.ask(request)
+
+
+def _place(key: str, listed: Container[str], judged: Container[str]) -> _Place:
+    if key not in listed:
+        return _Place.NOWHERE
+    return _Place.JUDGED if key in judged else _Place.INBOX
 
 
 def _unproven(pending: Pending) -> Quarantining:

@@ -14,7 +14,6 @@ from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.ports import Delivery, Doorbell, shard_of
 from committer.request import (
     Receipt,
-    ReceiptState,
     RequestKey,
     SealedRequest,
     TableIdentifier,
@@ -25,6 +24,7 @@ from committer.request import (
 from committer.service.breakers import HeldProducer
 from committer.service.log import log
 from committer.service.pending import Ended, Pending
+from committer.service.receipts import quarantined_receipt
 from committer.service.steps import OFF_LOOP_BYTES, off_loop_if_large
 from committer.service.table_committer import Shop, TableCommitter
 from committer.service.verdicts import leave_inbox
@@ -222,7 +222,8 @@ class Intake:
             record = await self._shop.quarantine.record(key)
         except (NotFoundError, InvalidRequestError):
             return None
-        return _receipt(key, record.reason, record.message)
+        parts = _parsed(key)
+        return None if parts is None else quarantined_receipt(parts, record.reason, record.message)
 
     def _submit(
         self,
@@ -293,9 +294,10 @@ class Intake:
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
         self._shop.metrics.quarantined(error.reason)
         parts = _parsed(key)
+        receipt = None
         if parts is not None:
             self._shop.breakers.unreadable(parts, error.reason)
-        receipt = _receipt(key, error.reason, str(error))
+            receipt = quarantined_receipt(parts, error.reason, str(error))
         self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
 
     async def let_go(self, shards: Collection[int]) -> bool:
@@ -375,17 +377,3 @@ def _parsed(key: str) -> RequestKey | None:
         return parse_inbox_key(key)
     except ValueError:
         return None
-
-
-def _receipt(key: str, reason: str, message: str) -> Receipt | None:
-    parts = _parsed(key)
-    if parts is None:
-        return None
-    return Receipt(
-        parts.producer,
-        parts.epoch,
-        str(parts.attempt),
-        ReceiptState.QUARANTINED,
-        reason=reason,
-        message=message,
-    )

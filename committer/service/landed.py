@@ -1,4 +1,4 @@
-"""What is told of a commit that has landed: receipts, the canonical line of the log, metrics."""
+"""What is told of a commit that has landed: the canonical line of the log, and metrics."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import logging
 from dataclasses import dataclass
 
 from committer.iceberg.snapshot import Snapshot
-from committer.ledger_entry import Landed
 from committer.plan.batch import Batch
-from committer.request import CommitRequest, Receipt, ReceiptState, TableIdentifier
+from committer.request import TableIdentifier
 from committer.service.log import log
 from committer.service.metrics import Landing, Metrics
 
@@ -23,19 +22,6 @@ class LandedBatch:
     attempts: int
     started_ms: int
     metadata_bytes: int | None
-
-
-def committed_receipt(request: CommitRequest, landed: Landed) -> Receipt:
-    """The answer to a request whose epoch has landed, by this attempt or another."""
-    return Receipt(
-        request.producer.id,
-        request.epoch,
-        str(request.attempt),
-        ReceiptState.COMMITTED,
-        snapshot_id=landed.snapshot_id,
-        sequence_number=landed.sequence_number,
-        duplicate=landed.attempt != request.attempt,
-    )
 
 
 def tell_landed(landed: LandedBatch, metrics: Metrics, *, now_ms: int) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 from committer.errors import NotFoundError, UnsupportedError
 from committer.iceberg.metadata_update import RemoveProperties, SetProperties, Update
 from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
+from committer.plan.evidence import is_ours
 from committer.plan.ledger import Ledger, history_of, read_ledger
 from committer.plan.producers import (
     ProducerName,
@@ -26,7 +27,6 @@ from committer.plan.producers import (
     thawed,
     with_accepted,
 )
-from committer.plan.quiet_gap import is_ours
 from committer.plan.state import TableState
 from committer.ports import Catalog, LoadedTable, Storage, World
 from committer.request import CommitRequest, TableIdentifier

@@ -57,11 +57,12 @@ from committer.request import TableIdentifier
 from committer.service.admission import Admission, Admitted
 from committer.service.breakers import Breakers
 from committer.service.health import Health
-from committer.service.landed import LandedBatch, committed_receipt, tell_landed
+from committer.service.landed import LandedBatch, tell_landed
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.pace import Pace
 from committer.service.pending import Ended, Pending, Waiting
+from committer.service.receipts import committed_receipt
 from committer.service.signatures import Signatures
 from committer.service.steps import create_all, finish, off_loop_if_large
 from committer.service.table_files import TableFiles, UpkeepParts

@@ -22,13 +22,13 @@ from committer.plan.backoff import backoff_s
 from committer.plan.witness import Witness
 from committer.ports import World
 from committer.reason import Reason
-from committer.request import CommitRequest, Receipt, ReceiptState, read_request
+from committer.request import Receipt, parse_inbox_key, read_request
 from committer.service.admission import Admitted, AlreadyLanded, Quarantining
 from committer.service.breakers import Breakers
-from committer.service.landed import committed_receipt
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.pending import Ended, Pending, Waiting
+from committer.service.receipts import committed_receipt, quarantined_receipt
 from committer.storage.inbox import Inbox, Quarantine
 from committer.together import finish_all
 
@@ -121,7 +121,8 @@ class Verdicts:
         if not await self._leaves_inbox(pending, pending.sealed.content):
             return
         log.info("inbox.quarantined_before", key=pending.key)
-        told = _receipt(pending.sealed.request, record.reason, record.message)
+        key = parse_inbox_key(pending.key)
+        told = quarantined_receipt(key, record.reason, record.message)
         self.settle([Ended.quarantined(self.waiting.end(pending.key), told)])
 
     async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
@@ -204,18 +205,8 @@ def _quarantined(one: Quarantining) -> Receipt:
         reason=one.reason.value,
         message=one.message,
     )
-    return _receipt(request, one.reason.value, one.message)
-
-
-def _receipt(request: CommitRequest, reason: str, message: str) -> Receipt:
-    return Receipt(
-        request.producer.id,
-        request.epoch,
-        str(request.attempt),
-        ReceiptState.QUARANTINED,
-        reason=reason,
-        message=message,
-    )
+    key = parse_inbox_key(one.pending.key)
+    return quarantined_receipt(key, one.reason.value, one.message)
 
 
 def unknown_table(pending: Pending, catalog_name: str) -> Quarantining:

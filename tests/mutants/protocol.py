@@ -215,7 +215,7 @@ PROTOCOL = (
     ),
     Mutant(
         "receipt_never_says_duplicate",
-        "committer/service/landed.py",
+        "committer/service/receipts.py",
         "        duplicate=landed.attempt != request.attempt,\n",
         "        duplicate=False,\n",
         (SEEDS,),

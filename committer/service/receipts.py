@@ -1,0 +1,31 @@
+"""The answers to producers: what became of a request."""
+
+from __future__ import annotations
+
+from committer.ledger_entry import Landed
+from committer.request import CommitRequest, Receipt, ReceiptState, RequestKey
+
+
+def committed_receipt(request: CommitRequest, landed: Landed) -> Receipt:
+    """The answer to a request whose epoch has landed, by this attempt or another."""
+    return Receipt(
+        request.producer.id,
+        request.epoch,
+        str(request.attempt),
+        ReceiptState.COMMITTED,
+        snapshot_id=landed.snapshot_id,
+        sequence_number=landed.sequence_number,
+        duplicate=landed.attempt != request.attempt,
+    )
+
+
+def quarantined_receipt(request: RequestKey, reason: str, message: str) -> Receipt:
+    """The answer to a request that is in quarantine; nothing but its key may be readable."""
+    return Receipt(
+        request.producer,
+        request.epoch,
+        str(request.attempt),
+        ReceiptState.QUARANTINED,
+        reason=reason,
+        message=message,
+    )
