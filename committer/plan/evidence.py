@@ -70,13 +70,22 @@ def is_ours(snapshot: Snapshot) -> bool:
     return COUNT_KEY in (snapshot.summary or {})
 
 
+def has_evidence(snapshot: Snapshot) -> bool:
+    """Whether its manifest list may prove what landed in it."""
+    return is_ours(snapshot) and bool(snapshot.manifest_list)
+
+
 def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
     """Our snapshots behind a branch head, newest first, as far as a proof is looked for."""
+    return filter(has_evidence, newest_snapshots(metadata, branch))
+
+
+def newest_snapshots(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
+    """Everybody's snapshots behind a branch head, newest first, as far as a proof is looked for."""
     snapshot = metadata.branch_head(branch)
     for _ in range(SNAPSHOTS_MAX):
         if snapshot is None:
             return
-        if is_ours(snapshot) and snapshot.manifest_list:
-            yield snapshot
+        yield snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshot_by_id(parent)

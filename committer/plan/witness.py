@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from uuid import UUID
 
 import orjson
@@ -22,7 +23,7 @@ from committer.iceberg.json_reader import Reader
 from committer.iceberg.snapshot import MAIN, Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import ProducerEntry, parse_property_key, property_key
-from committer.plan.evidence import EpochEvidence, snapshots_with_evidence
+from committer.plan.evidence import EpochEvidence, has_evidence, newest_snapshots
 from committer.plan.ledger import Ledger
 from committer.plan.state import TableState
 
@@ -141,14 +142,23 @@ def unwitnessed(metadata: TableMetadata, witness: Witness) -> list[Snapshot]:
     found: dict[int, Snapshot] = {}
     branches = [name for name, ref in metadata.refs.items() if ref.type == "branch"]
     for branch in branches:
-        for snapshot in snapshots_with_evidence(metadata, branch):
-            number = snapshot.sequence_number
-            if snapshot.snapshot_id == witness.snapshot_id:
-                break
-            if 0 < number <= witness.sequence_number:
-                break
-            found[snapshot.snapshot_id] = snapshot
+        for snapshot in takewhile(
+            lambda one: not _is_witnessed(one, witness), newest_snapshots(metadata, branch)
+        ):
+            if has_evidence(snapshot):
+                found[snapshot.snapshot_id] = snapshot
     return list(found.values())
+
+
+def _is_witnessed(snapshot: Snapshot, witness: Witness) -> bool:
+    """Whether the witness knows of a snapshot, and so of those behind it. Without sequence numbers
+    (format version 1) one that is older than what was seen was seen: ours never are.
+    """
+    if snapshot.snapshot_id == witness.snapshot_id:
+        return True
+    if snapshot.sequence_number > 0 or witness.sequence_number > 0:
+        return snapshot.sequence_number <= witness.sequence_number
+    return snapshot.timestamp_ms < witness.last_updated_ms
 
 
 def not_in_ledger(state: TableState, witness: Witness, landed: EpochEvidence) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata_update import (
+    AddSnapshot,
     RemoveProperties,
     RemoveSnapshotRef,
     RemoveSnapshots,
@@ -26,6 +27,7 @@ from committer.plan.witness import (
     missing_from,
     parse_witness,
     print_witness,
+    unwitnessed,
 )
 from tests.flights import build_flights
 from tests.plan.committing import Table
@@ -161,6 +163,48 @@ def test_what_was_forgotten_is_not_missed_until_more_has_landed() -> None:
     assert missing(table.state, seen) == []
     later = replace(seen, producers={KEY: 3})
     assert len(missing(table.state, later)) == 1
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+def test_only_what_came_after_the_witness_is_looked_up(format_version: int) -> None:
+    table = build_table(format_version=format_version)
+    seen = Witness.of(table.state)
+    assert unwitnessed(table.state.metadata, seen) == []
+    land(table, epoch=3)
+    assert unwitnessed(table.state.metadata, seen) == [table.state.metadata.current_snapshot]
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+def test_nothing_is_looked_up_behind_a_foreign_snapshot_that_was_accepted(
+    format_version: int,
+) -> None:
+    table = build_table(format_version=format_version)
+    head = table.state.metadata.current_snapshot
+    assert head is not None
+    # In the same millisecond, as clocks allow it.
+    number = 0 if format_version == 1 else head.sequence_number + 1
+    foreign = replace(
+        head,
+        snapshot_id=77,
+        parent_snapshot_id=head.snapshot_id,
+        sequence_number=number,
+        summary={"operation": "append"},
+        first_row_id=table.state.metadata.next_row_id,
+        added_rows=0 if format_version == 3 else None,
+    )
+    table.foreign(AddSnapshot(foreign), SetSnapshotRef(MAIN, SnapshotRef(77, "branch")))
+    accepted = Witness.of(table.state, accepted_ms=1)
+    assert unwitnessed(table.state.metadata, accepted) == []
+    land(table, epoch=3)
+    assert unwitnessed(table.state.metadata, accepted) == [table.state.metadata.current_snapshot]
+
+
+def test_nothing_is_looked_up_of_a_version_1_table_that_was_rolled_back() -> None:
+    table = build_table(format_version=1)
+    seen = Witness.of(table.state)
+    older = table.state.metadata.snapshots[1].snapshot_id
+    table.foreign(SetSnapshotRef(MAIN, SnapshotRef(older, "branch")))
+    assert unwitnessed(table.state.metadata, seen) == []
 
 
 def test_joining_takes_nothing_back_in_any_order() -> None:
