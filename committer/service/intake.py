@@ -25,8 +25,9 @@ from committer.service.breakers import HeldProducer
 from committer.service.log import log
 from committer.service.pending import Ended, Pending
 from committer.service.receipts import quarantined_receipt
+from committer.service.shop import Shop
 from committer.service.steps import OFF_LOOP_BYTES, off_loop_if_large
-from committer.service.table_committer import Shop, TableCommitter
+from committer.service.table_committer import TableCommitter
 from committer.service.verdicts import leave_inbox
 from committer.storage.inbox import QuarantineRecord
 

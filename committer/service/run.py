@@ -39,8 +39,8 @@ from committer.service.parts import (
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.shards import LetGo, Shards
+from committer.service.shop import Shop
 from committer.service.signatures import Signatures
-from committer.service.table_committer import Shop
 from committer.service.table_files import UpkeepParts
 from committer.service.watch import Watch
 from committer.service.witness import WitnessKeeper

@@ -102,44 +102,46 @@ PROTOCOL = (
     # --- The four answers of a swap ---
     Mutant(
         "conflict_is_read_as_rejected",
-        "committer/service/table_committer.py",
+        "committer/service/commit.py",
         '                log.info("commit.conflicted", **self._about(intent, plan))\n'
         "                await self._again(intent)\n",
-        '                self._isolate(intent.batch.requests, Reason.COMMIT_REJECTED, "")\n',
+        "                requests = intent.batch.requests\n"
+        '                self._intents.isolate(requests, Reason.COMMIT_REJECTED, "")\n',
         (SEEDS, "tests/service/test_table_committer.py"),
     ),
     Mutant(
         "base_is_kept_after_a_conflict",
-        "committer/service/table_committer.py",
-        'more with every attempt."""\n        self._is_current = False\n',
+        "committer/service/commit.py",
+        'more with every attempt."""\n        self._base.forget()\n',
         'more with every attempt."""\n',
         (SEEDS,),
     ),
     Mutant(
         "unknown_is_read_as_rejected",
-        "committer/service/table_committer.py",
-        "                self._doubted.add(plan.swap.base.metadata_location)\n",
-        "                self._isolate(intent.batch.requests, Reason.COMMIT_REJECTED, cause)\n"
+        "committer/service/commit.py",
+        "                self._base.doubt(plan.swap.base.metadata_location)\n",
+        "                requests = intent.batch.requests\n"
+        "                self._intents.isolate(requests, Reason.COMMIT_REJECTED, cause)\n"
         "                return\n",
         (SEEDS,),
     ),
     Mutant(
         "doubt_is_ignored",
-        "committer/service/table_committer.py",
-        "            if state.table.metadata_location in self._doubted:\n",
-        "            if state.table.metadata_location in ():\n",
+        "committer/service/base.py",
+        "        return state.table.metadata_location in self._doubted\n",
+        "        return state.table.metadata_location in ()\n",
         ("tests/service/test_table_committer.py", "tests/service/test_bisecting.py"),
     ),
     Mutant(
         "rejected_batch_is_refused_whole",
-        "committer/service/table_committer.py",
+        "committer/service/intents.py",
         "        if len(requests) == 1:\n            self._waiting[requests[0]",
         "        if requests:\n            self._waiting[requests[0]",
         ("tests/service/test_table_committer.py",),
     ),
     Mutant(
         "suspicion_is_a_verdict_without_the_ledger",
-        "committer/service/table_committer.py",
+        "committer/service/intents.py",
         "            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)\n",
         "            key = requests[0].request.inbox_key\n"
         "            self._shop.settle([Ended.gone(self._waiting.end(key))])\n",
@@ -147,9 +149,9 @@ PROTOCOL = (
     ),
     Mutant(
         "inbox_is_emptied_on_unknown",
-        "committer/service/table_committer.py",
-        "                self._doubted.add(plan.swap.base.metadata_location)\n",
-        "                self._doubted.add(plan.swap.base.metadata_location)\n"
+        "committer/service/commit.py",
+        "                self._base.doubt(plan.swap.base.metadata_location)\n",
+        "                self._base.doubt(plan.swap.base.metadata_location)\n"
         "                self._shop.settle(\n"
         "                    [Ended(one.request.inbox_key, ()) for one in intent.batch.requests]\n"
         "                )\n",
@@ -157,21 +159,21 @@ PROTOCOL = (
     ),
     Mutant(
         "files_are_deleted_on_unknown",
-        "committer/service/table_committer.py",
+        "committer/service/commit.py",
         "                self._upkeep.doubted(plan)\n",
         "                await self._shop.storage.delete([one.location for one in plan.objects])\n",
         (SEEDS,),
     ),
     Mutant(
         "batch_goes_again_although_some_of_it_landed",
-        "committer/service/table_committer.py",
+        "committer/service/intents.py",
         "            if all(one.request.inbox_key in still for one in intent.batch.requests):\n",
         "            if any(one.request.inbox_key in still for one in intent.batch.requests):\n",
         (SEEDS,),
     ),
     Mutant(
         "batch_goes_again_although_the_table_was_upgraded",
-        "committer/service/table_committer.py",
+        "committer/service/intents.py",
         "        if intent is not None and basis == intent.basis and self._is_fresh(intent):\n",
         "        if intent is not None and self._is_fresh(intent):\n",
         ("tests/service/test_bad_input.py",),

@@ -122,7 +122,7 @@ UPKEEP = (
     # --- What attempts leave over ---
     Mutant(
         "doubted_attempt_counts_as_refused",
-        "committer/service/table_committer.py",
+        "committer/service/commit.py",
         "                self._upkeep.doubted(plan)\n",
         "                self._upkeep.refused(plan)\n",
         ("tests/service/test_sweeper.py",),

@@ -26,8 +26,8 @@ from committer.service.overview import Identity, Overview
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.shards import Shards
+from committer.service.shop import Shop
 from committer.service.signatures import Signatures
-from committer.service.table_committer import Shop
 from committer.service.table_files import UpkeepParts
 from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord

@@ -17,7 +17,7 @@ from committer.iceberg.metadata_update import (
 from committer.iceberg.snapshot import MAIN, SnapshotRef
 from committer.ports import Committed, LoadedTable, Storage
 from committer.request import TableIdentifier
-from committer.service import table_committer
+from committer.service import intents
 from committer.storage.journal import LeftOverEntry
 from tests.faulty_catalog import Fault
 from tests.flights import foreign_swap
@@ -378,7 +378,7 @@ async def test_a_batch_that_waited_for_long_is_written_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing names its manifests meanwhile: an engine's orphan clean-up may have taken them."""
-    monkeypatch.setattr(table_committer, "INTENT_S_MAX", 60.0)
+    monkeypatch.setattr(intents, "INTENT_S_MAX", 60.0)
     table = Table()
     await table.create()
     async with table.house.running():
