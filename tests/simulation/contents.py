@@ -8,7 +8,7 @@ in the moment of a swap.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -58,10 +58,13 @@ class SnapshotContents:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
+    """`live_count`: of live entries, each path as often as it is there."""
+
     row: ManifestFile
     live: Mapping[str, LiveFile]
     entries: tuple[ManifestEntry, ...]
     problems: tuple[tuple[str, str], ...]
+    live_count: int
 
 
 class Contents:
@@ -124,9 +127,7 @@ def _unreadable(snapshot: Snapshot, problem: str) -> SnapshotContents:
 
 def _repeated(manifests: list[_Manifest], live: Mapping[str, LiveFile]) -> tuple[str, ...]:
     """Paths that are live more than once."""
-    if sum(len(manifest.live) for manifest in manifests) == len(live) and not any(
-        problem[0] == "I2" for manifest in manifests for problem in manifest.problems
-    ):
+    if sum(manifest.live_count for manifest in manifests) == len(live):
         return ()
     counted = Counter(path for manifest in manifests for path in _live_paths(manifest))
     return tuple(path for path, count in counted.items() if count > 1)
@@ -139,11 +140,12 @@ def _live_paths(manifest: _Manifest) -> Iterator[str]:
 def _read_manifest(row: ManifestFile, content: bytes | None) -> _Manifest:
     if content is None:
         problem = ("I6", f"the manifest {row.manifest_path} does not exist")
-        return _Manifest(row, {}, (), (problem,))
+        return _Manifest(row, {}, (), (problem,), 0)
     try:
         entries = decode_manifest(content, manifest_file=row).entries
     except FrazilError as error:
-        return _Manifest(row, {}, (), (("I6", f"the manifest {row.manifest_path}: {error}"),))
+        problem = ("I6", f"the manifest {row.manifest_path}: {error}")
+        return _Manifest(row, {}, (), (problem,), 0)
     live = {
         entry.data_file.file_path: LiveFile(
             entry.data_file.file_path,
@@ -155,14 +157,14 @@ def _read_manifest(row: ManifestFile, content: bytes | None) -> _Manifest:
         for entry in entries
         if entry.is_live
     }
-    return _Manifest(row, live, entries, tuple(_row_problems(row, len(content), entries, live)))
+    problems = tuple(_row_problems(row, len(content), entries))
+    return _Manifest(row, live, entries, problems, sum(entry.is_live for entry in entries))
 
 
 def _row_problems(
     row: ManifestFile,
     length: int,
     entries: tuple[ManifestEntry, ...],
-    live: Mapping[str, LiveFile],
 ) -> Iterator[tuple[str, str]]:
     """Where a row of a manifest list belies the manifest."""
     where = f"the row of {row.manifest_path}"
@@ -179,8 +181,6 @@ def _row_problems(
     said = (row.existing_rows_count, row.added_rows_count, row.deleted_rows_count)
     if said != rows:
         yield "I7", f"{where} says {said} rows (existing, added, deleted), it has {rows}"
-    if len(live) != sum(entry.is_live for entry in entries):
-        yield "I2", f"{row.manifest_path} has a live path twice"
     numbers = [entry.sequence_number or 0 for entry in entries if entry.is_live]
     if numbers and min(numbers) < row.min_sequence_number:
         lowest = min(numbers)
@@ -204,13 +204,12 @@ def _summary_problems(
 # --- Rules ---------------------------------------------------------------------------------------
 
 
-def unique_paths(contents: SnapshotContents) -> Iterator[str]:
-    """I2: no file is in a snapshot twice, however it is listed."""
-    if contents.repeated:
+def unique_paths(contents: SnapshotContents, again: Collection[str] = ()) -> Iterator[str]:
+    """I2: no file is in a snapshot twice, however it is listed; but for those that may be."""
+    repeated = [path for path in contents.repeated if path not in again]
+    if repeated:
         snapshot_id = contents.snapshot.snapshot_id
-        yield f"snapshot {snapshot_id} has {len(contents.repeated)} files twice: " + ", ".join(
-            contents.repeated[:3]
-        )
+        yield f"snapshot {snapshot_id} has {len(repeated)} files twice: {', '.join(repeated[:3])}"
 
 
 def summary_totals(contents: SnapshotContents) -> Iterator[str]:

@@ -146,7 +146,7 @@ class Invariants:
         if is_ours:
             self._landed_after_all(view, swap)
         elif process in self._history.operators:
-            view.ledger.forgive(swap.metadata, _changed_entries(swap))
+            view.forgive(swap.metadata, _changed_entries(swap))
         elif any(key not in swap.metadata.properties for key in _changed_entries(swap)):
             self._history.tampered[view.table_uuid] = f"{process} removed entries of the ledger"
 
@@ -172,13 +172,13 @@ class Invariants:
         )
         if is_restored:
             self._history.tampered[view.table_uuid] = f"{process} restored older metadata"
-            view.ledger.forgive(table.metadata)
+            view.forgive(table.metadata)
         self._by_name[table.identifier] = view.table_uuid
         self._all_violated(view.point(table))
 
     def accepted(self, table: LoadedTable) -> None:
         view = self._view_of(table)
-        view.ledger.forgive(table.metadata)
+        view.forgive(table.metadata)
 
     def dropped(self, process: str, identifier: TableIdentifier) -> None:
         self._by_name.pop(identifier, None)

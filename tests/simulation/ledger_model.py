@@ -64,10 +64,11 @@ class LedgerModel:
         """What has landed of the request's epoch."""
         return self.landed.get((request.branch, request.producer.id, request.epoch))
 
-    def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> None:
+    def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> set[str]:
         """An operator has decided that this metadata is the truth (of these entries): what it does
-        not claim may land anew. That it landed once stays true.
+        not claim may land anew. That it landed once stays true. Returns the files of all that.
         """
+        again: set[str] = set()
         wanted = None if keys is None else {parse_property_key(key) for key in keys}
         for known in list(self.landed):
             branch, producer, epoch = known
@@ -75,14 +76,16 @@ class LedgerModel:
                 continue
             entry = _entry(metadata, property_key(producer, branch))
             if entry is None or epoch not in entry.epochs:
-                for path in self.landed.pop(known).paths:
-                    self.added.pop(path, None)
+                again |= self.landed.pop(known).paths
                 continue
             # Of an epoch that landed twice, the one that counts is the one that is remembered.
             remembered = entry.landed(epoch)
             counts = self.attempts.get(remembered.attempt) if remembered else None
             if counts is not None:
                 self.landed[known] = counts
+        for path in again:
+            self.added.pop(path, None)
+        return again
 
     # --- A commit of ours ------------------------------------------------------------------------
 

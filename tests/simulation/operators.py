@@ -102,10 +102,14 @@ class LedgerOperator:
 
     async def _accept_table(self, ports: Ports) -> None:
         """`frazil table accept`: what there is is the truth from now on."""
+        told = dict(ports.history.tampered)
         table = await ports.catalog.load(self._identifier)
         table_uuid = table.metadata.require_uuid()
-        why = ports.history.tampered.get(table_uuid)
+        why = told.get(table_uuid)
         if why is None:
+            return
+        # As the command does: what has changed since it was shown is looked at anew.
+        if await ports.catalog.current_location(self._identifier) != table.metadata_location:
             return
         # From his word on, whatever becomes of the call.
         ports.history.accept_table(table)

@@ -145,7 +145,7 @@ def draw_scenario(seed: int) -> Scenario:
     return Scenario(
         seed=seed,
         tables=tables,
-        roles=_roles(chance, tables),
+        roles=_roles(seed, chance, tables),
         replicas=replicas,
         with_queue=chance.random() > 0.1,
         settings=_settings(chance),
@@ -198,7 +198,7 @@ def _settings(chance: random.Random) -> Settings:
     return settings.model_copy(update={"commit": commit})
 
 
-def _roles(chance: random.Random, tables: Sequence[LoadedTable]) -> tuple[Role, ...]:
+def _roles(seed: int, chance: random.Random, tables: Sequence[LoadedTable]) -> tuple[Role, ...]:
     roles = [
         producer_role(f"query-{number}", _producer_plan(chance), chance.randrange(len(tables)))
         for number in range(chance.choice((1, 2, 3, 4)))
@@ -214,22 +214,25 @@ def _roles(chance: random.Random, tables: Sequence[LoadedTable]) -> tuple[Role, 
         roles.append(operator_role("operator", plan))
     if chance.random() < 0.2:
         table = chance.randrange(len(tables))
-        roles += _set_back(chance, table, tables[table].metadata.properties)
+        harm = rng(seed, "unset").choice((None, None, Deed.UNSET))
+        roles += _set_back(chance, table, tables[table].metadata.properties, harm)
     return tuple(roles)
 
 
-def _set_back(chance: random.Random, table: int, properties: Mapping[str, str]) -> list[Role]:
-    """Somebody puts a table back, and somebody decides about that.
+def _set_back(
+    chance: random.Random, table: int, properties: Mapping[str, str], harm: Deed | None
+) -> list[Role]:
+    """Somebody puts a table back, or takes its ledger away, and somebody decides about that.
 
     Not to older metadata where files are deleted with commits: between the question whether they
-    are needed and the deletion there is always a moment. And nobody takes the ledger away here:
-    until a witness has been told of a commit, nothing but the ledger knows of it.
+    are needed and the deletion there is always a moment.
     """
     harms = (Deed.ROLL_BACK,) if properties else (Deed.ROLL_BACK, Deed.RESTORE)
-    deeds = (chance.choice(harms), *chance.choices(HARMLESS, k=chance.randint(0, 2)))
-    harm = ForeignPlan(deeds=deeds, pause_s=chance.choice((2.0, 8.0)))
+    first = chance.choice(harms)
+    deeds = (harm or first, *chance.choices(HARMLESS, k=chance.randint(0, 2)))
+    plan = ForeignPlan(deeds=deeds, pause_s=chance.choice((2.0, 8.0)))
     looks = OperatorPlan(looks=chance.randint(1, 3), pause_s=chance.choice((2.0, 8.0)))
-    return [foreign_role("vandal", harm, table), ledger_operator_role("owner", looks, table)]
+    return [foreign_role("vandal", plan, table), ledger_operator_role("owner", looks, table)]
 
 
 def _producer_plan(chance: random.Random) -> ProducerPlan:

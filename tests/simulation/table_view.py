@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from uuid import UUID
 
 from committer.iceberg.metadata_model import TableMetadata
@@ -31,7 +31,8 @@ from tests.simulation.metadata_rules import (
 
 
 class TableView:
-    """A table by its uuid. `taken` are files that somebody else has removed from a branch.
+    """A table by its uuid. `taken` are files that somebody else has removed from a branch. `again`:
+    live files that an operator lets land once more, as he took for true a ledger that lacks them.
 
     `is_restored`: it was put back to older metadata, whose files may have been deleted since.
     """
@@ -48,6 +49,7 @@ class TableView:
         self.current: LoadedTable | None = None
         self.identifier: TableIdentifier | None = None
         self.taken: set[str] = set()
+        self.again: set[str] = set()
         self.locations: set[str] = set()
         self.is_restored = False
         self.commits = 0
@@ -69,6 +71,12 @@ class TableView:
         self.current, self.identifier = table, table.identifier
         self.locations.add(table.metadata_location)
         yield from self._snapshots(table.metadata)
+
+    def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> None:
+        """An operator has decided: see `LedgerModel.forgive`."""
+        forgiven = self.ledger.forgive(metadata, keys)
+        if forgiven:
+            self.again |= forgiven & self.live(metadata)
 
     # --- A swap ----------------------------------------------------------------------------------
 
@@ -150,7 +158,7 @@ class TableView:
             yield from self._problems(self.contents.of(snapshot))
 
     def _problems(self, contents: SnapshotContents) -> Iterator[Problem]:
-        found = _contents_problems(contents)
+        found = _contents_problems(contents, self.again)
         return (one for one in found if not (self.is_restored and one[0] == "I6"))
 
     def needed(self) -> Iterator[str]:
@@ -181,9 +189,10 @@ class TableView:
             yield statistics.statistics_path
 
 
-def _contents_problems(contents: SnapshotContents) -> Iterator[Problem]:
+def _contents_problems(contents: SnapshotContents, again: Collection[str]) -> Iterator[Problem]:
     yield from contents.problems
-    yield from (("I2", text) for text in unique_paths(contents))
+    yield from (("I2", text) for text in unique_paths(contents, again))
     yield from (("I5", text) for text in inherited_numbers(contents))
     yield from (("I5", text) for text in row_ids(contents))
-    yield from (("I7", text) for text in summary_totals(contents))
+    if not again:  # engines count a file once that they find twice
+        yield from (("I7", text) for text in summary_totals(contents))

@@ -312,6 +312,21 @@ async def test_a_file_that_two_manifests_hold_breaks_i2(bench: Bench) -> None:
     assert {"I2", "I3"} <= bench.found()
 
 
+async def test_only_what_an_operator_lets_land_once_more_may_be_there_twice(bench: Bench) -> None:
+    table = await bench.create_table()
+    one, other = await bench.publish(table), await bench.publish(table, producer="query-2")
+    after = await bench.commit(table, one)
+    bench.history.foreign.add(OURS)
+    lacking = await bench.swap(after, RemoveProperties((property_key("query-1"),)))
+    bench.history.foreign.clear()
+    bench.history.accept_table(lacking)
+    await bench.commit(table, one)
+    assert bench.found() == set()
+    await bench.commit(table, other)
+    await bench.commit(table, other)
+    assert {"I2", "I3"} <= bench.found()
+
+
 async def test_two_attempts_of_one_epoch_break_i3(bench: Bench) -> None:
     table = await bench.create_table()
     await bench.commit(table, await bench.publish(table))
