@@ -8,39 +8,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
-from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
-from committer.ports import Delivery, Doorbell, shard_of
-from committer.request import (
-    Receipt,
-    RequestKey,
-    SealedRequest,
-    TableIdentifier,
-    line_digest,
-    parse_inbox_key,
-    read_request,
-)
+from committer.ports import Delivery, Doorbell
+from committer.request import Receipt, SealedRequest, line_digest, read_request
 from committer.service.breakers import HeldProducer
+from committer.service.inbox_keys import parsed
 from committer.service.log import log
+from committer.service.missed import Missed, Waiters
 from committer.service.pending import Ended, Pending
 from committer.service.receipts import quarantined_receipt
 from committer.service.shop import Shop
 from committer.service.steps import OFF_LOOP_BYTES, off_loop_if_large
 from committer.service.table_committer import TableCommitter
+from committer.service.tables import Tables
 from committer.service.verdicts import leave_inbox
 from committer.storage.inbox import QuarantineRecord
 
 READS_AT_ONCE = 32
 MISSED_AT_ONCE = 256
-# Beyond this the consumer stops reading until committers have caught up.
-PENDING_REQUESTS_MAX = 50_000
-PENDING_BYTES_MAX = 512 * 1024 * 1024
-# What a table that gets nowhere may have of that: the others need the room.
-STUCK_REQUESTS_MAX = 1_000
-STUCK_BYTES_MAX = 16 * 1024 * 1024
-# Doorbells that wait for a second look. Beyond this they are left to redelivery and reconciler.
-MISSED_MAX = 100_000
 # An older one may have ended, and its doorbell ring again: lost acknowledgements, a queue that was
 # put back. A producer's clock may be wrong by as much before its requests cost a read each.
 TRUSTED_MS = 60_000
@@ -51,18 +37,14 @@ class Intake:
 
     def __init__(self, shop: Shop, tasks: asyncio.TaskGroup) -> None:
         self._shop = shop
-        self._tasks = tasks
-        self._tables: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
-        self._by_uuid: dict[str, dict[TableIdentifier, TableCommitter]] = {}
-        self._running: dict[asyncio.Task[None], TableCommitter] = {}
+        self._tables = Tables(shop, tasks, self._let_go)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
-        self._missed: dict[str, Waiters] = {}
+        self._missed = Missed()
         self._trusted_ms = 0
-        self._stopping = False
 
     @property
     def tables(self) -> Sequence[TableCommitter]:
-        return tuple(self._tables.values())
+        return self._tables.all
 
     def held(self) -> Iterable[HeldProducer]:
         """The producers whose requests have to wait in the inbox."""
@@ -71,39 +53,19 @@ class Intake:
     @property
     def is_full(self) -> bool:
         """Whether more has gathered than memory should hold."""
-        tables = self._tables.values()
-        return (
-            sum(table.pending_count for table in tables) >= PENDING_REQUESTS_MAX
-            or sum(table.pending_bytes for table in tables) >= PENDING_BYTES_MAX
-        )
+        return self._tables.are_full
 
     def find(self, key: str) -> Pending | None:
         """A request that waits for its verdict."""
-        found = (table.find(key) for table in self._tables_of(key))
-        return next((pending for pending in found if pending is not None), None)
+        return self._tables.find(key)
 
     def is_held(self, key: str) -> bool:
         """Whether a request has to stay in the inbox, because its producer fails all the time."""
         if not self._shop.breakers.are_open:
             return False
-        parts = _parsed(key)
+        parts = parsed(key)
         holds = self._shop.breakers.holds
         return parts is not None and holds(parts.table_uuid, parts.producer, key)
-
-    def _tables_of(self, key: str) -> Iterable[TableCommitter]:
-        return self._by_uuid.get(key.partition("/")[0], {}).values()
-
-    def _has_enough(self, key: str) -> bool:
-        """Whether a request's table gets nowhere, and has as much in memory as it may then: the
-        rest waits where it is durable.
-        """
-        return any(
-            table.is_stuck
-            and (
-                table.pending_count >= STUCK_REQUESTS_MAX or table.pending_bytes >= STUCK_BYTES_MAX
-            )
-            for table in self._tables_of(key)
-        )
 
     def queue_returned(self) -> None:
         """The queue's server is there, perhaps another one, or an older self of it."""
@@ -128,7 +90,7 @@ class Intake:
         since, no listing will bring it back to mind. Not while its producer has to wait.
         """
         now_ms = self._shop.world.now_ms()
-        waits = (self.is_held, self._has_enough)
+        waits = (self.is_held, self._tables.has_enough)
         free = iter([key for key in self._missed if not any(why(key) for why in waits)])
         while not self.is_full and (some := list(islice(free, MISSED_AT_ONCE))):
             await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in some))
@@ -139,33 +101,33 @@ class Intake:
         A doorbell that rang before may be of a request that has ended since (quarantined and
         discarded, say): only its inbox object tells that it is still wanted. So may an old one,
         though it looks new, or one from before the server went away: a queue that was put back has
-        forgotten what it handed out. Whether it
-        is still there is asked for many of those at once, when they are about to land.
+        forgotten what it handed out. Whether it is still there is asked for many of those at once,
+        when they are about to land.
         """
         bell = delivery.doorbell
         if delivery.deliveries != 1 or bell.inbox_key in self._missed:
             return False
-        sealed = None if self._has_enough(bell.inbox_key) else _read_inline(bell)
+        sealed = None if self._tables.has_enough(bell.inbox_key) else _read_inline(bell)
         if sealed is None:
             return False
         now_ms = self._shop.world.now_ms()
         published_ms = sealed.request.published_at_ms
         is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
         self._submit(
-            bell.inbox_key, sealed, _waiters(delivery), now_ms, is_inline=True, is_shared=is_old
+            bell.inbox_key, sealed, Waiters.of(delivery), now_ms, is_inline=True, is_shared=is_old
         )
         return True
 
     async def _take_delivery(self, delivery: Delivery) -> None:
-        bell, waiters = delivery.doorbell, _waiters(delivery)
+        bell, waiters = delivery.doorbell, Waiters.of(delivery)
         if delivery.deliveries > 1:
             self._shop.metrics.redelivered(1)
-        if _parsed(bell.inbox_key) is None:
+        if parsed(bell.inbox_key) is None:
             log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
             self._shop.settle([Ended(None, waiters.tokens)])
             return
         if self.is_held(bell.inbox_key):
-            self._miss(bell.inbox_key, waiters)
+            self._missed.add(bell.inbox_key, waiters)
             return
         now_ms = self._shop.world.now_ms()
         await self._take(bell.inbox_key, waiters, now_ms, is_shared=delivery.deliveries > 1)
@@ -173,18 +135,18 @@ class Intake:
     async def _take(
         self, key: str, waiters: Waiters, durable_ms: int, *, is_shared: bool = True
     ) -> bool:
-        waiters = waiters.joined(self._missed.pop(key, None))
-        if self._has_enough(key):
-            self._miss(key, waiters)
+        waiters = waiters.joined(self._missed.take(key))
+        if self._tables.has_enough(key):
+            self._missed.add(key, waiters)
             return False
         try:
             sealed = await self._read(key, waiters)
         except FrazilError as error:
-            self._miss(key, waiters)
+            self._missed.add(key, waiters)
             if self._shop.health.trouble("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
-            self._miss(key, waiters)
+            self._missed.add(key, waiters)
             log.exception("intake.crashed", key=ascii(key[:200]))
             self._shop.metrics.crashed("intake")
         else:
@@ -195,12 +157,7 @@ class Intake:
 
     def _let_go(self, pending: Pending) -> None:
         """A table's committer leaves a request to the inbox; who waits for its end is kept."""
-        self._miss(pending.key, Waiters(tuple(pending.tokens), frozenset(pending.reply_to)))
-
-    def _miss(self, key: str, waiters: Waiters) -> None:
-        """Another copy of the doorbell may have been missed meanwhile."""
-        if key in self._missed or len(self._missed) < MISSED_MAX:
-            self._missed[key] = waiters.joined(self._missed.get(key))
+        self._missed.add(pending.key, Waiters(tuple(pending.tokens), frozenset(pending.reply_to)))
 
     async def _read(self, key: str, waiters: Waiters) -> SealedRequest | None:
         """Read the inbox object; None if it is not there, or nothing that could be read."""
@@ -223,7 +180,7 @@ class Intake:
             record = await self._shop.quarantine.record(key)
         except (NotFoundError, InvalidRequestError):
             return None
-        parts = _parsed(key)
+        parts = parsed(key)
         return None if parts is None else quarantined_receipt(parts, record.reason, record.message)
 
     def _submit(
@@ -236,14 +193,12 @@ class Intake:
         is_inline: bool = False,
         is_shared: bool = False,
     ) -> None:
-        if self._stopping:
+        if self._tables.is_stopping:
             return
         if self.is_held(key):
-            self._miss(key, waiters)
+            self._missed.add(key, waiters)
             return
-        request = sealed.request
-        table = self._table(request.identifier, request.table_uuid)
-        table.submit(
+        self._tables.submit(
             Pending(
                 key,
                 sealed,
@@ -254,30 +209,6 @@ class Intake:
                 is_shared=is_shared,
             )
         )
-
-    def _table(self, identifier: TableIdentifier, table_uuid: UUID) -> TableCommitter:
-        known = self._tables.get((identifier, table_uuid))
-        if known is not None:
-            return known
-        table = TableCommitter(identifier, table_uuid, self._shop, self._let_go)
-        self._tables[identifier, table_uuid] = table
-        self._by_uuid.setdefault(str(table_uuid), {})[identifier] = table
-        task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
-        self._running[task] = table
-        task.add_done_callback(self._running.pop)
-        return table
-
-    async def _run(self, table: TableCommitter) -> None:
-        """A table's task; gone when idle, and made again when a request comes in between."""
-        await table.run()
-        while table.pending_count and not table.is_stopping:
-            await table.run()
-        if not self._stopping:
-            del self._tables[table.identifier, table.table_uuid]
-            of_uuid = self._by_uuid[str(table.table_uuid)]
-            del of_uuid[table.identifier]
-            if not of_uuid:
-                del self._by_uuid[str(table.table_uuid)]
 
     async def _quarantine_unreadable(
         self, key: str, content: bytes, waiters: Waiters, error: InvalidRequestError
@@ -290,11 +221,11 @@ class Intake:
         )
         await self._shop.quarantine.put(record, content)
         if not await leave_inbox(self._shop.inbox, self._shop.quarantine, key, content):
-            self._miss(key, waiters)
+            self._missed.add(key, waiters)
             return
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
         self._shop.metrics.quarantined(error.reason)
-        parts = _parsed(key)
+        parts = parsed(key)
         receipt = None
         if parts is not None:
             self._shop.breakers.unreadable(parts, error.reason)
@@ -305,59 +236,17 @@ class Intake:
         """Let the tables of these shards finish the attempt in hand and end. What waits there is
         the next owner's. False if there was none.
         """
-        ending = [
-            task for task, table in self._running.items() if shard_of(table.table_uuid) in shards
-        ]
-        for task in ending:
-            self._running[task].stop()
-        if ending:
-            await asyncio.wait(ending)
-        for key in [key for key in self._missed if shard_of_key(key) in shards]:
-            del self._missed[key]
-        return bool(ending)
+        had_some = await self._tables.let_go(shards)
+        self._missed.let_go(shards)
+        return had_some
 
     async def stop(self) -> None:
         """Let every table finish the attempt in hand."""
-        self._stopping = True
-        for table in self._tables.values():
-            table.stop()
-        if self._running:
-            await asyncio.wait(self._running)
+        await self._tables.stop()
 
     def abandon(self) -> None:
         """Cancel what is still running; a swap that was sent is awaited all the same."""
-        for task in self._running:
-            task.cancel()
-
-
-class Waiters:
-    """Who waits for a request's end: queue tokens to acknowledge, addresses to answer."""
-
-    __slots__ = ("reply_to", "tokens")
-
-    def __init__(
-        self, tokens: tuple[str, ...] = (), reply_to: frozenset[str] = frozenset()
-    ) -> None:
-        self.tokens = tokens
-        self.reply_to = reply_to
-
-    def joined(self, other: Waiters | None) -> Waiters:
-        if other is None:
-            return self
-        return Waiters(self.tokens + other.tokens, self.reply_to | other.reply_to)
-
-
-def shard_of_key(key: str) -> int:
-    """The shard of a request's table; of what is no inbox key, always the same one."""
-    try:
-        return shard_of(parse_inbox_key(key).table_uuid)
-    except ValueError:
-        return 0
-
-
-def _waiters(delivery: Delivery) -> Waiters:
-    reply_to = delivery.doorbell.reply_to
-    return Waiters((delivery.token,), frozenset((reply_to,)) if reply_to else frozenset())
+        self._tables.abandon()
 
 
 def _read_inline(bell: Doorbell) -> SealedRequest | None:
@@ -370,11 +259,4 @@ def _read_inline(bell: Doorbell) -> SealedRequest | None:
     try:
         return read_request(content, key=bell.inbox_key)
     except Exception:  # noqa: BLE001  # whatever is wrong with it, the object decides
-        return None
-
-
-def _parsed(key: str) -> RequestKey | None:
-    try:
-        return parse_inbox_key(key)
-    except ValueError:
         return None

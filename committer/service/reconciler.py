@@ -19,7 +19,8 @@ from committer.plan.state import TableState
 from committer.ports import World
 from committer.request import producer_prefix
 from committer.service.health import Health
-from committer.service.intake import Intake, shard_of_key
+from committer.service.inbox_keys import shard_of_key
+from committer.service.intake import Intake
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.shards import Shards

@@ -226,15 +226,14 @@ PROTOCOL = (
     Mutant(
         "acknowledged_before_the_commit",
         "committer/service/intake.py",
-        "        table = self._table(request.identifier, request.table_uuid)\n",
-        "        self._shop.settle([Ended(None, waiters.tokens)])\n"
-        "        table = self._table(request.identifier, request.table_uuid)\n",
+        "        self._tables.submit(\n",
+        "        self._shop.settle([Ended(None, waiters.tokens)])\n        self._tables.submit(\n",
         (SEEDS,),
     ),
     Mutant(
         "acknowledged_although_it_could_not_be_read",
         "committer/service/intake.py",
-        "        except FrazilError as error:\n            self._miss(key, waiters)\n",
+        "        except FrazilError as error:\n            self._missed.add(key, waiters)\n",
         "        except FrazilError as error:\n"
         "            self._shop.settle([Ended(None, waiters.tokens)])\n",
         (SEEDS,),
@@ -270,10 +269,9 @@ PROTOCOL = (
     Mutant(
         "breaker_drops_what_has_to_wait",
         "committer/service/intake.py",
-        "            self._miss(key, waiters)\n            return\n"
-        "        request = sealed.request\n",
+        "            self._missed.add(key, waiters)\n            return\n        self._tables",
         "            self._shop.settle([Ended(key, waiters.tokens)])\n            return\n"
-        "        request = sealed.request\n",
+        "        self._tables",
         ("tests/service/test_breakers.py",),
     ),
     Mutant(

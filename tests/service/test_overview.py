@@ -14,7 +14,7 @@ from committer.ledger_entry import Freeze, ProducerEntry, print_entry, property_
 from committer.ports import LoadedTable
 from committer.queue.memory import MemoryQueue
 from committer.request import TableIdentifier
-from committer.service import intake
+from committer.service import tables
 from committer.service import watch as watch_module
 from committer.service.pending import Pending, Waiting
 from committer.service.watch import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Watch
@@ -108,7 +108,7 @@ async def test_the_lag_goes_on_over_a_restart_and_needs_no_queue(with_queue: boo
 
 
 async def test_the_lag_counts_what_memory_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "PENDING_REQUESTS_MAX", 0)
+    monkeypatch.setattr(tables, "PENDING_REQUESTS_MAX", 0)
     house = House()
     table = await house.create_table()
     await house.publish(build_request(table), announce=False)

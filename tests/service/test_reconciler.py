@@ -13,7 +13,7 @@ from committer.ports import ALL_SHARDS, Delivery, LoadedTable
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request import SealedRequest
-from committer.service import intake
+from committer.service import tables
 from committer.service.intake import TRUSTED_MS
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
@@ -208,8 +208,8 @@ async def test_an_old_doorbell_of_a_request_that_waits_lands_it() -> None:
 async def test_a_table_that_gets_nowhere_leaves_the_memory_to_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(intake, "STUCK_REQUESTS_MAX", 5)
-    monkeypatch.setattr(intake, "PENDING_REQUESTS_MAX", 20)
+    monkeypatch.setattr(tables, "STUCK_REQUESTS_MAX", 5)
+    monkeypatch.setattr(tables, "PENDING_REQUESTS_MAX", 20)
     house = House()
     frozen = await house.create_table()
     other = await house.create_table("db.other")

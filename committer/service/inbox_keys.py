@@ -1,0 +1,20 @@
+"""Inbox keys as anybody may have written them: a name in a folder, a word in a doorbell."""
+
+from __future__ import annotations
+
+from committer.ports import shard_of
+from committer.request import RequestKey, parse_inbox_key
+
+
+def parsed(key: str) -> RequestKey | None:
+    """The parts of an inbox key; None of what is no such key."""
+    try:
+        return parse_inbox_key(key)
+    except ValueError:
+        return None
+
+
+def shard_of_key(key: str) -> int:
+    """The shard of a request's table; of what is no inbox key, always the same one."""
+    parts = parsed(key)
+    return 0 if parts is None else shard_of(parts.table_uuid)
