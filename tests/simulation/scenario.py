@@ -25,6 +25,7 @@ from tests.simulation.chance import rng
 from tests.simulation.faults import Call, Fault
 from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
+from tests.simulation.pace import PACES, Pace
 from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
 from tests.simulation.replica import base_settings
 from tests.simulation.servers import WAREHOUSE
@@ -129,14 +130,16 @@ def build_sim_table(
     return LoadedTable(TableIdentifier(NAMESPACE, name), metadata, first)
 
 
-def draw_scenario(seed: int) -> Scenario:
-    """The scenario of a seed."""
+def draw_scenario(seed: int, pace: Pace | None = None) -> Scenario:
+    """The scenario of a seed, at a pace that is drawn if it is not given."""
+    if pace is None:
+        pace = rng(seed, "pace").choice(PACES)
     chance = rng(seed, "scenario")
     tables = tuple(
         build_sim_table(
             seed,
             f"flights{number}",
-            properties=_table_properties(chance),
+            properties=_table_properties(chance, pace),
             version=chance.choice((1, 2, 2, 2, 3)),
         )
         for number in range(chance.choice((1, 1, 1, 2, 3)))
@@ -145,17 +148,17 @@ def draw_scenario(seed: int) -> Scenario:
     return Scenario(
         seed=seed,
         tables=tables,
-        roles=_roles(seed, chance, tables),
+        roles=_roles(seed, chance, tables, pace),
         replicas=replicas,
         with_queue=chance.random() > 0.1,
-        settings=_settings(chance),
-        slowness=chance.choice((0.2, 1.0, 1.0, 5.0, 30.0)),
+        settings=_settings(chance, pace),
+        slowness=chance.choice(pace.slownesses),
         rate=chance.choice((0.0, 0.005, 0.02, 0.02, 0.05, 0.1)),
         focus=rng(seed, "where").choice(FOCI),
         weights=_weights(chance, replicas),
-        events=_events(chance),
+        events=_events(chance, pace),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
-        play_s=chance.choice((10.0, 20.0, 20.0, 40.0)),
+        play_s=chance.choice(pace.plays_s),
     )
 
 
@@ -167,7 +170,7 @@ def _weights(chance: random.Random, replicas: int) -> dict[Fault, float]:
     return weights
 
 
-def _table_properties(chance: random.Random) -> dict[str, str]:
+def _table_properties(chance: random.Random, pace: Pace) -> dict[str, str]:
     properties: dict[str, str] = {}
     if chance.random() < 0.4:
         properties |= {
@@ -183,32 +186,39 @@ def _table_properties(chance: random.Random) -> dict[str, str]:
             "write.metadata.previous-versions-max": chance.choice(("1", "3")),
         }
     if chance.random() < 0.5:
-        properties["frazil.commit.min-interval-ms"] = chance.choice(("0", "100", "1000", "3000"))
+        properties["frazil.commit.min-interval-ms"] = chance.choice(pace.table_intervals_ms)
     return properties
 
 
-def _settings(chance: random.Random) -> Settings:
+def _settings(chance: random.Random, pace: Pace) -> Settings:
     settings = base_settings()
     commit = settings.commit.model_copy(
         update={
-            "batch_requests_max": chance.choice((1, 2, 3, 10_000)),
-            "foreign_gap_ms": chance.choice((0, 500, 5_000)),
+            "min_interval_ms": pace.min_interval_ms,
+            "batch_requests_max": chance.choice(pace.batches_max),
+            "foreign_gap_ms": chance.choice(pace.foreign_gaps_ms),
         }
     )
     return settings.model_copy(update={"commit": commit})
 
 
-def _roles(seed: int, chance: random.Random, tables: Sequence[LoadedTable]) -> tuple[Role, ...]:
+def _roles(
+    seed: int, chance: random.Random, tables: Sequence[LoadedTable], pace: Pace
+) -> tuple[Role, ...]:
     roles = [
-        producer_role(f"query-{number}", _producer_plan(chance), chance.randrange(len(tables)))
-        for number in range(chance.choice((1, 2, 3, 4)))
+        producer_role(
+            f"query-{number}", _producer_plan(chance, pace), chance.randrange(len(tables))
+        )
+        for number in range(chance.choice(pace.queries))
     ]
     if chance.random() < 0.3:
         roles.append(_one_shots("jobs", chance.randint(2, 8), chance.randrange(len(tables))))
     if chance.random() < 0.1:
         roles.append(malformed_role("hostile", chance.randint(1, 3), chance.randrange(len(tables))))
     if chance.random() < 0.5:
-        roles.append(foreign_role("spark", _foreign_plan(chance), chance.randrange(len(tables))))
+        roles.append(
+            foreign_role("spark", _foreign_plan(chance, pace), chance.randrange(len(tables)))
+        )
     if chance.random() < 0.25:
         plan = OperatorPlan(looks=chance.randint(1, 3), pause_s=chance.choice((2.0, 8.0)))
         roles.append(operator_role("operator", plan))
@@ -235,10 +245,10 @@ def _set_back(
     return [foreign_role("vandal", plan, table), ledger_operator_role("owner", looks, table)]
 
 
-def _producer_plan(chance: random.Random) -> ProducerPlan:
+def _producer_plan(chance: random.Random, pace: Pace) -> ProducerPlan:
     return ProducerPlan(
-        epochs=chance.randint(3, 20),
-        trigger_s=chance.choice((0.2, 0.5, 1.0, 4.0)),
+        epochs=chance.randint(*pace.epochs),
+        trigger_s=chance.choice(pace.triggers_s),
         sinks=chance.choice((("",), ("",), ("",), ("a", "b"))),
         dies=chance.choice((0.0, 0.0, 0.1, 0.3)),
         zombie=chance.choice((0.0, 0.5)),
@@ -250,19 +260,19 @@ def _producer_plan(chance: random.Random) -> ProducerPlan:
     )
 
 
-def _foreign_plan(chance: random.Random) -> ForeignPlan:
+def _foreign_plan(chance: random.Random, pace: Pace) -> ForeignPlan:
     return ForeignPlan(
         deeds=tuple(chance.choice(HARMLESS) for _ in range(chance.randint(1, 6))),
-        pause_s=chance.choice((0.5, 3.0, 10.0)),
+        pause_s=chance.choice(pace.foreign_pauses_s),
         think_s=chance.choice((0.05, 0.5, 3.0)),
     )
 
 
-def _events(chance: random.Random) -> tuple[Event, ...]:
+def _events(chance: random.Random, pace: Pace) -> tuple[Event, ...]:
     count = chance.choice((0, 0, 1, 2, 4))
     fates = tuple(Fate)
     return tuple(
-        Event(chance.uniform(0.0, 40.0), chance.choice(fates), chance.random())
+        Event(chance.uniform(0.0, pace.fates_s), chance.choice(fates), chance.random())
         for _ in range(count)
     )
 

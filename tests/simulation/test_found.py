@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.simulation.pace import SPARSE
 from tests.simulation.scenario import draw_scenario
 from tests.simulation.simulation import Outcome, Simulation
 
@@ -30,7 +31,7 @@ FOUND = {
 
 def play_long(seed: int) -> Outcome:
     """Some of these came late in a long play."""
-    scenario = draw_scenario(seed)
+    scenario = draw_scenario(seed, SPARSE)
     return Simulation(replace(scenario, play_s=scenario.play_s * 2)).run()
 
 
