@@ -85,7 +85,7 @@ class Intents:
         committed.
         """
         intent = self._current
-        if intent is not None and basis == intent.basis and self._is_fresh(intent):
+        if intent is not None and basis == intent.basis and self._is_fresh(intent, state):
             still = {candidate.request.inbox_key for candidate in candidates}
             if all(one.request.inbox_key in still for one in intent.batch.requests):
                 return intent
@@ -134,8 +134,11 @@ class Intents:
         now_s = self._shop.world.monotonic_s()
         return Intent(batch, basis, prepared, self._upkeep.offer(), now_s)
 
-    def _is_fresh(self, intent: Intent) -> bool:
-        return self._shop.world.monotonic_s() - intent.since_s <= INTENT_S_MAX
+    def _is_fresh(self, intent: Intent, state: TableState) -> bool:
+        """Not if its snapshot is in the table: its ledger was taken away, and that was accepted."""
+        age_s = self._shop.world.monotonic_s() - intent.since_s
+        is_there = state.metadata.snapshot_by_id(intent.batch.snapshot_id) is not None
+        return age_s <= INTENT_S_MAX and not is_there
 
     def _policy(self, state: TableState) -> BatchPolicy:
         """The table's policy, with the limit while bisecting."""

@@ -22,7 +22,7 @@ from committer.iceberg.snapshot import MAIN, SnapshotRef
 from committer.ledger_entry import property_key
 from committer.plan.state import TableState
 from committer.plan.witness import Witness, parse_witness
-from committer.ports import LoadedTable, Storage
+from committer.ports import LoadedTable, Storage, Swap, SwapAnswer, Unknown
 from committer.reason import Reason
 from committer.request import ReceiptState, TableIdentifier
 from committer.service.evidence import EvidenceReader
@@ -30,6 +30,7 @@ from committer.service.table_witness import TableWitness
 from committer.service.witness import WitnessKeeper
 from committer.storage.witness import Witnesses
 from tests.counting_storage import CountingStorage
+from tests.faulty_catalog import Fault, FaultyCatalog
 from tests.flights import build_flights, foreign_swap
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
@@ -426,6 +427,38 @@ async def test_a_committer_goes_on_through_an_acceptance_that_it_did_not_wait_fo
     witness = await known(house, table)
     assert witness.accepted_ms > 0
     assert witness.producers == {property_key("query-1"): 3}
+
+
+async def test_a_batch_whose_ledger_was_taken_away_and_accepted_goes_again_as_another() -> None:
+    """Its snapshot is in the table: it cannot be added once more under the same id."""
+    house = House()
+    table = await house.create_table()
+    house.catalog = TakesTheLedger(house)
+    async with house.running():
+        house.catalog.plan(Fault.LOST_REPLY)
+        await land(house, table, 0)
+        await house.settle(10.0)
+        assert is_frozen(house)
+        await house.accept()
+        await house.settle(60.0)
+        assert await house.outstanding() == []
+    assert len((await house.load()).snapshots) == 2
+    assert await house.quarantined() == []
+
+
+class TakesTheLedger(FaultyCatalog):
+    """Somebody unsets our properties before a swap whose answer was lost is looked after."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house.catalog.inner)
+        self._house = house
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        answer = await super().swap(swap)
+        if isinstance(answer, Unknown):
+            key = property_key("query-1")
+            await foreign_commit(self._house, swap.base, RemoveProperties((key,)))
+        return answer
 
 
 async def test_an_acceptance_voids_the_deletion_of_what_the_table_has_lost() -> None:
