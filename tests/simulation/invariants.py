@@ -147,8 +147,15 @@ class Invariants:
             self._landed_after_all(view, swap)
         elif process in self._history.operators:
             view.forgive(swap.metadata, _changed_entries(swap))
-        elif any(key not in swap.metadata.properties for key in _changed_entries(swap)):
+        else:
+            self._foreign_ledger(process, view, swap)
+
+    def _foreign_ledger(self, process: str, view: TableView, swap: Swap) -> None:
+        """Who takes entries away freezes the table; but of one-shot producers no witness knows."""
+        removed = [key for key in _changed_entries(swap) if key not in swap.metadata.properties]
+        if removed:
             self._history.tampered[view.table_uuid] = f"{process} removed entries of the ledger"
+        view.forgive(swap.metadata, filter(view.ledger.is_one_shot, removed))
 
     def _landed_after_all(self, view: TableView, swap: Swap) -> None:
         """I10: what was told to be in quarantine does not land, unless somebody replays it."""
@@ -184,7 +191,7 @@ class Invariants:
         self._by_name.pop(identifier, None)
 
     def acknowledged(self, process: str, key: str) -> None:
-        if key in self._published and not self._has_ended(key):
+        if key in self._published and not (self._has_ended(key) or self._has_gone(key)):
             self._violated("I13", f"{process} acknowledged {key}, which has not ended")
 
     def received(self, process: str, receipt: Receipt) -> None:
@@ -309,6 +316,10 @@ class Invariants:
             return True
         sealed, landing = self._published.get(key), self._landing(key)
         return landing is not None and sealed is not None and landing.stands_for(sealed.request)
+
+    def _has_gone(self, key: str) -> bool:
+        """Whether it ended by a landing that an operator has written off since."""
+        return key in self._superseded and not self._exists(self._inbox + key)
 
     def _landing(self, key: str) -> Landing | None:
         """What has landed of the key's epoch."""

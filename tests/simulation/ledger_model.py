@@ -166,7 +166,7 @@ class LedgerModel:
         for key in sorted(keys):
             if key in metadata.properties:
                 yield from self.entry(metadata, key)
-            elif not all(one.request.producer.one_shot for one in self._landings(key)):
+            elif not self.is_one_shot(key):
                 yield "I11", f"the ledger has no `{key}`"
 
     def entry(self, metadata: TableMetadata, key: str) -> Iterator[Problem]:
@@ -190,8 +190,12 @@ class LedgerModel:
 
     def _dropped(self, text: str, key: str) -> Iterator[Problem]:
         """Only an entry of a one-shot producer may go, and only once its request is gone."""
-        if not all(one.request.producer.one_shot for one in self._landings(key)):
+        if not self.is_one_shot(key):
             yield "I11", f"`{key}` was dropped: {text[:100]}"
+
+    def is_one_shot(self, key: str) -> bool:
+        """Whether an entry is that of a one-shot producer, which goes in time."""
+        return all(one.request.producer.one_shot for one in self._landings(key))
 
     def _landings(self, key: str) -> Iterator[Landing]:
         parsed = parse_property_key(key)
