@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from uuid import UUID
+from collections.abc import Callable, Iterable, Sequence
 
 from committer.errors import (
     FrazilError,
@@ -14,8 +10,7 @@ from committer.errors import (
     InvariantError,
     NotFoundError,
 )
-from committer.ledger_entry import Landed
-from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
+from committer.plan.check import CheckBasis, Checker
 from committer.plan.ledger import (
     Duplicate,
     Forgotten,
@@ -27,74 +22,13 @@ from committer.plan.ledger import (
 from committer.plan.state import TableState
 from committer.ports import Storage
 from committer.reason import Reason
-from committer.request import SealedRequest
+from committer.service.admitted import Admitted, AlreadyLanded, Quarantining
+from committer.service.checking import check_all
 from committer.service.evidence import EvidenceReader
-from committer.service.log import log
 from committer.service.pending import Pending
 from committer.service.signatures import Signatures
-from committer.service.steps import off_loop_if_large
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-
-LOOKUPS_AT_ONCE = 32
-LISTED_MIN = 64
-
-
-class _Place(Enum):
-    """Where a request was found. `JUDGED`: in quarantine, and not gone from the inbox yet."""
-
-    INBOX = auto()
-    JUDGED = auto()
-    NOWHERE = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Quarantining:
-    """A request that cannot land, with its reason."""
-
-    pending: Pending
-    reason: Reason
-    message: str
-
-    def record(self, now_ms: int) -> QuarantineRecord:
-        return QuarantineRecord(
-            key=self.pending.key,
-            reason=self.reason.value,
-            message=self.message,
-            quarantined_at_ms=now_ms,
-            table=str(self.pending.sealed.request.identifier),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class AlreadyLanded:
-    """A request whose epoch has landed."""
-
-    pending: Pending
-    landed: Landed
-    warning: str | None
-
-
-@dataclass(slots=True)
-class Admitted:
-    """The answer for each request looked at. `gone`: it has left the inbox, so it ended before.
-
-    `judged`: in quarantine, and in the inbox still. `suspects` may land as far as the table can
-    tell, but an attempt with each alone has failed.
-    `failed`: what is needed for an answer could not be read; nothing follows from that.
-    """
-
-    candidates: list[CheckedRequest] = field(default_factory=list)
-    duplicates: list[AlreadyLanded] = field(default_factory=list)
-    gone: list[Pending] = field(default_factory=list)
-    judged: list[Pending] = field(default_factory=list)
-    refused: list[Quarantining] = field(default_factory=list)
-    suspects: list[Quarantining] = field(default_factory=list)
-    failed: list[tuple[Pending, FrazilError]] = field(default_factory=list)
-
-    @property
-    def has_verdicts(self) -> bool:
-        """Whether some requests would end here, which only fresh metadata may decide."""
-        return bool(self.duplicates or self.refused or self.suspects)
+from committer.service.whereabouts import Place, Whereabouts
+from committer.storage.inbox import Inbox, Quarantine
 
 
 class Admission:
@@ -112,9 +46,7 @@ class Admission:
         """`everybody` who waits for this table, also those who are not looked at yet."""
         self._catalog_name = catalog_name
         self._storage = storage
-        self._inbox = inbox
-        self._quarantine = quarantine
-        self._everybody = everybody
+        self._whereabouts = Whereabouts(inbox, quarantine, everybody)
         self._signatures = signatures
         self.evidence = EvidenceReader(storage)
         self._checker: Checker | None = None
@@ -150,7 +82,7 @@ class Admission:
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))
         landing.extend(await self._look_up(unproven, state, generation, admitted))
-        await self._check(landing, checker, admitted)
+        await check_all(landing, checker, self._storage, admitted)
         return admitted
 
     def _checker_of(self, state: TableState) -> Checker:
@@ -185,16 +117,16 @@ class Admission:
         Only an inbox object seen after the base was loaded proves that the request has not landed
         and been forgotten: entries of one-shot producers are dropped once their object is gone.
         """
-        found = await self._find_all(
+        found = await self._whereabouts.find_all(
             [pending for pending, _ in unproven], state.metadata.require_uuid(), generation
         )
         landing = []
         for (pending, answer), place in zip(unproven, found, strict=True):
             if isinstance(place, FrazilError):
                 admitted.failed.append((pending, place))
-            elif place is _Place.NOWHERE:
+            elif place is Place.NOWHERE:
                 admitted.gone.append(pending)
-            elif place is _Place.JUDGED:
+            elif place is Place.JUDGED:
                 admitted.judged.append(pending)
             elif isinstance(answer, NotLanded):
                 pending.present_in = generation
@@ -219,99 +151,6 @@ class Admission:
             case None:
                 admitted.refused.append(_unproven(pending))
 
-    async def _find_all(
-        self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
-    ) -> Sequence[_Place | FrazilError]:
-        if len(waiting) >= LISTED_MIN:
-            return await self._list_all(waiting, table_uuid, generation)
-        limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
-
-        async def find(pending: Pending) -> _Place | FrazilError:
-            async with limit:
-                try:
-                    return await self._find(pending)
-                except FrazilError as error:
-                    return error
-
-        return await asyncio.gather(*(find(pending) for pending in waiting))
-
-    async def _find(self, pending: Pending) -> _Place:
-        """Only of what others were handed too may one have begun to put it into quarantine, and not
-        ended.
-        """
-        if not await self._inbox.contains(pending.key):
-            return _Place.NOWHERE
-        if pending.is_shared and await self._quarantine.contains(pending.key):
-            return _Place.JUDGED
-        return _Place.INBOX
-
-    async def _list_all(
-        self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
-    ) -> Sequence[_Place | FrazilError]:
-        """One listing tells of a thousand requests, a look at each only of one; and it tells of all
-        that wait, so that a backlog is listed once and not for each of its batches.
-        """
-        others = list(self._everybody())
-        try:
-            listed = {found.key async for found in self._inbox.list(table_uuid)}
-            judged = {found.key async for found in self._quarantine.list(table_uuid)}
-        except FrazilError as error:
-            return [error] * len(waiting)
-        for pending in others:
-            if pending.key in listed and pending.key not in judged:
-                pending.present_in = generation
-        return [_place(pending.key, listed, judged) for pending in waiting]
-
-    async def _check(
-        self, landing: Sequence[Pending], checker: Checker, admitted: Admitted
-    ) -> None:
-        unchecked = [
-            one for one in landing if one.checked is None or one.checked.basis is not checker.basis
-        ]
-        size_bytes = sum(len(one.sealed.content) for one in unchecked)
-        results = await off_loop_if_large(size_bytes, _check_all, checker, unchecked)
-        for pending, first in zip(unchecked, results, strict=True):
-            pending.checked = None
-            result = (
-                await self._check_with_named(pending, checker, first)
-                if isinstance(first, NeedsManifests)
-                else first
-            )
-            if isinstance(result, CheckedRequest):
-                pending.checked = result
-            elif isinstance(result, FrazilError):
-                admitted.failed.append((pending, result))
-            else:
-                reason, message = result
-                admitted.refused.append(Quarantining(pending, reason, message))
-        for pending in landing:
-            if pending.checked is not None and pending.suspicion is None:
-                admitted.candidates.append(pending.checked)
-            elif pending.checked is not None and pending.suspicion is not None:
-                admitted.suspects.append(Quarantining(pending, *pending.suspicion))
-
-    async def _check_with_named(
-        self, pending: Pending, checker: Checker, needs: NeedsManifests
-    ) -> CheckedRequest | _Refusal | FrazilError:
-        read: dict[str, bytes] = {}
-        for location, length in needs.lengths.items():
-            try:
-                read[location] = await self._storage.get(location, length=length + 1)
-            except NotFoundError as error:
-                message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
-                return Reason.MANIFEST_MISSING, message
-            except FrazilError as error:
-                return error
-        result = await off_loop_if_large(
-            sum(needs.lengths.values()), _check_one, checker, pending.sealed, read
-        )
-        if isinstance(result, NeedsManifests):
-            raise InvariantError(f"asked twice for the manifests of `{pending.key}`")
-        return result
-
-
-_Refusal = tuple[Reason, str]
-
 
 def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnswer:
     request = pending.sealed.request
@@ -322,12 +161,6 @@ def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnsw
     return state.ledger.ask(request)
 
 
-def _place(key: str, listed: Container[str], judged: Container[str]) -> _Place:
-    if key not in listed:
-        return _Place.NOWHERE
-    return _Place.JUDGED if key in judged else _Place.INBOX
-
-
 def _unproven(pending: Pending) -> Quarantining:
     request = pending.sealed.request
     return Quarantining(
@@ -336,21 +169,3 @@ def _unproven(pending: Pending) -> Quarantining:
         f"epoch {request.epoch} of producer `{request.producer.id}` landed so long ago that neither"
         " the ledger nor a manifest list proves what it stood for",
     )
-
-
-def _check_all(
-    checker: Checker, waiting: Sequence[Pending]
-) -> list[CheckedRequest | NeedsManifests | _Refusal]:
-    return [_check_one(checker, pending.sealed, None) for pending in waiting]
-
-
-def _check_one(
-    checker: Checker, sealed: SealedRequest, read: dict[str, bytes] | None
-) -> CheckedRequest | NeedsManifests | _Refusal:
-    try:
-        return checker.check(sealed, read)
-    except InvalidRequestError as error:
-        return Reason(error.reason), str(error)
-    except Exception as error:  # noqa: BLE001  # one request must not stop the others
-        log.exception("check.crashed", key=sealed.request.inbox_key)
-        return Reason.PLAN_FAILED, f"the check itself failed: {error!r}"

@@ -23,7 +23,8 @@ from committer.plan.backoff import backoff_s
 from committer.plan.commit import LedgerChores
 from committer.plan.state import TableState
 from committer.request import TableIdentifier
-from committer.service.admission import Admission, Admitted
+from committer.service.admission import Admission
+from committer.service.admitted import Admitted
 from committer.service.base import Base
 from committer.service.commit import Commits
 from committer.service.intents import Intents

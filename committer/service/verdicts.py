@@ -23,7 +23,7 @@ from committer.plan.witness import Witness
 from committer.ports import World
 from committer.reason import Reason
 from committer.request import Receipt, parse_inbox_key, read_request
-from committer.service.admission import Admitted, AlreadyLanded, Quarantining
+from committer.service.admitted import Admitted, AlreadyLanded, Quarantining
 from committer.service.breakers import Breakers
 from committer.service.log import log
 from committer.service.metrics import Metrics

@@ -80,9 +80,9 @@ PROTOCOL = (
     ),
     Mutant(
         "what_could_not_be_looked_up_counts_as_gone",
-        "committer/service/admission.py",
+        "committer/service/whereabouts.py",
         "                except FrazilError as error:\n                    return error\n",
-        "                except FrazilError:\n                    return _Place.NOWHERE\n",
+        "                except FrazilError:\n                    return Place.NOWHERE\n",
         (SEEDS,),
     ),
     Mutant(
@@ -174,8 +174,8 @@ PROTOCOL = (
     Mutant(
         "batch_goes_again_although_the_table_was_upgraded",
         "committer/service/intents.py",
-        "        if intent is not None and basis == intent.basis and self._is_fresh(intent):\n",
-        "        if intent is not None and self._is_fresh(intent):\n",
+        "        if intent is not None and basis == intent.basis and self._is_fresh(intent, state):\n",
+        "        if intent is not None and self._is_fresh(intent, state):\n",
         ("tests/service/test_bad_input.py",),
     ),
     Mutant(
