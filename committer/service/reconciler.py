@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
-from committer.errors import FrazilError, NotFoundError
+from committer.errors import FrazilError
 from committer.ledger_entry import ProducerEntry, parse_property_key
 from committer.plan.commit import LedgerChores
 from committer.plan.state import TableState
@@ -25,7 +24,6 @@ from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.shards import Shards
 from committer.service.table_committer import TableCommitter
-from committer.service.verdicts import leave_inbox
 from committer.storage.inbox import Inbox, Outstanding, Quarantine
 from committer.together import finish_all
 
@@ -179,9 +177,9 @@ class Reconciler:
                 if self._is_due(waiting, now_ms, age_s):
                     due.append(waiting)
             if len(due) == TAKEN_AT_ONCE:
-                await self._take_all(due, now_ms, tally)
+                await self._take_all(due, tally)
                 due = []
-        await self._take_all(due, now_ms, tally)
+        await self._take_all(due, tally)
         self._listed_s = listed_s
         self.listing = Listing(now_ms, requests, tally.unread_ms)
         if tally.found and not self._alone:
@@ -189,32 +187,18 @@ class Reconciler:
             self._metrics.unannounced(tally.found)
         return outstanding
 
-    async def _take_all(self, due: Sequence[Outstanding], now_ms: int, tally: _Tally) -> None:
-        await finish_all(self._take(one, now_ms, tally) for one in due)
+    async def _take_all(self, due: Sequence[Outstanding], tally: _Tally) -> None:
+        await finish_all(self._take(one, tally) for one in due)
 
-    async def _take(self, waiting: Outstanding, now_ms: int, tally: _Tally) -> None:
-        """Hand it to its table, which asks the ledger: what has landed leaves the inbox, the rest
-        is judged. What is in quarantine was judged.
+    async def _take(self, waiting: Outstanding, tally: _Tally) -> None:
+        """Hand it to its table, which asks the ledger and the quarantine: what has landed or was
+        judged leaves the inbox, the rest is judged.
         """
-        if self._only_counts or not self._may_take(waiting):
-            tally.unread(waiting)
-        elif await self._quarantine.contains(waiting.key):
-            await self._finish_quarantining(waiting, now_ms)
-        elif await self._intake.take_key(waiting.key, waiting.modified_ms):
+        is_wanted = not self._only_counts and self._may_take(waiting)
+        if is_wanted and await self._intake.take_key(waiting.key, waiting.modified_ms):
             tally.found += 1
         else:
             tally.unread(waiting)
-
-    async def _finish_quarantining(self, waiting: Outstanding, now_ms: int) -> None:
-        """Somebody died between its record and its removal, if that was not a moment ago. Then the
-        removal is somebody's to do, and by the time that we came to it the request may have been
-        replayed.
-        """
-        if self._has_age(waiting, now_ms, self._age_s):
-            log.info("inbox.quarantined_before", key=waiting.key)
-            with suppress(NotFoundError):
-                content = await self._inbox.get(waiting.key)
-                await leave_inbox(self._inbox, self._quarantine, waiting.key, content)
 
     def _is_due(self, waiting: Outstanding, now_ms: int, age_s: float) -> bool:
         """Whether somebody should have it in hand by now."""
