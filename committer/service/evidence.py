@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from committer.errors import NotFoundError
 from committer.iceberg.snapshot import Snapshot
-from committer.ledger_entry import Landed
+from committer.ledger_entry import Landed, property_key
 from committer.plan.evidence import EpochEvidence, read_evidence, snapshots_with_evidence
 from committer.plan.ledger import Duplicate, compare
 from committer.plan.state import TableState
@@ -38,8 +38,20 @@ class EvidenceReader:
             newest = newest or landed
         return newest
 
-    async def find_attempt(self, state: TableState, request: CommitRequest) -> Landed | None:
-        """Where this very attempt landed, as far as that is looked for. Errors: as `find`."""
+    async def landed_in(self, state: TableState, request: CommitRequest) -> int | None:
+        """The snapshot in which this very attempt has landed, if it is not behind a rollback, and
+        as far as that is looked for. Errors: as `find`.
+        """
+        key = property_key(request.producer.id, request.branch)
+        entry = state.ledger.entries.get(key)
+        known = entry.latest if entry is not None and key not in state.ledger.broken else ()
+        for one in known:
+            if one.attempt == request.attempt:
+                return one.snapshot_id
+        found = await self._find_attempt(state, request)
+        return None if found is None else found.snapshot_id
+
+    async def _find_attempt(self, state: TableState, request: CommitRequest) -> Landed | None:
         for snapshot in snapshots_with_evidence(state.metadata, request.branch):
             evidence = await self.evidence_of(snapshot)
             landed = evidence.get((request.producer.id, request.epoch))

@@ -183,21 +183,10 @@ class Operator:
         """What no leave helps against; None if the request may be accepted."""
         if state.metadata.table_uuid != request.table_uuid:
             return "the table of that name has another uuid now"
-        landed = await self._landed(state, request)
+        landed = await EvidenceReader(self.storage).landed_in(state, request)
         if landed is not None:
             return f"it has landed, in snapshot {landed}: replay it, to have that found out"
         return None
-
-    async def _landed(self, state: TableState, request: CommitRequest) -> int | None:
-        """The snapshot in which this very attempt has landed, if it is not behind a rollback."""
-        name = ProducerName(request.producer.id, request.branch)
-        entry = state.ledger.entries.get(name.key)
-        known = entry.latest if entry is not None and name.key not in state.ledger.broken else ()
-        for one in known:
-            if one.attempt == request.attempt:
-                return one.snapshot_id
-        found = await EvidenceReader(self.storage).find_attempt(state, request)
-        return None if found is None else found.snapshot_id
 
     async def _let_lack(
         self, table: LoadedTable, name: ProducerName, entry: ProducerEntry | None

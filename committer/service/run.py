@@ -22,6 +22,7 @@ from committer.service.counted import (
 from committer.service.health import Health
 from committer.service.http import serving
 from committer.service.intake import Intake
+from committer.service.landed_after_all import LandedAfterAll
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
@@ -163,6 +164,7 @@ class Service:
         watch = Watch(
             queue=parts.queue,
             quarantine=parts.quarantine,
+            landed_after_all=LandedAfterAll(parts.catalog, parts.storage, parts.quarantine),
             world=parts.world,
             metrics=self._overview.metrics,
         )

@@ -1,5 +1,7 @@
 """Looks now and then at what no event tells: the depth of the queue, and what is in quarantine.
 
+What a catalog has refused is looked at again for a while: another committer may have landed it.
+
 Bounded: one round of counting a queue, one listing of the quarantine (its first 10,000 requests),
 and a hundred records, each read once.
 """
@@ -18,6 +20,7 @@ from committer.errors import (
 )
 from committer.ports import Queue, World
 from committer.reason import Reason
+from committer.service.landed_after_all import LandedAfterAll
 from committer.service.log import log
 from committer.service.metrics import Metrics, QuarantineSize
 from committer.storage.inbox import Quarantine
@@ -27,6 +30,9 @@ T = TypeVar("T")
 INTERVAL_S = 30.0
 LISTED_MAX = 10_000
 RECORDS_MAX = 100
+# For longer than an attempt of another committer may be on its way.
+REFUSED_AGE_MS_MAX = 3_600_000
+REFUSED = Reason.COMMIT_REJECTED.value
 # A reason of another release, and records that nobody has read yet.
 OTHER_REASON = "other"
 NOT_READ = "not_read_yet"
@@ -38,13 +44,21 @@ class Watch:
     """Shows both in the metrics, until cancelled. What does not answer is shown as not known."""
 
     def __init__(
-        self, *, queue: Queue | None, quarantine: Quarantine, world: World, metrics: Metrics
+        self,
+        *,
+        queue: Queue | None,
+        quarantine: Quarantine,
+        landed_after_all: LandedAfterAll,
+        world: World,
+        metrics: Metrics,
     ) -> None:
         self._queue = queue
         self._quarantine = quarantine
+        self._landed_after_all = landed_after_all
         self._world = world
         self._metrics = metrics
         self._reasons: dict[str, str] = {}
+        self._refused: list[str] = []
         self._unanswered: set[str] = set()
 
     async def run(self) -> None:
@@ -58,6 +72,8 @@ class Watch:
         if self._queue is not None:
             self._metrics.show_queue(await self._ask("queue", self._queue.depth()))
         self._metrics.show_quarantine(await self._ask("quarantine", self._look_into_quarantine()))
+        if self._refused:
+            await self._ask("landed", self._landed_after_all.take_out(self._refused))
 
     async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
         """None if there is no answer, which is logged once. That the queue is away is not: who
@@ -76,11 +92,15 @@ class Watch:
     async def _look_into_quarantine(self) -> QuarantineSize:
         known, self._reasons = self._reasons, {}
         unread: list[str] = []
+        young: set[str] = set()
+        self._refused = []
         listed = size_bytes = 0
         now_ms = oldest_ms = self._world.now_ms()
         async for found in self._quarantine.list():
             size_bytes += found.size_bytes
             oldest_ms = min(oldest_ms, found.modified_ms)
+            if now_ms - found.modified_ms <= REFUSED_AGE_MS_MAX:
+                young.add(found.key)
             reason = known.get(found.key)
             if reason is None:
                 unread.append(found.key)
@@ -93,6 +113,9 @@ class Watch:
             reason = await self._reason(key)
             if reason is not None:
                 self._reasons[key] = reason
+        self._refused = [
+            key for key, reason in self._reasons.items() if reason == REFUSED and key in young
+        ]
         counts = Counter(self._reasons.values())
         if len(unread) > RECORDS_MAX:
             counts[NOT_READ] = len(unread) - RECORDS_MAX

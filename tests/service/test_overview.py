@@ -16,6 +16,7 @@ from committer.queue.memory import MemoryQueue
 from committer.request import TableIdentifier
 from committer.service import tables
 from committer.service import watch as watch_module
+from committer.service.landed_after_all import LandedAfterAll
 from committer.service.pending import Pending, Waiting
 from committer.service.watch import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Watch
 from committer.storage.inbox import Quarantine, QuarantineRecord
@@ -233,6 +234,7 @@ def watch(house: House) -> Watch:
     return Watch(
         queue=house.queue,
         quarantine=Quarantine(house.inbox_storage, INBOX),
+        landed_after_all=LandedAfterAll(house.catalog, house.storage, house.quarantine),
         world=house.world,
         metrics=house.metrics,
     )
