@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -485,6 +486,32 @@ async def test_an_acceptance_voids_the_deletion_of_what_the_table_has_lost() -> 
     assert len(await house.live_files()) == 3
 
 
+class SlowKeeper(WitnessKeeper):
+    """Is held up before it reads."""
+
+    async def read(self, table_uuid: UUID) -> Witness:
+        await asyncio.sleep(30.0)
+        return await super().read(table_uuid)
+
+
+async def test_what_was_read_before_an_acceptance_is_not_taken_for_what_was_accepted() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await land(house, table, 0, 1)
+    keeper, evidence = SlowKeeper(house.witnesses), EvidenceReader(house.storage)
+    table_uuid = table.metadata.require_uuid()
+    witness = TableWitness(NAME, table_uuid, keeper, house.catalog, evidence)
+    loading = asyncio.create_task(witness.load(None))
+    await asyncio.sleep(0.5)
+    await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
+    await house.accept()
+    state = await loading
+    assert state.ledger.entries == {}
+    assert witness.known.producers == {}
+    assert (await witness.load(state)).metadata == await house.load()
+
+
 class SlowCatalog(MemoryCatalog):
     """Reads the pointer, and is held up before it answers."""
 
@@ -500,11 +527,6 @@ async def test_a_commit_of_another_between_pointer_and_witness_is_no_step_back()
     slow = SlowCatalog(storage=house.storage.inner)
     slow.__dict__.update(house.catalog.inner.__dict__)
     table_uuid = table.metadata.require_uuid()
-
-    class SlowKeeper(WitnessKeeper):
-        async def read(self, table_uuid: object) -> Witness:
-            await asyncio.sleep(30.0)
-            return await super().read(table.metadata.require_uuid())
 
     witness = TableWitness(
         NAME, table_uuid, SlowKeeper(house.witnesses), slow, EvidenceReader(house.storage)
