@@ -47,6 +47,7 @@ class Commits:
         intents: Intents,
         pace: Pace,
         upkeep: TableUpkeep,
+        ledger_upkeep: LedgerUpkeep,
         put_off: Callable[[Pending, Exception], None],
     ) -> None:
         """`put_off`: leaves a request alone for a while."""
@@ -58,7 +59,7 @@ class Commits:
         self._pace = pace
         self._upkeep = upkeep
         self._put_off = put_off
-        self.ledger_upkeep = LedgerUpkeep()
+        self._ledger_upkeep = ledger_upkeep
 
     async def attempt(self, intent: Intent, state: TableState) -> None:
         """Try to land it on this state. Errors: those of the ports, where nothing was swapped."""
@@ -84,7 +85,7 @@ class Commits:
     # --- Plan and write ---
 
     async def _plan(self, intent: Intent, state: TableState, attempt: Attempt) -> CommitPlan:
-        chores = self.ledger_upkeep.chores
+        chores = self._ledger_upkeep.chores
         while True:
             plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores, intent.upkeep)
             if not isinstance(plan, NeedsManifestList):
@@ -161,7 +162,7 @@ class Commits:
         self._base.landed(state, keys, is_as_planned=is_as_planned)
         self._intents.landed()
         self._pace.landed(len(requests), intent.metadata_bytes)
-        self.ledger_upkeep.landed(plan.chores, requests)
+        self._ledger_upkeep.landed(plan.chores, requests)
         self._shop.breakers.landed(requests)
         ended = []
         for request in requests:

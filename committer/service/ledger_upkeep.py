@@ -1,28 +1,76 @@
-"""Upkeep of a table's ledger that waits for a commit to take it along."""
+"""Upkeep of a table's ledger: what is found to be due, until a commit has taken it along. No I/O.
+
+Entries of one-shot producers go, and gaps of sequential ones are closed, once nothing of the
+producer may come any more: nothing is in the inbox, nor in quarantine, nor on its way back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from uuid import UUID
 
-from committer.ledger_entry import property_key
+from committer.ledger_entry import ProducerEntry, parse_property_key, property_key
 from committer.plan.commit import LedgerChores
-from committer.request import CommitRequest
+from committer.plan.ledger import Ledger
+from committer.request import CommitRequest, producer_prefix
+
+# Gaps of empty micro-batches cost some bytes each; closing them costs listings.
+GAPS_MAX = 8
+# Longer than a publisher that does not hear from the inbox goes on sending one request.
+ONE_SHOT_KEPT_S = 900.0
 
 
 class LedgerUpkeep:
-    """The chores of one table's ledger, as the reconciler has found them."""
+    """The upkeep of one table's ledger."""
 
-    def __init__(self) -> None:
+    def __init__(self, table_uuid: UUID) -> None:
+        self._table_uuid = table_uuid
+        # Since when the one-shot producers were seen to have nothing in the inbox. By our own
+        # clock: a snapshot may expire within minutes, and a wall clock jump.
+        self._gone_s: dict[str, float] = {}
         self._close_gaps: dict[str, int] = {}
         self._drop: set[str] = set()
 
+    def may_find(self, ledger: Ledger, now_s: float) -> bool:
+        """Whether `find` may find something now, so that its folders have to be listed."""
+        return any(
+            self._is_long_gone(key, now_s) or _has_many_gaps(entry)
+            for key, entry in ledger.entries.items()
+            if key not in ledger.frozen
+        )
+
+    def find(self, ledger: Ledger, folders: Container[str], now_s: float) -> None:
+        """Look for what is due. `folders`: those of producers that have something, all listed later
+        than the ledger was read, so that what landed in between is not judged by it.
+        """
+        known_s, self._gone_s = self._gone_s, {}
+        drop, close_gaps = set(), {}
+        for key, entry in ledger.entries.items():
+            parsed = parse_property_key(key)
+            # Nothing of a frozen producer is forgotten before an operator has decided.
+            if parsed is None or key in ledger.frozen:
+                continue
+            if producer_prefix(self._table_uuid, parsed[0]) in folders:
+                continue
+            if entry.one_shot:
+                self._gone_s[key] = known_s.get(key, now_s)
+                if self._is_long_gone(key, now_s):
+                    drop.add(key)
+            elif _has_many_gaps(entry):
+                close_gaps[key] = entry.epochs.ranges[-1][0]
+        self.add(LedgerChores(close_gaps, frozenset(drop)))
+
     def add(self, chores: LedgerChores) -> None:
+        """The next commit takes them along."""
         self._close_gaps.update(chores.close_gaps)
         self._drop.update(chores.drop)
 
+    def _is_long_gone(self, key: str, now_s: float) -> bool:
+        return now_s - self._gone_s.get(key, now_s) >= ONE_SHOT_KEPT_S
+
     @property
     def chores(self) -> LedgerChores:
-        """All that wait now."""
+        """All that wait for a commit."""
         return LedgerChores(dict(self._close_gaps), frozenset(self._drop))
 
     def landed(self, done: LedgerChores, requests: Iterable[CommitRequest]) -> None:
@@ -32,3 +80,7 @@ class LedgerUpkeep:
         for key, below in done.close_gaps.items():
             if self._close_gaps.get(key) == below:
                 del self._close_gaps[key]
+
+
+def _has_many_gaps(entry: ProducerEntry) -> bool:
+    return entry.sequential and len(entry.epochs.ranges) > GAPS_MAX

@@ -12,18 +12,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from committer.errors import FrazilError
-from committer.ledger_entry import ProducerEntry, parse_property_key
-from committer.plan.commit import LedgerChores
-from committer.plan.state import TableState
 from committer.ports import World
-from committer.request import producer_prefix
 from committer.service.health import Health
 from committer.service.inbox_keys import shard_of_key
 from committer.service.intake import Intake
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.shards import Shards
-from committer.service.table_committer import TableCommitter
 from committer.storage.inbox import Inbox, Outstanding, Quarantine
 from committer.together import finish_all
 
@@ -32,10 +27,6 @@ TAKEN_AT_ONCE = 64
 # So many passes take nothing while the queue is read for the first time: what waits there would
 # have to be read from the inbox, one by one, and a large backlog takes its time.
 READ_INTERVALS_MAX = 20
-# Gaps of empty micro-batches cost some bytes each; closing them costs two listings.
-GAPS_MAX = 8
-# Longer than a publisher that does not hear from the inbox goes on sending one request.
-ONE_SHOT_KEPT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +55,17 @@ class _Tally:
 
 
 class Reconciler:
-    """Takes outstanding requests older than an age; without a queue, all of them, often."""
+    """Takes outstanding requests older than an age; without a queue, all of them, often.
+
+    `replaying`: the copies of requests that an operator is putting back.
+    """
 
     def __init__(
         self,
         *,
         inbox: Inbox,
         quarantine: Quarantine,
+        replaying: Quarantine,
         intake: Intake,
         shards: Shards,
         world: World,
@@ -84,6 +79,7 @@ class Reconciler:
     ) -> None:
         self._inbox = inbox
         self._quarantine = quarantine
+        self._replaying = replaying
         self._intake = intake
         self._shards = shards
         self._world = world
@@ -96,9 +92,6 @@ class Reconciler:
         self._age_s = age_s
         self.listing: Listing | None = None
         self._only_counts = False
-        # Since when the one-shot producers of each table were seen to have nothing in the inbox. By
-        # our own clock: a snapshot may expire within minutes, and a wall clock jump.
-        self._gone_s: dict[UUID, dict[str, float]] = {}
         # Since when each request has been listed that nobody here has in hand.
         self._listed_s: dict[str, float] = {}
 
@@ -147,17 +140,29 @@ class Reconciler:
 
     async def _pass(self, age_s: float) -> None:
         try:
-            states = [(one, one.state) for one in self._intake.tables if one.state]
+            states = [(one, one.state.ledger) for one in self._intake.tables if one.state]
+            now_s = self._world.monotonic_s()
+            may_find = [one for one, ledger in states if one.ledger_upkeep.may_find(ledger, now_s)]
+            # Before the inbox, as a replay moves a request: none is missed on its way.
+            judged = await self._list_judged([one.table_uuid for one in may_find])
             outstanding = await self.reconcile(age_s)
-            for table, state in states:
-                await self._find_chores(table, state, outstanding)
-            tables = {table.table_uuid for table, _ in states}
-            self._gone_s = {key: each for key, each in self._gone_s.items() if key in tables}
+            folders = outstanding | judged
+            for table, ledger in states:
+                table.ledger_upkeep.find(ledger, folders, now_s)
             if self._health.well("inbox"):
                 log.info("inbox.returned")
         except FrazilError as error:
             if self._health.trouble("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
+
+    async def _list_judged(self, tables: Sequence[UUID]) -> set[str]:
+        """The folders of producers that have something in quarantine, or on its way back."""
+        return {
+            _folder(found.key)
+            for table_uuid in tables
+            for place in (self._quarantine, self._replaying)
+            async for found in place.list(table_uuid)
+        }
 
     async def reconcile(self, age_s: float) -> set[str]:
         """Take what is older than `age_s` and not pending; return the folders of all producers."""
@@ -168,7 +173,7 @@ class Reconciler:
         due: list[Outstanding] = []
         async for waiting in self._inbox.list():
             requests += 1
-            outstanding.add("/".join(waiting.key.split("/", 2)[:2]))
+            outstanding.add(_folder(waiting.key))
             pending = self._intake.find(waiting.key)
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
@@ -224,38 +229,7 @@ class Reconciler:
         is_held = self._intake.is_held
         return self._is_for_us(waiting) and not self._intake.is_full and not is_held(waiting.key)
 
-    async def _find_chores(
-        self, table: TableCommitter, state: TableState, outstanding: set[str]
-    ) -> None:
-        """Entries whose one-shot request is long gone, and sequential producers with many gaps.
 
-        The ledger is older than the listing, so what landed in between is not judged by it.
-        """
-        drop, close_gaps = set(), {}
-        ledger, now_s = state.ledger, self._world.monotonic_s()
-        known_s = self._gone_s.get(table.table_uuid, {})
-        gone_s: dict[str, float] = {}
-        for key, entry in ledger.entries.items():
-            parsed = parse_property_key(key)
-            # Nothing of a frozen producer is forgotten before an operator has decided.
-            if parsed is None or key in ledger.frozen:
-                continue
-            if producer_prefix(table.table_uuid, parsed[0]) in outstanding:
-                continue
-            if entry.one_shot:
-                gone_s[key] = known_s.get(key, now_s)
-                if now_s - gone_s[key] >= ONE_SHOT_KEPT_S:
-                    drop.add(key)
-            elif _has_many_gaps(entry) and not await self._has_quarantined(table, parsed[0]):
-                close_gaps[key] = entry.epochs.ranges[-1][0]
-        self._gone_s[table.table_uuid] = gone_s
-        table.add_chores(LedgerChores(close_gaps, frozenset(drop)))
-
-    async def _has_quarantined(self, table: TableCommitter, producer: str) -> bool:
-        async for _ in self._quarantine.list(table.table_uuid, producer):
-            return True
-        return False
-
-
-def _has_many_gaps(entry: ProducerEntry) -> bool:
-    return entry.sequential and len(entry.epochs.ranges) > GAPS_MAX
+def _folder(key: str) -> str:
+    """Of the producer of an inbox key."""
+    return "/".join(key.split("/", 2)[:2])

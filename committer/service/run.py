@@ -48,6 +48,7 @@ from committer.service.witness import WitnessKeeper
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.journal import Journal
+from committer.storage.replays import Replays
 from committer.storage.witness import Witnesses
 
 
@@ -149,6 +150,7 @@ class Service:
         reconciler = Reconciler(
             inbox=parts.inbox,
             quarantine=parts.quarantine,
+            replaying=Replays(parts.storage, settings.inbox).copies,
             intake=intake,
             shards=self._shards,
             world=parts.world,

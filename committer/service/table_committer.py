@@ -20,7 +20,6 @@ from committer.errors import (
     reason_of,
 )
 from committer.plan.backoff import backoff_s
-from committer.plan.commit import LedgerChores
 from committer.plan.state import TableState
 from committer.request import TableIdentifier
 from committer.service.admission import Admission
@@ -28,6 +27,7 @@ from committer.service.admitted import Admitted
 from committer.service.base import Base
 from committer.service.commit import Commits
 from committer.service.intents import Intents
+from committer.service.ledger_upkeep import LedgerUpkeep
 from committer.service.log import log
 from committer.service.pace import Pace
 from committer.service.pending import Pending, Waiting
@@ -44,7 +44,9 @@ FROZEN_PAUSE_S = 5.0
 
 
 class TableCommitter:
-    """Commits the requests of one table (name and uuid), one attempt at a time."""
+    """Commits the requests of one table (name and uuid), one attempt at a time. Its commits take
+    along what `ledger_upkeep` has found.
+    """
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class TableCommitter:
         """`let_go`: takes requests that are left to the inbox."""
         self.identifier = identifier
         self.table_uuid = table_uuid
+        self.ledger_upkeep = LedgerUpkeep(table_uuid)
         self._shop = shop
         self._leave_to_inbox = let_go
         self._waiting = Waiting()
@@ -105,6 +108,7 @@ class TableCommitter:
             intents=self._intents,
             pace=self._pace,
             upkeep=self._upkeep,
+            ledger_upkeep=self.ledger_upkeep,
             put_off=self._verdicts.put_off,
         )
 
@@ -150,10 +154,6 @@ class TableCommitter:
     def state(self) -> TableState | None:
         """The table as last loaded or committed; None before the first round."""
         return self._base.state
-
-    def add_chores(self, chores: LedgerChores) -> None:
-        """Ledger upkeep that the next commit takes along."""
-        self._commits.ledger_upkeep.add(chores)
 
     # --- The loop ---
 

@@ -174,8 +174,8 @@ PROTOCOL = (
     Mutant(
         "batch_goes_again_although_the_table_was_upgraded",
         "committer/service/intents.py",
-        "        if intent is not None and basis == intent.basis and self._is_fresh(intent, state):\n",
-        "        if intent is not None and self._is_fresh(intent, state):\n",
+        "        if intent is not None and basis == intent.basis and self._is_fresh",
+        "        if intent is not None and self._is_fresh",
         ("tests/service/test_bad_input.py",),
     ),
     Mutant(

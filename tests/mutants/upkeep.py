@@ -57,24 +57,24 @@ UPKEEP = (
     # --- Chores of the ledger ---
     Mutant(
         "one_shot_entry_goes_at_once",
-        "committer/service/reconciler.py",
-        "                if now_s - gone_s[key] >= ONE_SHOT_KEPT_S:\n",
+        "committer/service/ledger_upkeep.py",
+        "                if self._is_long_gone(key, now_s):\n",
         "                if now_s:\n",
         ("tests/service/test_table_committer.py -k one_shot", SEEDS),
     ),
     Mutant(
         "entry_goes_although_its_request_is_outstanding",
-        "committer/service/reconciler.py",
-        "            if producer_prefix(table.table_uuid, parsed[0]) in outstanding:\n",
-        "            if producer_prefix(table.table_uuid, parsed[0]) == outstanding:\n",
+        "committer/service/ledger_upkeep.py",
+        "            if producer_prefix(self._table_uuid, parsed[0]) in folders:\n",
+        "            if producer_prefix(self._table_uuid, parsed[0]) == folders:\n",
         ("tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
     ),
     Mutant(
-        "gaps_of_quarantined_epochs_are_closed",
+        "what_is_in_quarantine_is_forgotten_about",
         "committer/service/reconciler.py",
-        "_has_many_gaps(entry) and not await self._has_quarantined(table, parsed[0]):\n",
-        "_has_many_gaps(entry):\n",
-        ("tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
+        "            for place in (self._quarantine, self._replaying)\n",
+        "            for place in (self._replaying,)\n",
+        ("tests/service/test_replays.py",),
     ),
     Mutant(
         "entry_goes_with_the_commit_that_needs_it",

@@ -34,6 +34,7 @@ from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
+from committer.storage.replays import Replays
 from committer.storage.witness import Witnesses
 from tests.counting_storage import CountingStorage
 from tests.faulty_catalog import FaultyCatalog
@@ -183,6 +184,7 @@ class House:
             reconciler = Reconciler(
                 inbox=self.inbox,
                 quarantine=self.quarantine,
+                replaying=Replays(self.storage.inner, INBOX).copies,
                 intake=self.intake,
                 shards=shards,
                 world=self.world,

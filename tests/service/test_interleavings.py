@@ -41,7 +41,7 @@ from committer.ports import (
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request import ReceiptState, SealedRequest, read_request
-from committer.service import reconciler
+from committer.service import ledger_upkeep
 from committer.service.steps import finish
 from committer.service.table_committer import TableCommitter
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
@@ -677,7 +677,7 @@ async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The chore was found while its object was gone; then the identity published again."""
-    monkeypatch.setattr(reconciler, "ONE_SHOT_KEPT_S", 0.0)
+    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
     house = House()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):
@@ -701,7 +701,7 @@ async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap
         assert house.intake is not None
         if carries(swap, "shot") and catalog.calls["swap"]:
             (committer,) = house.intake.tables
-            committer.add_chores(LedgerChores(drop=frozenset({property_key("shot")})))
+            committer.ledger_upkeep.add(LedgerChores(drop=frozenset({property_key("shot")})))
 
     catalog.decide = find_chore
     async with house.running():
@@ -717,7 +717,7 @@ async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap
 async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reconciler, "ONE_SHOT_KEPT_S", 0.0)
+    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
     house = House()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):
@@ -744,7 +744,7 @@ async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
         key = property_key("shot", "audit")
         assert house.intake is not None
         (committer,) = house.intake.tables
-        committer.add_chores(LedgerChores(drop=frozenset({key})))
+        committer.ledger_upkeep.add(LedgerChores(drop=frozenset({key})))
         await house.publish(build_request(table, epoch=1))
         await house.settle(1.0)
         assert key in (await house.load()).properties
@@ -756,7 +756,7 @@ async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
 async def test_nothing_of_a_frozen_producer_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reconciler, "ONE_SHOT_KEPT_S", 0.0)
+    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
     house = House()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):

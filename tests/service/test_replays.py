@@ -10,11 +10,12 @@ from committer.iceberg.metadata_update import RemoveSnapshots
 from committer.ledger_entry import parse_entry, parse_property_key, property_key
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import ReceiptState
-from committer.service.reconciler import ONE_SHOT_KEPT_S
+from committer.request import ReceiptState, SealedRequest
+from committer.service.ledger_upkeep import ONE_SHOT_KEPT_S
+from committer.storage.replays import Replays
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
-from tests.service.house import House
+from tests.service.house import INBOX, House
 from tests.service.test_bad_input import foreign_commit
 from tests.service.test_operator import replay
 from workers.identity import MicroBatch
@@ -216,3 +217,58 @@ async def _producers(house: House) -> list[str]:
     """Whom the ledger knows."""
     parsed = map(parse_property_key, (await house.load()).properties)
     return [one[0] for one in parsed if one is not None]
+
+
+async def test_a_one_shot_producer_is_known_while_a_request_of_it_is_in_quarantine() -> None:
+    """Or what was refused because its epoch has landed would land when it is replayed."""
+    house = House()
+    table = await house.create_table()
+    refused = await _land_one_and_refuse_another(house, table)
+    async with house.running(reconcile_interval_s=300.0):
+        await _outlive_one_shots(house, table)
+        assert "shot" in await _producers(house)
+        await Replays(house.storage.inner, INBOX).replay(refused.request.inbox_key)
+        await house.settle(400.0)
+        assert len(await house.live_files()) == 6
+        (record,) = await house.quarantined()
+        assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
+        await house.quarantine.delete((record.key,))
+        await _outlive_one_shots(house, table, first_epoch=5)
+    assert await _producers(house) == ["query-1"]
+
+
+async def test_a_one_shot_producer_is_known_while_a_replay_of_it_was_cut_off() -> None:
+    house = House()
+    table = await house.create_table()
+    refused = await _land_one_and_refuse_another(house, table)
+    key = refused.request.inbox_key
+    replays = Replays(house.storage.inner, INBOX)
+    record, content = await house.quarantine.get(key)
+    await replays.copies.put(record, content)
+    await house.quarantine.delete((key,))
+    async with house.running(reconcile_interval_s=300.0):
+        await _outlive_one_shots(house, table)
+        await replays.replay(key)
+        await house.settle(400.0)
+    assert len(await house.live_files()) == 6
+    assert [record.reason for record in await house.quarantined()] == [Reason.EPOCH_CONTENT_DIFFERS]
+
+
+async def _land_one_and_refuse_another(house: House, table: LoadedTable) -> SealedRequest:
+    """Two attempts of a one-shot producer's epoch with different content."""
+    async with house.running():
+        await house.publish(build_request(table, producer="shot", one_shot=True))
+        await house.settle()
+        refused = build_request(table, producer="shot", one_shot=True, fingerprint="another")
+        await house.publish(refused)
+        await house.settle()
+    assert len(await house.quarantined()) == 1
+    return refused
+
+
+async def _outlive_one_shots(house: House, table: LoadedTable, *, first_epoch: int = 0) -> None:
+    """Commits that take along what has been found."""
+    for epoch in range(first_epoch, first_epoch + 5):
+        await house.settle(ONE_SHOT_KEPT_S / 2)
+        await house.publish(build_request(table, epoch=epoch))
+        await house.settle(1.0)

@@ -17,7 +17,7 @@ from committer.ledger_entry import EpochRanges, parse_entry, property_key
 from committer.ports import Committed, LoadedTable, Swap
 from committer.reason import Reason
 from committer.request import ReceiptState
-from committer.service.reconciler import ONE_SHOT_KEPT_S
+from committer.service.ledger_upkeep import ONE_SHOT_KEPT_S
 from committer.storage.inbox import QuarantineRecord
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
