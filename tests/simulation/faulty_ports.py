@@ -154,9 +154,14 @@ class FaultyCatalog(_Port):
             lambda: self._inner.swap(swap),
             f"{short(swap.base.metadata_location)} → {short(swap.metadata_location)}",
             lost=Unknown,
-            refused=lambda: Rejected("refused by the simulation"),
+            refused=lambda: self._refused(swap),
             resent=_resent,
         )
+
+    def _refused(self, swap: Swap) -> Rejected:
+        process = self._life.process
+        process.stage.history.refuse(process.name, swap)
+        return Rejected("refused by the simulation")
 
     async def create_table(self, table: LoadedTable) -> None:
         await self._call(

@@ -21,11 +21,13 @@ from committer.request import (
     ReceiptState,
     SealedRequest,
     TableIdentifier,
+    inbox_key,
     read_request,
 )
 from committer.storage.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
 from tests.simulation.ledger_model import Landing, Problem, evidence_of_history
+from tests.simulation.metadata_rules import added_snapshots
 from tests.simulation.table_view import TableView
 
 T = TypeVar("T")
@@ -39,6 +41,9 @@ _MAY_FOLLOW_LANDING = frozenset(
         Reason.TABLE_UUID_MISMATCH.value,
     }
 )
+
+
+REFUSED = Reason.COMMIT_REJECTED.value
 
 
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -72,6 +77,8 @@ class Invariants:
         self._written: dict[str, bytes] = {}
         # Ended by a landing, whatever became of that since.
         self._superseded: set[str] = set()
+        # What the catalog has refused in one attempt or another.
+        self._refused: set[str] = set()
         self._by_attempt: dict[tuple[str, int, str], list[str]] = defaultdict(list)
         history.listener = self
 
@@ -95,8 +102,18 @@ class Invariants:
         location = created.location
         if location.startswith(self._inbox):
             self._note_request(location[len(self._inbox) :], created.content)
+        elif location.startswith(self._quarantine):
+            self._enters_quarantine(process, location[len(self._quarantine) :], created.content)
         elif not location.startswith(self._root):
             self._written[location] = created.content
+
+    def _enters_quarantine(self, process: str, key: str, content: bytes) -> None:
+        """I10: whoever says that the catalog has refused something was told so by the catalog."""
+        reason = read_quarantined(content, key)[0].reason
+        if reason == REFUSED and key not in self._refused:
+            self._violated(
+                "I10", f"{process} says that the catalog refused {key}, which it did not"
+            )
 
     def _note_request(self, key: str, content: bytes) -> None:
         try:
@@ -131,6 +148,8 @@ class Invariants:
         """A replay keeps a copy while it is on its way; a discard is an operator's word."""
         if key in self._history.discarded or self._exists(self._copies + key):
             return
+        if key in self._refused and self._own_landing(key) is not None:
+            return  # another committer has landed it meanwhile
         self._violated("I1", f"{process} removes {key} from quarantine, without a copy")
 
     def _leaves_table(self, process: str, location: str) -> None:
@@ -157,8 +176,16 @@ class Invariants:
             self._history.tampered[view.table_uuid] = f"{process} removed entries of the ledger"
         view.forgive(swap.metadata, filter(view.ledger.is_one_shot, removed))
 
+    def refused(self, process: str, swap: Swap) -> None:
+        view = self._view_of(swap.base)
+        for snapshot in added_snapshots(swap.base.metadata, swap.metadata):
+            for (producer, epoch), proof in view.contents.of(snapshot).evidence.items():
+                self._refused.add(inbox_key(view.table_uuid, producer, epoch, proof.attempt))
+
     def _landed_after_all(self, view: TableView, swap: Swap) -> None:
-        """I10: what was told to be in quarantine does not land, unless somebody replays it."""
+        """I10: what was told to be in quarantine does not land, unless somebody replays it; or the
+        catalog refused it to one committer, and not to another that had begun with it too.
+        """
         known = swap.base.metadata.snapshots_by_id
         for snapshot in swap.metadata.snapshots:
             if snapshot.snapshot_id in known:
@@ -169,7 +196,7 @@ class Invariants:
                     continue
                 # A replay that was cut off leaves its copy behind, which says nothing.
                 key = landing.request.inbox_key
-                if self._exists(self._quarantine + key):
+                if key not in self._refused and self._exists(self._quarantine + key):
                     self._violated("I10", f"{key} landed from quarantine")
 
     def pointed(self, process: str, table: LoadedTable) -> None:
@@ -228,7 +255,8 @@ class Invariants:
         return None
 
     def _untrue_quarantine(self, key: str, receipt: Receipt) -> Problem | None:
-        if self._own_landing(key) and receipt.reason not in _MAY_FOLLOW_LANDING:
+        is_refused = receipt.reason == REFUSED and key in self._refused
+        if self._own_landing(key) and receipt.reason not in _MAY_FOLLOW_LANDING and not is_refused:
             return "I10", f"a receipt says that {key} is in quarantine, which has landed"
         if not receipt.reason:
             return "I10", f"a receipt says that {key} is in quarantine without a reason"
@@ -237,8 +265,15 @@ class Invariants:
     # --- Quiescence ------------------------------------------------------------------------------
 
     def backlog(self) -> list[str]:
-        """Requests that wait in the inbox."""
-        return [location[len(self._inbox) :] for location in self._below(self._inbox)]
+        """Requests that wait in the inbox, and those that are in quarantine although another
+        committer has landed them: it is found out before long.
+        """
+        waiting = [location[len(self._inbox) :] for location in self._below(self._inbox)]
+        return waiting + [key for key in sorted(self._refused) if self._is_untrue(key)]
+
+    def _is_untrue(self, key: str) -> bool:
+        record = self._record(key) if self._own_landing(key) is not None else None
+        return record is not None and record.reason == REFUSED
 
     def at_quiescence(self) -> None:
         """Everything, once faults have stopped and the committers have had their time."""

@@ -155,19 +155,15 @@ def draw_scenario(seed: int, pace: Pace | None = None) -> Scenario:
         slowness=chance.choice(pace.slownesses),
         rate=chance.choice((0.0, 0.005, 0.02, 0.02, 0.05, 0.1)),
         focus=rng(seed, "where").choice(FOCI),
-        weights=_weights(chance, replicas),
+        weights=_weights(chance),
         events=_events(chance, pace),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
         play_s=chance.choice(pace.plays_s),
     )
 
 
-def _weights(chance: random.Random, replicas: int) -> dict[Fault, float]:
-    weights = {fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0)) for fault in Fault}
-    if replicas > 1:
-        # One committer quarantines what the catalog refused it, another may land it meanwhile.
-        weights[Fault.REJECTED] = 0.0
-    return weights
+def _weights(chance: random.Random) -> dict[Fault, float]:
+    return {fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0)) for fault in Fault}
 
 
 def _table_properties(chance: random.Random, pace: Pace) -> dict[str, str]:

@@ -557,6 +557,38 @@ async def test_what_lands_out_of_quarantine_breaks_i10(bench: Bench) -> None:
     assert bench.found() == {"I10"}
 
 
+async def test_a_refusal_that_the_catalog_did_not_say_breaks_i10(bench: Bench) -> None:
+    table = await bench.create_table()
+    sealed = await bench.publish(table)
+    record = _record(sealed.request.inbox_key, Reason.COMMIT_REJECTED)
+    await bench.quarantine.put(record, sealed.content)
+    assert bench.found() == {"I10"}
+
+
+async def test_what_one_was_refused_another_may_land_but_it_leaves_quarantine(bench: Bench) -> None:
+    table = await bench.create_table()
+    sealed = await bench.publish(table)
+    key, plan = sealed.request.inbox_key, bench.planned(table, [sealed])
+    await bench.storage.create(plan.objects)
+    metadata = apply_updates(
+        table.metadata, plan.updates, base_location=table.metadata_location, now_ms=LATER_MS
+    )
+    bench.history.refuse(OURS, Swap(table, (), (), metadata, "memory://never"))
+    await bench.quarantine.put(_record(key, Reason.COMMIT_REJECTED), sealed.content)
+    await bench.commit(table, sealed)
+    refusal = {"reason": Reason.COMMIT_REJECTED.value, "message": "no"}
+    bench.history.told(OURS, bench.receipt(sealed, ReceiptState.QUARANTINED, **refusal))
+    await bench.inbox.delete((key,))
+    assert bench.invariants.backlog() == [key]
+    await bench.quarantine.delete((key,))
+    assert bench.invariants.backlog() == []
+    bench.invariants.at_quiescence()
+    assert not bench.found() & {"I1", "I10", "I15"}
+    await bench.quarantine.put(_record(key, Reason.COMMIT_REJECTED), sealed.content)
+    bench.invariants.at_quiescence()
+    assert {"I1", "I15"} <= bench.found()
+
+
 async def test_a_receipt_for_files_that_a_reader_misses_breaks_i9(bench: Bench) -> None:
     table = await bench.create_table()
     sealed = await bench.publish(table)
@@ -624,7 +656,5 @@ async def test_a_request_that_waits_for_ever_breaks_i15(bench: Bench) -> None:
     assert bench.invariants.backlog() == [sealed.request.inbox_key]
 
 
-def _record(key: str) -> QuarantineRecord:
-    return QuarantineRecord(
-        key=key, reason=Reason.COMMIT_REJECTED.value, message="no", quarantined_at_ms=0
-    )
+def _record(key: str, reason: Reason = Reason.PLAN_FAILED) -> QuarantineRecord:
+    return QuarantineRecord(key=key, reason=reason.value, message="no", quarantined_at_ms=0)
