@@ -17,6 +17,7 @@ from committer.ports import ALL_SHARDS, SHARDS, Assignment
 MOVES_MAX = 8
 # Of so many members and shards: each renewal asks for all of them again.
 _WEIGHTS_MAX = 64 * SHARDS
+_MEMBERSHIPS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def next_step(
     if seen.standing == "displaced":
         return Step(frozenset())
     staying = [member.name for member in seen.members if not member.is_leaving]
-    wanted = {s for s in ALL_SHARDS if ranked(staying, s)[:1] == [me]}
+    wanted = _wanted(tuple(staying), me)
     mine = frozenset(shard for shard, lease in seen.leases.items() if lease.member == me)
     free = wanted.difference(seen.leases, busy)
     others = sorted(mine - wanted - busy)
@@ -56,6 +57,12 @@ def next_step(
         claim=frozenset(free if only is None else free & only),
         give_up=frozenset(others[:moves_max]),
     )
+
+
+@lru_cache(maxsize=_MEMBERSHIPS_MAX)
+def _wanted(staying: tuple[str, ...], me: str) -> frozenset[int]:
+    """The shards that one of the members should own."""
+    return frozenset(shard for shard in ALL_SHARDS if ranked(staying, shard)[:1] == [me])
 
 
 @lru_cache(maxsize=_WEIGHTS_MAX)

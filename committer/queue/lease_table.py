@@ -5,7 +5,7 @@ Pure: the time is an argument. Nothing of clients, waiting or outages lives here
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -42,6 +42,9 @@ class LeaseTable:
     version: int = 0
     _members: dict[UUID, _Registered] = field(default_factory=dict)
     _tenures: dict[int, _Tenure] = field(default_factory=dict)
+    # As they were shown last, at which version and with which live processes.
+    _asked: tuple[int, tuple[UUID, ...]] | None = None
+    _leases: Mapping[int, Lease] = field(default_factory=dict)
 
     def renew(self, process: UUID, name: str, renewal: Renewal, *, now_ms: int) -> Assignment:
         """See the port."""
@@ -74,7 +77,7 @@ class LeaseTable:
 
     def lose(self) -> None:
         """Forget everything, as FLUSHALL does."""
-        self._members, self._tenures = {}, {}
+        self._members, self._tenures, self._asked = {}, {}, None
 
     def _drop_lapsed(self, now_ms: int) -> bool:
         lapsed = [p for p, one in self._members.items() if one.expires_ms <= now_ms]
@@ -114,11 +117,19 @@ class LeaseTable:
                     key=lambda member: member.name,
                 )
             ),
-            leases={
-                shard: Lease(live[tenure.process].name, tenure.term)
-                for shard, tenure in sorted(self._tenures.items())
-                if tenure.process in live
-            },
+            leases=self._in_force(tuple(live)),
             version=str(self.version),
             standing=standing,
         )
+
+    def _in_force(self, live: tuple[UUID, ...]) -> Mapping[int, Lease]:
+        """The leases of live processes. Most renewals change none: kept until one does."""
+        asked = self.version, live
+        if asked != self._asked:
+            self._asked = asked
+            self._leases = {
+                shard: Lease(self._members[tenure.process].name, tenure.term)
+                for shard, tenure in sorted(self._tenures.items())
+                if tenure.process in live
+            }
+        return self._leases

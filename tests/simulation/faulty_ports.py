@@ -53,6 +53,7 @@ class _Port:
 
     async def _call(self, method: str, apply: Work[T], detail: str = "", **more: Any) -> T:
         effect = Effect(
+            self.name,
             f"{self.name}.{method}",
             apply,
             lost=more.pop("lost", self._lost),

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Coroutine, Generator
-from contextvars import ContextVar
-from heapq import heappop
-from typing import Any
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context, ContextVar
+from heapq import heappop, heappush
+from typing import Any, TypeVarTuple
 
 from tests.virtual_time import VirtualTimeLoop
+
+_Ts = TypeVarTuple("_Ts")
 
 # In the context of each task and timer: the name of the process that it belongs to.
 PROCESS: ContextVar[str | None] = ContextVar("process", default=None)
@@ -57,6 +59,40 @@ class SimLoop(VirtualTimeLoop):
     def resume(self, process: str) -> None:
         """Let a process go on with what has come meanwhile."""
         self._ready.extend(self._held.pop(process, ()))
+
+    # As the base class does it, without what it checks for those who debug.
+
+    def call_soon(
+        self,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        timer: Any = asyncio.TimerHandle(when, callback, args, self, context)
+        heappush(self._scheduled, timer)
+        timer._scheduled = True
+        made: asyncio.TimerHandle = timer
+        return made
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._clock.now_s + delay, callback, *args, context=context)
 
     def _make_task(
         self,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import traceback
 from functools import cache
+from typing import cast
 
 from committer.errors import FrazilError
 from committer.service.health import Health
+from committer.service.instruments import Instruments
 from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.parts import Parts
@@ -19,10 +21,24 @@ from tests.simulation.process import Life
 from tests.simulation.servers import INBOX, WAREHOUSE, Servers
 
 
+class _Silent:
+    """Any metric, and all of them: takes every number and keeps none."""
+
+    def __getattr__(self, name: str) -> _Silent:
+        return self
+
+    def __call__(self, *numbers: object) -> _Silent:
+        return self
+
+
 class SimMetrics(Metrics):
-    """Metrics of all committers of all runs: nobody reads them, and making them takes its time."""
+    """Metrics of all committers of all runs: nobody reads them, and counting takes its time."""
 
     history: History | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.instruments = cast("Instruments", _Silent())
 
     def crashed(self, where: str) -> None:
         """What the service takes for its own bug is one: no fault of ours may look like that."""

@@ -23,18 +23,19 @@ LATE_S_MAX = 20.0
 RESENT_S_MAX = 3.0
 # The way there, and the way back: what most calls of a port take.
 _LATENCY_S = {"storage": 0.010, "catalog": 0.004, "queue": 0.001, "leases": 0.001}
-_NO_EFFECT = frozenset({Fault.ERROR_BEFORE, Fault.REQUEST_LOST, Fault.DENIED, Fault.CRASH_BEFORE})
+_SERVERS = {"storage": "storage", "catalog": "catalog", "queue": "queue", "leases": "queue"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Effect(Generic[T]):
-    """What a call does at its server.
+    """What a call does at its server. Not frozen, as that takes as long as half the call.
 
-    `apply` waits for nothing, unless it `blocks`. `partly` does it for some of several items.
-    `lost`: the answer to a call whose answer is lost (raises, or a value). `resent`: the answer to
-    a call that took effect twice, made of what came of the second time.
+    `method` is `port.name`. `apply` waits for nothing, unless it `blocks`. `partly` does it for
+    some of several items. `lost`: the answer to a call whose answer is lost (raises, or a value).
+    `resent`: the answer to a call that took effect twice, made of what came of the second time.
     """
 
+    port: str
     method: str
     apply: Callable[[], Coroutine[Any, Any, T]]
     lost: Callable[[str], T]
@@ -74,7 +75,7 @@ class Sent(Generic[T]):
         chance, which, there, back = delays_s(stage.seed, call)
         self._which, self._there, self._back = which, there, back
         self._fault = stage.faults.befalls(call, chance, which)
-        port_s = _LATENCY_S[effect.method.partition(".")[0]] * stage.slowness
+        port_s = _LATENCY_S[effect.port] * stage.slowness
         self._back_s = port_s * _stretched(back)
         stage.later(port_s * _stretched(there), self._arrive)
 
@@ -83,8 +84,8 @@ class Sent(Generic[T]):
     def _arrive(self) -> None:
         if self._life.has_ended and self._back < 0.5:
             return  # it had not left
-        server = self._effect.method.partition(".")[0].replace("leases", "queue")
-        if server in self._stage.outages:
+        outages = self._stage.outages
+        if outages and _SERVERS[self._effect.port] in outages:
             self._fail(self._effect.away("the server is away"), "away")
             return
         fault = self._fault
