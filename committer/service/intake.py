@@ -219,8 +219,9 @@ class Intake:
             message=str(error),
             quarantined_at_ms=self._shop.world.now_ms(),
         )
-        await self._shop.quarantine.put(record, content)
-        if not await leave_inbox(self._shop.inbox, self._shop.quarantine, key, content):
+        inbox, quarantine, world = self._shop.inbox, self._shop.quarantine, self._shop.world
+        await quarantine.put(record, content)
+        if not await leave_inbox(inbox, quarantine, world, key, content):
             self._missed.add(key, waiters)
             return
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))

@@ -35,6 +35,8 @@ from committer.together import finish_all
 RECORDS_AT_ONCE = 32
 # Where an environment is at fault, asking more often helps nobody.
 FAULT_PAUSE_S = 15.0
+# How often to look whether what left the inbox is in quarantine still: for two minutes or more.
+LOOKS_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Verdicts:
             async with limit:
                 await self._quarantine(one)
 
-        await asyncio.gather(*(quarantine(one) for one in self._within_room(refused)))
+        await finish_all(quarantine(one) for one in self._within_room(refused))
 
     def _within_room(self, refused: Sequence[Quarantining]) -> Iterator[Quarantining]:
         taken: Counter[str] = Counter()
@@ -127,7 +129,8 @@ class Verdicts:
 
     async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
         """Whether it has; if it was replayed meanwhile it waits again."""
-        left = await leave_inbox(self.inbox, self.quarantine, pending.key, content)
+        key = pending.key
+        left = await leave_inbox(self.inbox, self.quarantine, self.world, key, content)
         if not left:
             self.put_off(pending, TransientError("it was replayed meanwhile"))
         return left
@@ -164,22 +167,33 @@ class Verdicts:
         self.waiting.put_off(pending.key, self.world.monotonic_s() + delay_s)
 
 
-async def leave_inbox(inbox: Inbox, quarantine: Quarantine, key: str, content: bytes) -> bool:
+async def leave_inbox(
+    inbox: Inbox, quarantine: Quarantine, world: World, key: str, content: bytes
+) -> bool:
     """Remove what is in quarantine now, once. One that stays is found by the reconciler, and judged
     again.
 
     While this process stood still it may have been replayed, and the object be its only copy: what
     is not in quarantine any more goes back. (What was discarded then is judged once more.) False
-    then: it has not ended.
+    then: it has not ended. As nobody else has it, a storage that went away is waited for.
     """
     try:
         await inbox.delete((key,))
-        if not await quarantine.contains(key):
+    except FrazilError as error:
+        # It may have gone all the same.
+        log.warning("inbox.unavailable", key=key, error=str(error))
+    for attempt in range(LOOKS_MAX):
+        try:
+            if await quarantine.contains(key):
+                return True
             log.warning("request.put_back", key=key)
             await inbox.put_back(key, content)
             return False
-    except FrazilError as error:
-        log.warning("inbox.unavailable", key=key, error=str(error))
+        except TransientError:
+            await world.sleep(backoff_s(attempt, 0.5 + world.jitter() / 2))
+        except FrazilError as error:
+            log.warning("inbox.unavailable", key=key, error=str(error))
+            break
     return True
 
 

@@ -446,6 +446,38 @@ async def test_a_removal_that_comes_late_does_not_take_what_was_replayed_meanwhi
     assert await house.outstanding() == []
 
 
+class LosesItsAnswer(SlowToLeave):
+    """And the answer to that is lost, and so is every other for half a minute."""
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        is_first = self.meanwhile is not None
+        await super().delete(locations)
+        if is_first:
+            self.is_away = True
+            asyncio.get_running_loop().call_later(30.0, setattr, self, "is_away", False)
+            raise StorageUnavailableError("the test has lost the answer")
+
+
+async def test_what_was_replayed_meanwhile_is_put_back_although_the_storage_went_away() -> None:
+    """Nobody else has it: it is not let go before it is known where it is."""
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = build_request(table, partition=("AA",), branch="audit")
+    key = sealed.request.inbox_key
+
+    async def replay() -> None:
+        await house.inbox_storage.inner.delete([house.inbox.location(key)])
+        await Replays(house.storage.inner, INBOX).replay(key)
+
+    storage = LosesItsAnswer(house, replay)
+    house.inbox, house.quarantine = Inbox(storage, INBOX), Quarantine(storage, INBOX)
+    async with house.running(reconcile_interval_s=20.0):
+        await house.publish(sealed)
+        await house.settle(120.0)
+    assert await house.outstanding() == []
+    assert (await house.quarantine.get(key))[1] == sealed.content
+
+
 def _branch(name: str, head: int) -> Update:
     return SetSnapshotRef(name, SnapshotRef(head, "branch"))
 
