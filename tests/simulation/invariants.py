@@ -28,6 +28,7 @@ from committer.storage.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
 from tests.simulation.ledger_model import Landing, Problem, evidence_of_history
 from tests.simulation.metadata_rules import added_snapshots
+from tests.simulation.reasons import untrue
 from tests.simulation.table_view import TableView
 
 T = TypeVar("T")
@@ -108,12 +109,18 @@ class Invariants:
             self._written[location] = created.content
 
     def _enters_quarantine(self, process: str, key: str, content: bytes) -> None:
-        """I10: whoever says that the catalog has refused something was told so by the catalog."""
+        """I10: what the reason says of the catalog or the ledger is so."""
         reason = read_quarantined(content, key)[0].reason
+        sealed = self._published.get(key)
+        view = self._views.get(sealed.request.table_uuid) if sealed else None
         if reason == REFUSED and key not in self._refused:
-            self._violated(
-                "I10", f"{process} says that the catalog refused {key}, which it did not"
-            )
+            wrong: str | None = "the catalog did not say so"
+        elif sealed is None or view is None or view.current is None:
+            wrong = None
+        else:
+            wrong = untrue(reason, sealed.request, view.ledger, view.metadata)
+        if wrong:
+            self._violated("I10", f"{process} quarantines {key} for {reason}: {wrong}")
 
     def _note_request(self, key: str, content: bytes) -> None:
         try:

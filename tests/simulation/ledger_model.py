@@ -64,6 +64,15 @@ class LedgerModel:
         """What has landed of the request's epoch."""
         return self.landed.get((request.branch, request.producer.id, request.epoch))
 
+    def ever_landed(self, request: CommitRequest) -> list[Landing]:
+        """All that has landed of the request's epoch, whether it counts still or not."""
+        name = request.branch, request.producer.id, request.epoch
+        return [
+            one
+            for one in self.attempts.values()
+            if (one.branch, one.request.producer.id, one.request.epoch) == name
+        ]
+
     def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> set[str]:
         """An operator has decided that this metadata is the truth (of these entries): what it does
         not claim may land anew. That it landed once stays true. Returns the files of all that.
@@ -74,7 +83,7 @@ class LedgerModel:
             branch, producer, epoch = known
             if wanted is not None and (producer, branch) not in wanted:
                 continue
-            entry = _entry(metadata, property_key(producer, branch))
+            entry = entry_in(metadata, property_key(producer, branch))
             if entry is None or epoch not in entry.epochs:
                 again |= self.landed.pop(known).paths
                 continue
@@ -123,7 +132,7 @@ class LedgerModel:
         newest = {landing.request.producer.id: landing for landing in self._of(contents)}
         for producer, landing in newest.items():
             key = property_key(producer, landing.branch)
-            entry = _entry(after, key)
+            entry = entry_in(after, key)
             if entry is None or landing.proof not in entry.latest:
                 yield "I11", f"`{key}` does not remember epoch {landing.proof.epoch}"
 
@@ -171,7 +180,7 @@ class LedgerModel:
 
     def entry(self, metadata: TableMetadata, key: str) -> Iterator[Problem]:
         """I11 of one entry: its epochs are those that landed, and their details are right."""
-        entry = _entry(metadata, key)
+        entry = entry_in(metadata, key)
         if entry is None:
             yield "I11", f"`{key}` cannot be read"
             return
@@ -209,7 +218,8 @@ def _span(low: int, high: int) -> range:
     return range(max(low, high - 1_000), high + 1)
 
 
-def _entry(metadata: TableMetadata, key: str) -> ProducerEntry | None:
+def entry_in(metadata: TableMetadata, key: str) -> ProducerEntry | None:
+    """An entry of the ledger. None: there is none that can be read."""
     try:
         return parse_entry(metadata.properties[key])
     except (KeyError, InvalidMetadataError):

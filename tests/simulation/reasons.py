@@ -1,0 +1,37 @@
+"""Whether a reason for quarantine is true: what it says of the ledger or the catalog did happen.
+
+Judged in the moment a record is written, from the model of the ledger and not by the ledger's own
+code. A reason that says something of the request itself is the tests' of that check.
+"""
+
+from __future__ import annotations
+
+from committer.iceberg.metadata_model import TableMetadata
+from committer.ledger_entry import property_key
+from committer.reason import Reason
+from committer.request import CommitRequest
+from tests.simulation.ledger_model import LedgerModel, entry_in
+
+
+def untrue(
+    reason: str, request: CommitRequest, ledger: LedgerModel, metadata: TableMetadata
+) -> str | None:
+    """What is wrong with a reason; None if it is true, or says nothing of the ledger."""
+    landings = ledger.ever_landed(request)
+    match reason:
+        case Reason.EPOCH_CONTENT_DIFFERS.value:
+            if all(landing.stands_for(request) for landing in landings):
+                return "nothing else has landed of its epoch"
+        case Reason.EPOCH_LANDED_UNPROVEN.value:
+            if not landings and not _is_claimed(request, metadata):
+                return "its epoch has never landed"
+        case _:
+            pass
+    return None
+
+
+def _is_claimed(request: CommitRequest, metadata: TableMetadata) -> bool:
+    """A gap that was closed counts as landed: nothing of it was durable."""
+    entry = entry_in(metadata, property_key(request.producer.id, request.branch))
+    ranges = entry.epochs.ranges if entry is not None else ()
+    return any(low <= request.epoch <= high for low, high in ranges)
