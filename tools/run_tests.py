@@ -70,6 +70,8 @@ def run_part(part: Part, total: Counts) -> int:
     command = [str(part.python), "-m", "pytest", *PLAIN, *part.arguments]
     closing = ""
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    # Tests and all the processes that they start would be compiled again by each of them.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
