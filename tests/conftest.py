@@ -2,22 +2,39 @@
 
 Random examples are the same in every run, so that a run tells of the change and not of chance.
 FRAZIL_TEST_CHANCE=1 draws others.
+
+Nothing that was imported or collected is ever garbage: it is not looked at again and again.
 """
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from hypothesis import settings
 
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer, running_server
+from tests.queue_servers import (
+    KINDS,
+    MemoryHarness,
+    QueueHarness,
+    RedisHarness,
+    RunningServer,
+    running_queue_server,
+)
 from tests.s3_server import S3Server, running_s3_server
 
 settings.register_profile("same", derandomize=True)
 if not os.environ.get("FRAZIL_TEST_CHANCE"):
     settings.load_profile("same")
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +49,24 @@ def dynamodb_server() -> Iterator[DynamoDbServer]:
 def s3_server() -> Iterator[S3Server]:
     with running_s3_server() as server:
         yield server
+
+
+@pytest.fixture(params=KINDS, scope="session")
+def running(request: pytest.FixtureRequest) -> Iterator[RunningServer | None]:
+    """A server of each kind of queue; none for the one in memory."""
+    if request.param == "memory":
+        yield None
+        return
+    with running_queue_server(request.param) as server:
+        yield server
+
+
+@pytest.fixture
+async def harness(running: RunningServer | None) -> AsyncIterator[QueueHarness]:
+    """Clients of a server of each kind, which is empty and has its settings."""
+    harness: QueueHarness = MemoryHarness() if running is None else RedisHarness(running)
+    await harness.start()
+    await harness.flush()
+    yield harness
+    await harness.start()
+    await harness.close()

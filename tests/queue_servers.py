@@ -241,8 +241,8 @@ REDIS_KINDS = ("valkey", "redis")
 
 
 @contextmanager
-def running_server(kind: str) -> Iterator[RunningServer]:
-    """A real server for as long as a test module runs."""
+def running_queue_server(kind: str) -> Iterator[RunningServer]:
+    """A real server, in a folder of its own."""
     binary = None if kind == "valkey" else _redis_binary()
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
         running = RunningServer(Path(folder), binary)

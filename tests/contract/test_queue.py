@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import pytest
@@ -13,36 +13,12 @@ from committer.ports import SHARDS, Delivery, Queue, QueueDepth
 from committer.queue.codec import INLINE_BYTES_MAX, RECEIPTS_MAX
 from committer.request import Receipt, ReceiptState
 from tests.queue_servers import (
-    KINDS,
-    MemoryHarness,
     QueueHarness,
-    RedisHarness,
-    RunningServer,
     doorbell,
     numbers,
-    running_server,
 )
 
-LONG_S = 30.0  # never waited for: something wakes the call, or it fails
-
-
-@pytest.fixture(params=KINDS, scope="module")
-def running(request: pytest.FixtureRequest) -> Iterator[RunningServer | None]:
-    if request.param == "memory":
-        yield None
-        return
-    with running_server(request.param) as server:
-        yield server
-
-
-@pytest.fixture
-async def harness(running: RunningServer | None) -> AsyncIterator[QueueHarness]:
-    harness: QueueHarness = MemoryHarness() if running is None else RedisHarness(running)
-    await harness.start()
-    await harness.flush()
-    yield harness
-    await harness.start()
-    await harness.close()
+EVER_S = 600.0  # never waited for: something wakes the call, or the test takes too long
 
 
 async def take(queue: Queue, *, wait_s: float = 0.0, count_max: int = 100) -> list[Delivery]:
@@ -113,7 +89,7 @@ async def test_every_shard_is_read(harness: QueueHarness) -> None:
 
 async def test_a_read_waits_for_a_doorbell(harness: QueueHarness) -> None:
     reader, writer = harness.queue("one"), harness.queue("two")
-    reading = asyncio.create_task(take(reader, wait_s=LONG_S))
+    reading = asyncio.create_task(take(reader, wait_s=EVER_S))
     await harness.until_waiting(reading)
     await writer.announce([doorbell(7)])
     assert seen(await reading) == [7]
@@ -300,7 +276,7 @@ async def test_a_flushed_server_delivers_the_next_announcement_to_a_blocked_read
     harness: QueueHarness,
 ) -> None:
     reader, writer = harness.queue("one"), harness.queue("two")
-    reading = asyncio.create_task(take(reader, wait_s=LONG_S))
+    reading = asyncio.create_task(take(reader, wait_s=EVER_S))
     await harness.until_waiting(reading)
     for _ in range(2):
         await harness.flush()
@@ -329,7 +305,7 @@ async def test_a_cancelled_read_loses_nothing(harness: QueueHarness) -> None:
     queue, writer = harness.queue("one"), harness.queue("two")
     found: list[Delivery] = []
     for number in range(30):
-        reading = asyncio.create_task(take(queue, wait_s=LONG_S))
+        reading = asyncio.create_task(take(queue, wait_s=EVER_S))
         await harness.until_waiting(reading)
         announcing = asyncio.create_task(writer.announce([doorbell(number)]))
         for _ in range(number):
@@ -376,7 +352,7 @@ async def test_an_outage_is_reported_by_every_call_and_ends_without_a_trace(
 
 async def test_an_outage_ends_a_blocked_read(harness: QueueHarness) -> None:
     queue = harness.queue()
-    reading = asyncio.create_task(take(queue, wait_s=LONG_S))
+    reading = asyncio.create_task(take(queue, wait_s=EVER_S))
     await harness.until_waiting(reading)
     await harness.stop()
     with pytest.raises(QueueUnavailableError):
@@ -415,7 +391,7 @@ async def test_receipts_arrive_complete_in_order_and_once(harness: QueueHarness)
 async def test_a_waiter_is_woken_by_its_receipt_only(harness: QueueHarness) -> None:
     committer, driver = harness.queue("one"), harness.queue("two")
     waiting = [
-        asyncio.create_task(driver.wait_for_receipts(f"driver/{number}", wait_s=LONG_S))
+        asyncio.create_task(driver.wait_for_receipts(f"driver/{number}", wait_s=EVER_S))
         for number in range(3)
     ]
     await harness.until_waiting(*waiting)
@@ -429,7 +405,7 @@ async def test_a_cancelled_wait_loses_no_receipt(harness: QueueHarness) -> None:
     committer, driver = harness.queue("one"), harness.queue("two")
     found: list[Receipt] = []
     for epoch in range(20):
-        waiting = asyncio.create_task(driver.wait_for_receipts("driver", wait_s=LONG_S))
+        waiting = asyncio.create_task(driver.wait_for_receipts("driver", wait_s=EVER_S))
         await harness.until_waiting(waiting)
         replying = asyncio.create_task(committer.reply([("driver", receipt(epoch))]))
         for _ in range(epoch):
