@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, overload
 from zlib import crc32
@@ -24,6 +25,7 @@ from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession
 from botocore import exceptions as boto
+from botocore.loaders import Loader, create_loader
 from botocore.parsers import ResponseParserError
 
 from committer.aws_access import AddressingStyle
@@ -83,6 +85,8 @@ async def open_client(
     )
     try:
         session = _Session(profile=options.profile or None)
+        data_path: Any = session.get_config_variable("data_path")
+        session.register_component("data_loader", _descriptions(data_path))
         context = session.create_client(
             service,
             # The one variable of all other AWS tools that this library does not read.
@@ -108,6 +112,12 @@ async def open_client(
     refuse: Any = _refuse_foreign_answer
     client.meta.events.register("after-call.dynamodb", refuse)
     return client
+
+
+@cache
+def _descriptions(data_path: str | None) -> Loader:
+    """What the library knows of services: megabytes, which all clients share."""
+    return create_loader(data_path)
 
 
 class _Session(AioSession):
