@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from tests.cli.commands import Frazil
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_built_once() -> Iterator[None]:
+    """A process builds all commands anew for each call, which takes longer than most calls."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture
