@@ -77,7 +77,7 @@ class Commits:
             self._plan_crashed(intent, error)
             return
         await self._write(intent, plan)
-        answer = await finish(self._shop.catalog.swap(plan.swap))
+        answer = await self._swap(plan)
         self._pace.swapped()
         self._shop.metrics.swap_answered(self._identifier, answer)
         await self._match(answer, intent, plan)
@@ -123,6 +123,17 @@ class Commits:
         intent.metadata_bytes = next(
             (len(one.content) for one in fresh if one.location == plan.swap.metadata_location), None
         )
+
+    async def _swap(self, plan: CommitPlan) -> SwapAnswer:
+        """What escapes otherwise than as an error that nothing was applied leaves that open."""
+        try:
+            return await finish(self._shop.catalog.swap(plan.swap))
+        except FrazilError:
+            raise
+        except Exception as error:  # noqa: BLE001  # our bug: it may have been sent
+            log.exception("swap.crashed", table=str(self._identifier))
+            self._shop.metrics.crashed("swap")
+            return Unknown(repr(error))
 
     # --- The four answers ---
 

@@ -14,12 +14,12 @@ from committer.iceberg.metadata_update import (
 )
 from committer.iceberg.snapshot import MAIN
 from committer.ledger_entry import EpochRanges, parse_entry, property_key
-from committer.ports import Committed, LoadedTable, Swap
+from committer.ports import Committed, LoadedTable, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.request import ReceiptState
 from committer.service.ledger_upkeep import ONE_SHOT_KEPT_S
 from committer.storage.inbox import QuarantineRecord
-from tests.faulty_catalog import Fault
+from tests.faulty_catalog import Fault, FaultyCatalog
 from tests.request_builders import build_request
 from tests.service.house import House
 from tests.table_builders import build_swap
@@ -197,6 +197,30 @@ async def test_a_request_is_not_refused_while_an_attempt_with_it_may_still_land(
     assert len(await house.live_files()) == 1
     (receipt,) = await house.receipts()
     assert receipt.state is ReceiptState.COMMITTED
+
+
+class CatalogWithABug(FaultyCatalog):
+    """Trips after it has sent the first swap, which lands late."""
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        answer = await super().swap(swap)
+        if self.calls["swap"] == 1:
+            raise RuntimeError("a bug of the adapter")
+        return answer
+
+
+async def test_a_swap_that_trips_over_a_bug_may_still_land() -> None:
+    house = House()
+    table = await house.create_table()
+    house.catalog = CatalogWithABug(house.catalog.inner)
+    house.catalog.plan(Fault.LANDS_LATE, Fault.REJECTED)
+    await house.publish(build_request(table))
+    async with house.running():
+        await house.settle(30.0)
+        await house.catalog.land_late()
+        await house.settle(120.0)
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == 1
 
 
 async def test_a_foreign_commit_between_ours_is_kept() -> None:
