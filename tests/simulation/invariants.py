@@ -78,7 +78,7 @@ class Invariants:
         self._written: dict[str, bytes] = {}
         # Ended by a landing, whatever became of that since.
         self._superseded: set[str] = set()
-        # What the catalog has refused in one attempt or another.
+        # What the catalog has refused when it came alone, in one attempt or another.
         self._refused: set[str] = set()
         self._by_attempt: dict[tuple[str, int, str], list[str]] = defaultdict(list)
         history.listener = self
@@ -114,7 +114,7 @@ class Invariants:
         sealed = self._published.get(key)
         view = self._views.get(sealed.request.table_uuid) if sealed else None
         if reason == REFUSED and key not in self._refused:
-            wrong: str | None = "the catalog did not say so"
+            wrong: str | None = "the catalog did not say so of it alone"
         elif sealed is None or view is None or view.current is None:
             wrong = None
         else:
@@ -186,7 +186,9 @@ class Invariants:
     def refused(self, process: str, swap: Swap) -> None:
         view = self._view_of(swap.base)
         for snapshot in added_snapshots(swap.base.metadata, swap.metadata):
-            for (producer, epoch), proof in view.contents.of(snapshot).evidence.items():
+            evidence = view.contents.of(snapshot).evidence
+            if len(evidence) == 1:
+                ((producer, epoch), proof), *_ = evidence.items()
                 self._refused.add(inbox_key(view.table_uuid, producer, epoch, proof.attempt))
 
     def _landed_after_all(self, view: TableView, swap: Swap) -> None:

@@ -103,10 +103,11 @@ def build_sim_table(
     *,
     properties: Mapping[str, str] | None = None,
     version: int = 2,
+    warehouse: str = WAREHOUSE,
 ) -> LoadedTable:
     """A table of two columns, the same for the same seed and name."""
     chance = rng(seed, f"table {name}")
-    location = "/".join((WAREHOUSE, *NAMESPACE, name))
+    location = "/".join((warehouse, *NAMESPACE, name))
     fields = (
         NestedField(1, "id", LongType(), required=False),
         NestedField(2, "name", StringType(), required=False),

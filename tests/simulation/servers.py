@@ -71,7 +71,8 @@ class Servers:
 
     def __init__(self, seed: int) -> None:
         self.world = SimWorld(seed, "servers")
-        self.storage = MemoryStorage(world=self.world)
+        # A warehouse may be named after the folder that its tables are to be exported to.
+        self.storage = MemoryStorage(world=self.world, schemes=("memory", "file"))
         self.catalog = MemoryCatalog(storage=self.storage)
         self.queue = SimQueueServer(world=self.world)
 

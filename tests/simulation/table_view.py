@@ -147,6 +147,10 @@ class TableView:
                 found |= self.contents.of(snapshot).live.keys()
         return found
 
+    def landed_paths(self) -> set[str]:
+        """The files of all requests that have landed, as far as that counts."""
+        return {path for landing in self.ledger.landed.values() for path in landing.paths}
+
     def check(self) -> Iterator[Problem]:
         """Everything that holds for a table at rest."""
         metadata = self.metadata
