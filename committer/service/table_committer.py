@@ -162,6 +162,8 @@ class TableCommitter:
         try:
             await self._work_on()
         finally:
+            # Who has the table from now on says how it is.
+            self._shows_well()
             await self._upkeep.close()
 
     async def _work_on(self) -> None:
@@ -230,9 +232,15 @@ class TableCommitter:
 
     def _recovered(self) -> None:
         self._failures = 0
-        if not self._base.has_doubts and self._shop.health.well(self._component):
-            self._shop.metrics.frozen(self.identifier, is_frozen=False)
+        if not self._base.has_doubts and self._shows_well():
             log.info("table.recovered", table=str(self.identifier))
+
+    def _shows_well(self) -> bool:
+        """Show no trouble any more; whether there was some."""
+        had_some = self._shop.health.well(self._component)
+        if had_some:
+            self._shop.metrics.frozen(self.identifier, is_frozen=False)
+        return had_some
 
     @property
     def _component(self) -> str:

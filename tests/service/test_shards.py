@@ -160,6 +160,29 @@ async def test_a_newcomer_gets_its_share_while_work_goes_on(replicas: Replicas) 
     assert moved == second.owned == first.number("frazil_shard_moves_total", move="released")
 
 
+async def test_of_a_frozen_table_only_its_owner_says_so(replicas: Replicas) -> None:
+    first = replicas.start("a")
+    await settled(first)
+    table = await replicas.table_of("b", "a")
+    await replicas.house.publish(build_request(table, epoch=0))
+    await asyncio.sleep(SOON_S)
+    await replicas.house.catalog.inner.drop_table(table.identifier)
+    await replicas.house.catalog.inner.register_table(table.identifier, table.metadata_location)
+    await replicas.house.publish(build_request(table, epoch=1))
+    await asyncio.sleep(SOON_S)
+    assert says_frozen(first, table)
+    second = replicas.start("b")
+    await asyncio.sleep(4 * SOON_S)
+    assert (says_frozen(first, table), says_frozen(second, table)) == (False, True)
+
+
+def says_frozen(replica: Replica, table: LoadedTable) -> bool:
+    """In metrics and troubles alike."""
+    shown = replica.number("frazil_table_frozen", table=str(table.identifier)) == 1
+    assert (f"table {table.identifier}" in replica.troubles) == shown
+    return shown
+
+
 async def test_who_ends_hands_over_within_a_second(replicas: Replicas) -> None:
     first, second = replicas.start("a"), replicas.start("b")
     await settled(first, second)
