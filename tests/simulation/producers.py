@@ -23,6 +23,7 @@ from committer.ports import LoadedTable, NewObject
 from committer.request import Fingerprint, Producer, TableIdentifier, inbox_key
 from tests.simulation.chance import draws, rng
 from tests.simulation.ports import Ports
+from workers.backlog import USUAL_BACKLOG, BacklogPolicy
 from workers.fingerprint import SPARK_OFFSETS, epoch_fingerprint
 from workers.identity import MicroBatch
 from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
@@ -33,6 +34,8 @@ _NAMES = UUID("5f1e0a1c-3a51-5b52-9f14-6d2a7c1b0e77")
 CATALOG = "frazil"
 # How long a client library that hears nothing may go on with one request, here.
 AGAIN_S_MAX = 60.0
+# How long a publication may be held up by those before it, here.
+BACKLOG_WAIT_S = 20.0
 
 
 class DriverDiedError(Exception):
@@ -47,6 +50,7 @@ class ProducerPlan:
     the checkpoint is put back by `restored_by` epochs, and goes on with other offsets. `zombie`: a
     driver that is given up goes on all the same, and publishes late. `doubles`: two different
     writes under one attempt, which must be refused. `gives_up_after` refusals the query stays down.
+    `backlog_max`: while more waits for the committer, each publication is held up for a while.
     """
 
     epochs: int = 6
@@ -63,6 +67,7 @@ class ProducerPlan:
     restored_by: int = 2
     is_sequential: bool = True
     gives_up_after: int = 3
+    backlog_max: int | None = None
 
 
 @dataclass(slots=True)
@@ -90,6 +95,8 @@ class SparkProducer:
     ) -> None:
         self.name = name
         self.checkpoint = Checkpoint()
+        # Publications that were held up by those before them.
+        self.slowed = 0
         self._identifier = identifier
         self._plan = plan
         self._seed = seed
@@ -184,13 +191,16 @@ class _Driver:
             if self._query.chance("zombie", epoch) < self._plan.zombie:
                 self._zombies.create_task(self._publish_late(written))
             raise DriverDiedError
-        policy = self._policy()
-        self._ports.history.told(self._query.name, await self._publisher.publish(written, policy))
+        receipt = await self._publisher.publish(written, self._policy())
+        self._ports.history.told(self._query.name, receipt)
+        self._query.slowed += receipt.backlog is not None
         if self._query.chance("doubles", epoch) < self._plan.doubles:
             await self._write_twice(table, written, sink)
 
     def _policy(self) -> PublishPolicy:
+        most = self._plan.backlog_max
         return PublishPolicy(
+            backlog=USUAL_BACKLOG if most is None else BacklogPolicy(most, BACKLOG_WAIT_S),
             on_quarantine="fail" if self._plan.fails_on_quarantine else "continue",
             wait="committed" if self._plan.waits else "durable",
             wait_timeout_s=120.0,

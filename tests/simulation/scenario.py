@@ -25,7 +25,7 @@ from tests.simulation.chance import rng
 from tests.simulation.faults import Call, Fault
 from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
-from tests.simulation.pace import PACES, Pace
+from tests.simulation.pace import PACES, SPARSE, Pace
 from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
 from tests.simulation.replica import base_settings
 from tests.simulation.servers import WAREHOUSE
@@ -223,7 +223,13 @@ def _roles(
         table = chance.randrange(len(tables))
         harm = rng(seed, "unset").choice((None, None, Deed.UNSET))
         roles += _set_back(chance, table, tables[table].metadata.properties, harm)
+    if rng(seed, "flood").random() < 0.05 and pace is not SPARSE:
+        roles.append(producer_role("flood", _FLOOD, 0))
     return tuple(roles)
+
+
+# A query that is faster than its committer, and is slowed down.
+_FLOOD = ProducerPlan(epochs=100, trigger_s=0.02, files_max=1, backlog_max=3)
 
 
 def _set_back(
