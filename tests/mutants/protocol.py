@@ -12,14 +12,14 @@ PROTOCOL = (
         "committer/plan/ledger.py",
         "    if landed.fingerprint == short_fingerprint(fingerprint.value):\n",
         "    if landed.fingerprint:\n",
-        (SEEDS, "tests/plan/test_ledger.py"),
+        (SEEDS,),
     ),
     Mutant(
         "ledger_is_a_high_water_mark",
         "committer/ledger_entry.py",
         "        return position >= 0 and epoch <= self.ranges[position][1]\n",
         "        return bool(self.ranges) and epoch <= self.ranges[-1][1]\n",
-        (SEEDS, "tests/plan/test_ledger.py"),
+        (SEEDS,),
     ),
     Mutant(
         "ledger_is_not_asked",
@@ -107,7 +107,7 @@ PROTOCOL = (
         "                await self._again(intent)\n",
         "                requests = intent.batch.requests\n"
         '                self._intents.isolate(requests, Reason.COMMIT_REJECTED, "")\n',
-        (SEEDS, "tests/service/test_table_committer.py"),
+        (SEEDS,),
     ),
     Mutant(
         "base_is_kept_after_a_conflict",
