@@ -26,6 +26,8 @@ FOLDER = CACHE / "jars"
 NATIVE = Path(__file__).parent / "native"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _FETCH_S_MAX = 600
+# A Spark of a test lives for a minute: its start counts more than the last percent.
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.integration.processes import kill_session
 from tests.integration.real_house import CATALOG, ROOT, RealHouse
-from tests.jars import iceberg_jars
+from tests.jars import JAVA_OPTIONS, iceberg_jars
 from workers.java import find_java_home
 
 _COMMIT_LOGGER = "org.apache.iceberg.metrics.LoggingMetricsReporter"
@@ -122,6 +122,7 @@ def _session(options: Mapping[str, str], jars: str) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         **{f"{prefix}.{name}": value for name, value in options.items()},

@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.integration.processes import kill_session
 from tests.integration.real_house import ROOT, RealHouse
+from tests.jars import JAVA_OPTIONS
 from workers.java import find_java_home
 
 _EARLIER_S = 1_700_000_000
@@ -133,6 +134,7 @@ def _session(folder: Path, master: str) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
     }

@@ -38,6 +38,7 @@ from committer.request import SealedRequest, TableIdentifier, read_request
 from committer.service.redis_server import start_redis_server
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
+from tests.jars import JAVA_OPTIONS
 from workers.foreach_batch import frazil_sink
 from workers.java import find_java_home
 from workers.session import configure
@@ -151,6 +152,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "spark-warehouse"))
     )
