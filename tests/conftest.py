@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -30,6 +32,18 @@ settings.register_profile("same", derandomize=True)
 if not os.environ.get("FRAZIL_TEST_CHANCE"):
     settings.load_profile("same")
 gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that may take long come first, so that no worker is left with one at the end: as their
+    tests are given time, and a second for each.
+    """
+    longest_s: dict[Path, float] = defaultdict(float)
+    count = Counter(item.path for item in items)
+    for item in items:
+        if marker := item.get_closest_marker("timeout"):
+            longest_s[item.path] = max(longest_s[item.path], float(marker.args[0]))
+    items.sort(key=lambda item: -longest_s[item.path] - count[item.path])
 
 
 def pytest_collection_finish() -> None:

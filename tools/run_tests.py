@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv/bin/python"
 PYTHON_SPARK43 = ROOT / ".venv-spark43/bin/python"
 PARALLEL = ("-q", "-n", "2", "--dist", "worksteal")
-# One line for each test, as it ends: these take their time. A file's tests share its servers.
-BY_FILE = ("-v", "-n", "2", "--dist", "loadfile")
+# One line for each test, as it ends: these take their time. A file's tests share its servers. Files
+# keep their order, the longest first: by itself it would begin those of one long test last.
+BY_FILE = ("-v", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 SERIAL = ("-v",)
 PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
