@@ -14,7 +14,7 @@ from dataclasses import replace
 from bench.delay import delayed
 from committer.service.log import configure_logs
 from committer.service.parts import RequestParts, open_request_parts
-from committer.service.run import serve_parts
+from committer.service.serve import serve_parts
 from committer.settings import load_settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays

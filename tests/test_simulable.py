@@ -24,8 +24,8 @@ EDGES = {
     "service/log.py": {"sys"},
     "service/parts.py": {"pathlib", "socket"},
     "service/redis_server.py": set(MACHINE),
-    # It listens to signals in `serve`; `Service` itself is told to stop.
-    "service/run.py": {"signal"},
+    # `Service` itself is told to stop.
+    "service/serve.py": {"signal"},
     # Long computations leave the loop: a simulation runs them where they are.
     "service/steps.py": {"threading", "time"},
 }

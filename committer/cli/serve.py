@@ -17,7 +17,7 @@ def serve() -> None:
     from committer.cli.session import read_settings
     from committer.service.log import configure_logs
     from committer.service.parts import start_private_queue
-    from committer.service.run import serve as run_service
+    from committer.service.serve import serve as run_service
 
     settings = read_settings()
     configure_logs(settings.service.log_format, settings.service.log_level)

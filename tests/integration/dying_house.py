@@ -21,7 +21,7 @@ from tests.integration.real_house import RealHouse, living_in
 _PRELOADED = [
     "pytest",  # what the parent was started with is imported in each child
     "committer.cli.session",
-    "committer.service.run",
+    "committer.service.serve",
     "sqlalchemy.dialects.sqlite",
     "tests.integration.dying_committer",
 ]

@@ -14,7 +14,8 @@ from committer.service.health import Health
 from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.parts import Parts
-from committer.service.run import Service, first_error, until_answered
+from committer.service.run import Service, until_answered
+from committer.service.serve import first_error
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile

@@ -1,0 +1,99 @@
+"""From settings to a process that serves until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+
+from committer.errors import FrazilError, SettingsError
+from committer.service.counted import (
+    CountedCatalog,
+    CountedLeases,
+    CountedQueue,
+    CountedStorage,
+)
+from committer.service.health import Health
+from committer.service.http import serving
+from committer.service.metrics import Metrics
+from committer.service.overview import Identity, Overview
+from committer.service.parts import (
+    RequestParts,
+    open_known_catalog,
+    open_request_parts,
+    with_catalog,
+)
+from committer.service.run import Service, until_answered
+from committer.settings import Settings
+from committer.storage.inbox import Inbox, Quarantine
+
+
+async def serve(settings: Settings, *, opened: Callable[[], None] = lambda: None) -> None:
+    """Run until SIGTERM or SIGINT. `opened` is called once the port and the catalog are open.
+
+    Errors: `FrazilError`, also from inside the tasks.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    parts = open_request_parts(settings)
+    try:
+        await serve_parts(parts, stop, opened=opened)
+    except BaseExceptionGroup as group:
+        expected, rest = group.split(FrazilError)
+        if expected is None or rest is not None:
+            raise
+        raise first_error(expected) from group
+    finally:
+        await parts.close()
+
+
+async def serve_parts(
+    parts: RequestParts, stop: asyncio.Event, *, opened: Callable[[], None] = lambda: None
+) -> None:
+    """Serve with these parts until `stop`: endpoints first, then the catalog, then the work.
+
+    Errors: those of the tasks, as groups.
+    """
+    settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
+    overview = Overview(Identity(settings.catalog.name, settings.inbox), health, metrics)
+    parts = _counted(parts, metrics)
+    async with serving(overview, host=settings.service.http_host, port=settings.service.http_port):
+        catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
+        if catalog is None:
+            return
+        try:
+            opened()
+            counted = CountedCatalog(catalog, metrics.meter("catalog", parts.world))
+            await Service(with_catalog(parts, counted), overview).run(stop)
+        finally:
+            await catalog.close()
+
+
+def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
+    """The same parts with every call counted: those for requests apart from those for tables."""
+    world, inbox = parts.world, parts.settings.inbox
+    requests = CountedStorage(parts.storage, metrics.meter("inbox", world))
+    return replace(
+        parts,
+        storage=CountedStorage(parts.storage, metrics.meter("storage", world)),
+        queue=parts.queue and CountedQueue(parts.queue, metrics.meter("queue", world)),
+        leases=parts.leases and CountedLeases(parts.leases, metrics.meter("leases", world)),
+        inbox=Inbox(requests, inbox),
+        quarantine=Quarantine(requests, inbox),
+    )
+
+
+def first_error(group: BaseExceptionGroup[FrazilError]) -> FrazilError:
+    """The error that ended the service; a setting's before any other."""
+    errors = list(_leaves(group))
+    return next((error for error in errors if isinstance(error, SettingsError)), errors[0])
+
+
+def _leaves(group: BaseExceptionGroup[FrazilError]) -> list[FrazilError]:
+    found: list[FrazilError] = []
+    for error in group.exceptions:
+        found.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return found
