@@ -97,6 +97,7 @@ class Replica:
         self._stop.set()
 
     def restart_otherwise(self, chance: float) -> None:
+        """With other settings, as after an upgrade: others of its kind go on with theirs."""
         commit = self.settings.commit.model_copy(
             update={
                 "batch_requests_max": (1, 2, 5, 10_000)[int(chance * 4)],
@@ -106,7 +107,18 @@ class Replica:
         upkeep = self.settings.upkeep.model_copy(
             update={"expire_snapshots": not self.settings.upkeep.expire_snapshots}
         )
-        self.settings = self.settings.model_copy(update={"commit": commit, "upkeep": upkeep})
+        service = self.settings.service.model_copy(
+            update={
+                "lease_s": (3.0, 9.0, 25.0)[int(chance * 48) % 3],
+                "reconcile_interval_s": (3.0, 10.0)[int(chance * 144) % 2],
+            }
+        )
+        queue = self.settings.queue.model_copy(
+            update={"reclaim_idle_s": (5.0, 20.0, 60.0)[int(chance * 288) % 3]}
+        )
+        self.settings = self.settings.model_copy(
+            update={"commit": commit, "upkeep": upkeep, "service": service, "queue": queue}
+        )
 
     def _parts(self, life: Life) -> Parts:
         ports = open_ports(life, self._servers)
