@@ -67,7 +67,7 @@ UPKEEP = (
         "committer/service/ledger_upkeep.py",
         "            if producer_prefix(self._table_uuid, parsed[0]) in folders:\n",
         "            if producer_prefix(self._table_uuid, parsed[0]) == folders:\n",
-        ("tests/service/test_table_committer.py", "tests/service/test_interleavings.py"),
+        ("tests/service/test_table_committer.py", "tests/service/test_ledger_chores.py"),
     ),
     Mutant(
         "what_is_in_quarantine_is_forgotten_about",

@@ -1,0 +1,82 @@
+"""A storage and a catalog that are told what to answer, for tests of interleavings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from committer.errors import (
+    FrazilError,
+)
+from committer.iceberg.metadata_update import (
+    SetProperties,
+)
+from committer.ledger_entry import property_key
+from committer.ports import (
+    NewObject,
+    Swap,
+    SwapAnswer,
+)
+from tests.counting_storage import CountingStorage
+from tests.faulty_catalog import FaultyCatalog
+from tests.service.house import House
+
+
+class PickyStorage(CountingStorage):
+    """Fails the calls that `fails` names, with its error; everything else passes through."""
+
+    def __init__(self, house: House, fails: Callable[[str, str], FrazilError | None]) -> None:
+        super().__init__(house.storage.inner)
+        self.fails = fails
+
+    def _judge(self, method: str, location: str) -> None:
+        error = self.fails(method, location)
+        if error is not None:
+            raise error
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        self._judge("get", location)
+        return await super().get(location, offset=offset, length=length)
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        for created in objects:
+            self._judge("create", created.location)
+        await super().create(objects)
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        for location in locations:
+            self._judge("delete", location)
+        await super().delete(locations)
+
+
+class ScriptedCatalog(FaultyCatalog):
+    """Lets a test decide about each swap by what is in it."""
+
+    def __init__(self, inner: FaultyCatalog) -> None:
+        super().__init__(inner.inner)
+        self.decide: Callable[[Swap], SwapAnswer | None] = lambda swap: None
+        self.arrives = False
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        answer = self.decide(swap)
+        if self.arrives:
+            self.arrives = False
+            await self.land_late()
+        return await super().swap(swap) if answer is None else answer
+
+
+def scripted(house: House) -> ScriptedCatalog:
+    catalog = ScriptedCatalog(house.catalog)
+    house.catalog = catalog
+    return catalog
+
+
+def carries(swap: Swap, producer: str) -> bool:
+    """Whether a swap lands a request of this producer."""
+    key = property_key(producer)
+    return any(isinstance(one, SetProperties) and key in one.updates for one in swap.updates)
+
+
+async def paths(house: House) -> list[str]:
+    found = [file.file_path for file in await house.live_files()]
+    assert len(found) == len(set(found))
+    return found
