@@ -69,14 +69,20 @@ PROTOCOL = (
         "committer/service/admission.py",
         "                    known and not pending.is_shared\n",
         "                    known\n",
-        ("tests/service/test_interleavings.py", "tests/service/test_reconciler.py"),
+        (
+            "tests/service/test_interleavings.py tests/service/test_quarantine_interleavings.py",
+            "tests/service/test_reconciler.py",
+        ),
     ),
     Mutant(
         "looked_up_before_the_base_was_read",
         "committer/service/admission.py",
         "pending.present_in == generation:",
         "pending.present_in is not None:",
-        ("tests/service/test_interleavings.py", "tests/service/test_table_committer.py"),
+        (
+            "tests/service/test_interleavings.py tests/service/test_quarantine_interleavings.py",
+            "tests/service/test_table_committer.py",
+        ),
     ),
     Mutant(
         "what_could_not_be_looked_up_counts_as_gone",
@@ -90,7 +96,10 @@ PROTOCOL = (
         "committer/service/table_committer.py",
         "            if not admitted.has_verdicts:\n",
         "            if admitted is not None:\n",
-        ("tests/service/test_interleavings.py", "tests/service/test_table_committer.py"),
+        (
+            "tests/service/test_interleavings.py tests/service/test_quarantine_interleavings.py",
+            "tests/service/test_table_committer.py",
+        ),
     ),
     Mutant(
         "two_attempts_of_one_epoch_in_a_batch",
