@@ -152,6 +152,7 @@ PROTOCOL = (
         "suspicion_is_a_verdict_without_the_ledger",
         "committer/service/intents.py",
         "            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)\n",
+        "            from committer.service.pending import Ended\n"
         "            key = requests[0].request.inbox_key\n"
         "            self._shop.settle([Ended.gone(self._waiting.end(key))])\n",
         (SEEDS,),
