@@ -18,6 +18,17 @@ from typing import Any
 from tests.integration import dying_committer
 from tests.integration.real_house import RealHouse, living_in
 
+# Each commit merges manifests, expires the snapshots before it and drops old metadata files.
+PROPERTIES = {
+    "commit.manifest.min-count-to-merge": "2",
+    "frazil.expire.enabled": "true",
+    "history.expire.max-snapshot-age-ms": "1",
+    "history.expire.min-snapshots-to-keep": "1",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "1",
+}
+# Another committer soon takes over what one has held without a sign of life.
+SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20", "FRAZIL_SERVICE__LEASE_S": "1"}
 _PRELOADED = [
     "pytest",  # what the parent was started with is imported in each child
     "committer.cli.session",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.dying_house import DyingHouse, dying_house
+from tests.integration.dying_house import PROPERTIES, SETTINGS, DyingHouse, dying_house
 from tests.integration.exactness import check_exactly_once
 from tests.integration.real_house import until
 from tests.integration.traffic import RealProducer, producers
@@ -20,16 +20,6 @@ from tests.integration.traffic import RealProducer, producers
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(300)]
 
 TABLE = "db.flights"
-PROPERTIES = {
-    "commit.manifest.min-count-to-merge": "2",
-    "frazil.expire.enabled": "true",
-    "history.expire.max-snapshot-age-ms": "1",
-    "history.expire.min-snapshots-to-keep": "1",
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "1",
-}
-# The second committer takes over what the first has held for so long without a sign of life.
-SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20", "FRAZIL_SERVICE__LEASE_S": "1"}
 STOPS = (
     "storage.create manifest and manifest list and metadata file/before",
     "catalog.swap/before",
@@ -110,7 +100,7 @@ async def _publish_until_stopped(house: DyingHouse, published: list[RealProducer
         if _stands_still(house):
             return
         await durable.publish()
-    raise AssertionError("it does not stand still")
+    await until(lambda: _stands_still(house), "a committer that stands still")
 
 
 async def _is_over(house: DyingHouse) -> bool:
