@@ -67,9 +67,17 @@ class Fragments:
         return orjson.Fragment(printed)
 
 
+def print_to_keep(json_value: object) -> bytes:
+    """JSON in as many bytes as it takes: what orjson returns keeps a buffer of 4 KiB at least.
+
+    Errors: `TypeError`, as `orjson.dumps`.
+    """
+    return bytes(memoryview(orjson.dumps(json_value)))
+
+
 def _print(json_value: object) -> bytes:
     try:
-        return orjson.dumps(json_value)
+        return print_to_keep(json_value)
     except TypeError as error:
         raise InvalidMetadataError(
             "schema, partition spec or sort order: unknown keys nested too deeply to be printed"

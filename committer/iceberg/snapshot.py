@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import orjson
-
 from committer.errors import InvalidMetadataError
+from committer.iceberg.fragments import print_to_keep
 from committer.iceberg.json_reader import Reader
 
 MAIN = "main"
@@ -48,7 +47,7 @@ class Snapshot:
         """The JSON form, printed once for as long as the value lives."""
         printed = self._json
         if printed is None:
-            printed = orjson.dumps(print_snapshot(self))
+            printed = print_to_keep(print_snapshot(self))
             object.__setattr__(self, "_json", printed)
         return printed
 
@@ -104,7 +103,7 @@ class MetadataLogEntry:
 def _print_log_entry(
     timestamp_ms: int, key: str, value: object, entry: SnapshotLogEntry | MetadataLogEntry
 ) -> bytes:
-    printed = orjson.dumps({"timestamp-ms": timestamp_ms, key: value, **entry.extra})
+    printed = print_to_keep({"timestamp-ms": timestamp_ms, key: value, **entry.extra})
     object.__setattr__(entry, "_json", printed)
     return printed
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import orjson
-
+from committer.iceberg.fragments import print_to_keep
 from committer.iceberg.json_reader import Reader
 
 
@@ -30,7 +29,7 @@ class StatisticsFile:
         """The JSON form, printed once for as long as the value lives."""
         printed = self._json
         if printed is None:
-            printed = orjson.dumps(print_statistics_file(self))
+            printed = print_to_keep(print_statistics_file(self))
             object.__setattr__(self, "_json", printed)
         return printed
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import tracemalloc
+
 import orjson
 import pytest
 
@@ -114,3 +117,15 @@ def test_log_entries_keep_what_they_do_not_know() -> None:
         b'{"timestamp-ms":1,"snapshot-id":2,"x":3}'
     )
     assert MetadataLogEntry(1, "f").json_bytes == b'{"timestamp-ms":1,"metadata-file":"f"}'
+
+
+def test_what_is_printed_to_keep_takes_no_more_room_than_its_text() -> None:
+    """A table may have ten thousand snapshots; the buffer of what orjson returns has 4 KiB."""
+    entries = [SnapshotLogEntry(timestamp_ms, timestamp_ms) for timestamp_ms in range(100)]
+    tracemalloc.start()
+    try:
+        kept = [entry.json_bytes for entry in entries]
+        room_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert room_bytes < 3 * sum(map(sys.getsizeof, kept))
