@@ -162,13 +162,18 @@ class RealHouse:
     async def start(self) -> None:
         """Start the committer and wait until it says that it is ready."""
         self.launch()
-        await until(self.is_ready, "a committer that is ready", timeout_s=_START_S_MAX)
+        try:
+            await until(self.is_ready, "a committer that is ready", timeout_s=_START_S_MAX)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it says {self.readiness()}") from error
 
-    def is_ready(self) -> bool:
+    async def is_ready(self) -> bool:
+        """Asked for beside the loop, which may have proxies to serve that it waits for."""
         assert self.committer is not None
         if self.committer.poll() is not None:
             raise AssertionError(f"the committer ended: {self.log_file.read_text()[-2000:]}")
-        return self.readiness()[0] == 200
+        status, _ = await asyncio.to_thread(self.readiness)
+        return status == 200
 
     def readiness(self) -> tuple[int, dict[str, Any]]:
         """Status and body of `/readyz`; status 0 while nobody listens."""
