@@ -100,9 +100,16 @@ class Verdicts:
             if true is None:
                 return
             one, content = true
-            await self.quarantine.put(one.record(self.world.now_ms()), content)
         except FrazilError as error:
             self.put_off(told.pending, error)
+            return
+        try:
+            await self.quarantine.put(one.record(self.world.now_ms()), content)
+        except FrazilError as error:
+            # The record may be there, or come yet: the verdict stays, whatever becomes of its reason.
+            one.pending.suspicion = (one.reason, one.message)
+            one.pending.is_shared = True
+            self.put_off(one.pending, error)
             return
         if not await self._leaves_inbox(one.pending, content):
             return

@@ -293,6 +293,14 @@ PROTOCOL = (
         (SEEDS,),
     ),
     Mutant(
+        "verdict_without_an_answered_record_is_forgotten",
+        "committer/service/verdicts.py",
+        "            one.pending.suspicion = (one.reason, one.message)\n"
+        "            one.pending.is_shared = True\n",
+        "",
+        ("tests/service/test_quarantine_interleavings.py",),
+    ),
+    Mutant(
         "publication_takes_any_object_for_its_own",
         "committer/storage/inbox.py",
         "            raise written_twice(request) from None\n",

@@ -86,6 +86,34 @@ async def test_quarantine_that_fails_half_way_loses_and_repeats_nothing() -> Non
         assert receipt.state is ReceiptState.QUARANTINED
 
 
+async def test_a_verdict_whose_record_may_come_yet_stays_though_its_reason_goes_away() -> None:
+    """Seed 1036: no answer to the record, then a request that could land, then the record."""
+    house = House()
+    table = await add_table(house, build_flights())
+    await house.publish(build_request(table, producer="query-2", partition=("AA",)))
+    await house.run_until_settled()
+    tried: list[str] = []
+
+    def no_answer(method: str, location: str) -> FrazilError | None:
+        if method != "create" or "/quarantine/" not in location or tried:
+            return None
+        tried.append(location)
+        return StorageUnavailableError("no answer")
+
+    house.quarantine = Quarantine(PickyStorage(house, no_answer), INBOX)
+    async with house.running():
+        await house.publish(build_request(table, partition=("AA",), branch="audit"))
+        await house.settle(0.2)
+        assert tried
+        head = (await house.load()).current_snapshot_id or 0
+        await foreign_commit(house, table, _branch("audit", head))
+        await house.settle(60.0)
+    (quarantined,) = await house.quarantined()
+    assert quarantined.reason == Reason.BRANCH_UNKNOWN
+    assert property_key("query-1", "audit") not in (await house.load()).properties
+    assert await house.outstanding() == []
+
+
 async def test_a_replayed_request_is_not_deleted_by_the_end_of_an_old_doorbell() -> None:
     """It finds nothing; before its end is settled an operator puts the request back."""
     house = House()

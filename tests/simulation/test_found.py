@@ -31,6 +31,7 @@ FOUND = {
 # At the pace that is drawn for them, and no longer. Each fails still when its mend is taken out.
 FOUND_SINCE = {
     33: "what a consumer held of a shard that it lost and got back was handed to nobody again",
+    1036: "landed while the record of its quarantining, which nobody had answered for, was to come",
 }
 
 
