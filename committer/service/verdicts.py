@@ -106,7 +106,7 @@ class Verdicts:
         try:
             await self.quarantine.put(one.record(self.world.now_ms()), content)
         except FrazilError as error:
-            # The record may be there, or come yet: the verdict stays, whatever becomes of its reason.
+            # The record may be there, or come yet: the verdict stays, though its reason may go.
             one.pending.suspicion = (one.reason, one.message)
             one.pending.is_shared = True
             self.put_off(one.pending, error)
