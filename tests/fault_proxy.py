@@ -88,7 +88,8 @@ class FaultProxy:
     ) -> None:
         if self._server:
             self._server.close()
-        await self._break_all()
+        while self._tasks:  # one may have come while others broke
+            await self._break_all()
 
     async def _break_all(self) -> None:
         tasks = list(self._tasks)
@@ -138,9 +139,14 @@ class FaultProxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
+            await self._pass_on(reader, writer)
+        finally:
+            await _close(writer)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
             up_reader, up_writer = await self._connect()
         except OSError:
-            await _close(writer)
             return
         link = _Link(self, writer, up_writer)
         pumps = [
@@ -153,7 +159,7 @@ class FaultProxy:
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
-            await asyncio.gather(_close(up_writer), _close(writer))
+            await _close(up_writer)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if isinstance(self._upstream, Path):

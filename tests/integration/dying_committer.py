@@ -12,11 +12,13 @@ SIGCONT).
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import isasyncgen, isawaitable
 from pathlib import Path
@@ -48,7 +50,7 @@ _KINDS = {
 
 @dataclass(slots=True)
 class Point:
-    """Where to die. `calls` counts by name, from when it is due."""
+    """Where to die. `calls` counts by name, from when it is due; `catalog_calls`: under way."""
 
     name: str
     moment: str
@@ -57,6 +59,8 @@ class Point:
     due: Path
     seen: Path
     calls: Counter[str] = field(default_factory=Counter)
+    catalog_calls: int = 0
+    catalog_is_idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Point:
@@ -80,11 +84,25 @@ class Point:
         self.calls[name] += 1
         return self.moment if (name, self.calls[name]) == (self.name, self.number) else None
 
-    def strike(self) -> None:
-        if self.by == "stop":
-            os.kill(os.getpid(), signal.SIGSTOP)
-        else:
+    @contextmanager
+    def calling(self, port: str) -> Iterator[None]:
+        """While a call is under way."""
+        self.catalog_calls += port == "catalog"
+        self.catalog_is_idle.clear()
+        try:
+            yield
+        finally:
+            self.catalog_calls -= port == "catalog"
+            if not self.catalog_calls:
+                self.catalog_is_idle.set()
+
+    async def strike(self) -> None:
+        """Who stands still does so without the database's lock in its hand: nobody could go on."""
+        if self.by != "stop":
             os._exit(EXIT_CODE)
+        while self.catalog_calls:
+            await self.catalog_is_idle.wait()
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class Mortal:
@@ -124,15 +142,16 @@ class Mortal:
         if moment == "within":
             await again(args[0][: len(args[0]) // 2])
         if moment in ("before", "within"):
-            self._point.strike()
-        result = await answer
+            await self._point.strike()
+        with self._point.calling(self._port):
+            result = await answer
         if moment == "after":
-            self._point.strike()
+            await self._point.strike()
         return result
 
     async def _listed(self, answer: AsyncIterator[Any], name: str) -> AsyncIterator[Any]:
         if self._point.moment_of(name) is not None:
-            self._point.strike()
+            await self._point.strike()
         async for found in answer:
             yield found
 

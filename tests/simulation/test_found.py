@@ -30,6 +30,8 @@ FOUND = {
 }
 # At the pace that is drawn for them, and no longer. Each fails still when its mend is taken out.
 FOUND_SINCE = {
+    25: "a one-shot request that came again landed twice: its entry had gone early",
+    228: "a second write of one micro-batch was taken for the first, which had just landed",
     33: "what a consumer held of a shard that it lost and got back was handed to nobody again",
     1036: "landed while the record of its quarantining, which nobody had answered for, was to come",
 }
