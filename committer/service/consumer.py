@@ -75,7 +75,7 @@ class Consumer:
         if not self._is_proven:
             # Asked again after each outage: another server may have come back in its place.
             await self._queue.probe()
-            self._intake.queue_returned()
+            self._intake.trust_from_now()
             self._is_proven = True
         if not await self._has_taken_over():
             return
@@ -106,8 +106,10 @@ class Consumer:
         """
         owned = self._shards.owned
         fresh = owned - self._read_of if self._shards.is_shared else frozenset()
-        if fresh and await self._reclaim(0.0, fresh):
-            return False
+        if fresh:
+            self._intake.trust_from_now()
+            if await self._reclaim(0.0, fresh):
+                return False
         if fresh == owned:
             self._reclaimed_at_s = self._world.monotonic_s()
         self._read_of = owned & self._shards.owned

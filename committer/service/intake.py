@@ -67,8 +67,10 @@ class Intake:
         holds = self._shop.breakers.holds
         return parts is not None and holds(parts.table_uuid, parts.producer, key)
 
-    def queue_returned(self) -> None:
-        """The queue's server is there, perhaps another one, or an older self of it."""
+    def trust_from_now(self) -> None:
+        """The queue's server is there, perhaps another one, or an older self of it; or shards have
+        become ours. What was published before, somebody may have judged.
+        """
         self._trusted_ms = self._shop.world.now_ms()
 
     async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
@@ -101,8 +103,8 @@ class Intake:
         A doorbell that rang before may be of a request that has ended since (quarantined and
         discarded, say): only its inbox object tells that it is still wanted. So may an old one,
         though it looks new, or one from before the server went away: a queue that was put back has
-        forgotten what it handed out. Whether it is still there is asked for many of those at once,
-        when they are about to land.
+        forgotten what it handed out. And a client may have rung twice. Whether it is still there is
+        asked for many of those at once, when they are about to land.
         """
         bell = delivery.doorbell
         if delivery.deliveries != 1 or bell.inbox_key in self._missed:
@@ -113,8 +115,14 @@ class Intake:
         now_ms = self._shop.world.now_ms()
         published_ms = sealed.request.published_at_ms
         is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
+        is_shared = is_old or bell.inbox_key in self._shop.judged
         self._submit(
-            bell.inbox_key, sealed, Waiters.of(delivery), now_ms, is_inline=True, is_shared=is_old
+            bell.inbox_key,
+            sealed,
+            Waiters.of(delivery),
+            now_ms,
+            is_inline=True,
+            is_shared=is_shared,
         )
         return True
 
@@ -220,6 +228,7 @@ class Intake:
             quarantined_at_ms=self._shop.world.now_ms(),
         )
         inbox, quarantine, world = self._shop.inbox, self._shop.quarantine, self._shop.world
+        self._shop.judged.add(key)
         await quarantine.put(record, content)
         if not await leave_inbox(inbox, quarantine, world, key, content):
             self._missed.add(key, waiters)

@@ -13,6 +13,7 @@ from committer.service.breakers import Breakers
 from committer.service.consumer import Consumer
 from committer.service.health import Health
 from committer.service.intake import Intake
+from committer.service.judged import Judged
 from committer.service.landed_after_all import LandedAfterAll
 from committer.service.log import log
 from committer.service.overview import Overview
@@ -68,6 +69,7 @@ class Service:
             health=self.health,
             metrics=overview.metrics,
             breakers=Breakers(breaker_policy(parts.settings), parts.world),
+            judged=Judged(parts.world),
             policy=policy(parts.settings),
             signatures=self._signatures,
             witnesses=witnesses,

@@ -9,6 +9,7 @@ from committer.plan.batching import BatchPolicy
 from committer.ports import Catalog, Storage, World
 from committer.service.breakers import Breakers
 from committer.service.health import Health
+from committer.service.judged import Judged
 from committer.service.metrics import Metrics
 from committer.service.pending import Ended
 from committer.service.signatures import Signatures
@@ -30,6 +31,7 @@ class Shop:
     health: Health
     metrics: Metrics
     breakers: Breakers
+    judged: Judged
     policy: BatchPolicy
     signatures: Signatures
     witnesses: WitnessKeeper

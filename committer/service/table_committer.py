@@ -73,6 +73,7 @@ class TableCommitter:
             shop.settle,
             shop.metrics,
             shop.breakers,
+            shop.judged,
         )
         self._admission = Admission(
             shop.catalog_name,

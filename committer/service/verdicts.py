@@ -25,6 +25,7 @@ from committer.reason import Reason
 from committer.request import Receipt, parse_inbox_key, read_request
 from committer.service.admitted import Admitted, AlreadyLanded, Quarantining
 from committer.service.breakers import Breakers
+from committer.service.judged import Judged
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.pending import Ended, Pending, Waiting
@@ -50,6 +51,7 @@ class Verdicts:
     settle: Callable[[Sequence[Ended]], None]
     metrics: Metrics
     breakers: Breakers
+    judged: Judged
 
     async def conclude(self, admitted: Admitted, seen: Witness) -> None:
         """End what the ledger answered (`seen` in the table), what nobody wants any more, and what
@@ -103,6 +105,7 @@ class Verdicts:
         except FrazilError as error:
             self.put_off(told.pending, error)
             return
+        self.judged.add(one.pending.key)
         try:
             await self.quarantine.put(one.record(self.world.now_ms()), content)
         except FrazilError as error:
@@ -129,6 +132,7 @@ class Verdicts:
             return
         if not await self._leaves_inbox(pending, pending.sealed.content):
             return
+        self.judged.add(pending.key)
         log.info("inbox.quarantined_before", key=pending.key)
         key = parse_inbox_key(pending.key)
         told = quarantined_receipt(key, record.reason, record.message)

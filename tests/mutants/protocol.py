@@ -260,13 +260,13 @@ PROTOCOL = (
         "committer/service/consumer.py",
         "        if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:\n",
         "        if now_s >= 0:\n",
-        (SEEDS,),
+        ("tests/service/test_consumer.py", "tests/service/test_table_committer.py", SEEDS),
     ),
     Mutant(
         "shard_is_taken_without_what_waits_in_it",
         "committer/service/consumer.py",
-        "        if fresh and await self._reclaim(0.0, fresh):\n",
-        "        if fresh and not fresh:\n",
+        "            if await self._reclaim(0.0, fresh):\n",
+        "            if not fresh:\n",
         ("tests/service/test_shards.py", "tests/service/test_consumer.py"),
     ),
     Mutant(
@@ -291,6 +291,13 @@ PROTOCOL = (
         "            await self.inbox.delete((one.pending.key,))\n"
         "            await self.quarantine.put(one.record(self.world.now_ms()), content)\n",
         (SEEDS,),
+    ),
+    Mutant(
+        "what_was_just_quarantined_is_taken_from_its_doorbell",
+        "committer/service/intake.py",
+        "        is_shared = is_old or bell.inbox_key in self._shop.judged\n",
+        "        is_shared = is_old\n",
+        ("tests/service/test_quarantine_interleavings.py",),
     ),
     Mutant(
         "verdict_without_an_answered_record_is_forgotten",

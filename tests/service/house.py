@@ -21,6 +21,7 @@ from committer.service.breakers import BreakerPolicy, Breakers
 from committer.service.consumer import Consumer
 from committer.service.health import Health
 from committer.service.intake import Intake
+from committer.service.judged import Judged
 from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.reconciler import Reconciler
@@ -148,6 +149,7 @@ class House:
             health=self.health,
             metrics=self.metrics,
             breakers=self.breakers,
+            judged=Judged(self.world),
             policy=self.policy,
             signatures=signatures,
             witnesses=keeper,

@@ -14,6 +14,7 @@ from committer.errors import (
     StorageUnavailableError,
 )
 from committer.iceberg.metadata_update import (
+    RemoveSnapshotRef,
     SetProperties,
     SetSnapshotRef,
     Update,
@@ -112,6 +113,33 @@ async def test_a_verdict_whose_record_may_come_yet_stays_though_its_reason_goes_
     assert quarantined.reason == Reason.BRANCH_UNKNOWN
     assert property_key("query-1", "audit") not in (await house.load()).properties
     assert await house.outstanding() == []
+
+
+async def test_a_second_doorbell_of_what_was_just_quarantined_lands_nothing() -> None:
+    """Seed 3001755: a client rang twice, once late; meanwhile the reason had gone away."""
+    house = House()
+    table = await add_table(house, build_flights())
+    refused = build_request(table, epoch=1, partition=("AA",), branch="audit")
+    async with house.running():
+        await house.publish(build_request(table, producer="query-2", partition=("AA",)))
+        await house.settle(1.0)
+        head = (await house.load()).current_snapshot_id or 0
+        await foreign_commit(house, table, _branch("audit", head))
+        await house.publish(build_request(table, partition=("AA",), branch="audit"))
+        await house.settle(1.0)
+        landed_at = (await house.load()).refs["audit"].snapshot_id
+        await foreign_commit(house, table, RemoveSnapshotRef("audit"))
+        await house.publish(refused)
+        await house.settle(1.0)
+        assert len(await house.quarantined()) == 1
+        await foreign_commit(house, table, _branch("audit", landed_at))
+        await house.publish(build_request(table, producer="query-2", epoch=1, partition=("AA",)))
+        await house.settle(1.0)
+        await house.publish(refused, durable=False)
+        await house.settle(1.0)
+    assert (await house.load()).refs["audit"].snapshot_id == landed_at
+    assert [record.key for record in await house.quarantined()] == [refused.request.inbox_key]
+    assert (await house.publisher_queue.depth()).waiting == 0
 
 
 async def test_a_replayed_request_is_not_deleted_by_the_end_of_an_old_doorbell() -> None:

@@ -248,12 +248,16 @@ class _Driver:
 
     async def _is_rerun_of_landed(self, written: WrittenEpoch) -> bool:
         """Whether an earlier run has landed the epoch. Then all that this one writes is a copy of
-        it, and whether it writes twice nobody can tell once the first write has left the inbox.
+        it, and whether it writes twice nobody can tell once the first write has left the inbox; nor
+        where the ledger was put back, and says no more than that the epoch has landed.
         """
         table = await self._ports.catalog.load(written.identifier)
         text = table.metadata.properties.get(property_key(written.producer.id))
-        landed = parse_entry(text).landed(written.epoch) if text else None
-        return landed is not None and landed.attempt != written.attempt
+        entry = parse_entry(text) if text else None
+        landed = entry.landed(written.epoch) if entry else None
+        if landed is None:
+            return entry is not None and written.epoch in entry.epochs
+        return landed.attempt != written.attempt
 
     async def _publish_late(self, written: WrittenEpoch) -> None:
         """The driver was given up and is replaced, and still it goes on."""
