@@ -39,7 +39,8 @@ class SimTask(asyncio.Task[Any]):
 class SimLoop(VirtualTimeLoop):
     """`seed` decides in which order tasks that are ready at one time go on."""
 
-    # Of the base class, in all releases of Python that there are: handles and timers.
+    # Of the base class, in all releases of Python that there are: handles and timers. Here with
+    # what orders them in front, as handles compare slowly.
     _ready: deque[Any]
     _scheduled: list[Any]
 
@@ -48,6 +49,7 @@ class SimLoop(VirtualTimeLoop):
         self.steps = 0
         self._rng = random.Random(seed)
         self._tasks_made = 0
+        self._timers_made = 0
         self._held: dict[str, list[asyncio.Handle]] = {}
         self._steps_at_this_time = 0
         self.set_task_factory(self._make_task)
@@ -80,7 +82,9 @@ class SimLoop(VirtualTimeLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         timer: Any = asyncio.TimerHandle(when, callback, args, self, context)
-        heappush(self._scheduled, timer)
+        # By number where times are equal: what was asked for first is due first.
+        self._timers_made += 1
+        heappush(self._scheduled, (when, self._timers_made, timer))
         timer._scheduled = True
         made: asyncio.TimerHandle = timer
         return made
@@ -125,17 +129,17 @@ class SimLoop(VirtualTimeLoop):
 
     def _take_due_timers(self) -> None:
         ready, timers = self._ready, self._scheduled
-        while timers and timers[0]._cancelled:
+        while timers and timers[0][2]._cancelled:
             self._pop_timer()
         if not ready:
             if not timers:
                 raise StuckError("every task waits, and no timer is left to end it")
-            self._let_time_pass(timers[0]._when)
+            self._let_time_pass(timers[0][0])
         elif self._steps_at_this_time > STEPS_AT_ONE_TIME_MAX or self.steps > STEPS_MAX:
             raise StuckError("no end of what happens at one time")
         self._steps_at_this_time += len(ready)
         now_s = self._clock.now_s
-        while timers and timers[0]._when <= now_s:
+        while timers and timers[0][0] <= now_s:
             handle = self._pop_timer()
             if not handle._cancelled:
                 ready.append(handle)
@@ -146,7 +150,7 @@ class SimLoop(VirtualTimeLoop):
             self._steps_at_this_time = 0
 
     def _pop_timer(self) -> Any:
-        handle = heappop(self._scheduled)
+        handle = heappop(self._scheduled)[2]
         handle._scheduled = False
         return handle
 

@@ -43,16 +43,16 @@ SPARSE = Pace(
 )
 DENSE = Pace(
     queries=(2, 3, 4, 6),
-    epochs=(8, 40),
+    epochs=(15, 50),
     triggers_s=(0.05, 0.1, 0.3, 1.0),
     foreign_pauses_s=(0.2, 1.0, 4.0),
-    min_interval_ms=100,
-    table_intervals_ms=("0", "0", "50", "500"),
+    min_interval_ms=50,
+    table_intervals_ms=("0", "0", "20", "300"),
     foreign_gaps_ms=(0, 0, 100, 500),
-    batches_max=(1, 1, 1, 2, 10_000),
+    batches_max=(1, 1, 1, 1, 2, 10_000),
     slownesses=(0.2, 0.2, 0.5, 1.0, 4.0),
-    plays_s=(4.0, 8.0, 12.0),
+    plays_s=(6.0, 10.0, 14.0),
     fates_s=12.0,
 )
 # One is drawn for each seed.
-PACES = (SPARSE, DENSE, DENSE, DENSE, DENSE)
+PACES = (SPARSE, *7 * (DENSE,))
