@@ -118,7 +118,10 @@ class LedgerModel:
             expected |= paths
             landing = Landing(branch, sealed.request, proof, paths)
             known = self.find(sealed.request)
-            if known is not None and key not in accepted:
+            if key in accepted:  # it may have landed itself, behind what was rolled back
+                for path in paths:
+                    self.added.pop(path, None)
+            elif known is not None:
                 yield (
                     "I3",
                     f"{key} landed in snapshot {proof.snapshot_id}, after attempt"

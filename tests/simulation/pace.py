@@ -12,7 +12,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """A choice for each number. `epochs`: the least and the most. `fates_s`: when the last of what
-    befalls servers may do so.
+    befalls servers may do so. `breaker_after`: who is held waits for somebody to decide, for longer
+    than a run waits for its end.
     """
 
     queries: tuple[int, ...]
@@ -26,6 +27,7 @@ class Pace:
     slownesses: tuple[float, ...]
     plays_s: tuple[float, ...]
     fates_s: float
+    breaker_after: int
 
 
 SPARSE = Pace(
@@ -40,6 +42,7 @@ SPARSE = Pace(
     slownesses=(0.2, 1.0, 1.0, 5.0, 30.0),
     plays_s=(10.0, 20.0, 20.0, 40.0),
     fates_s=40.0,
+    breaker_after=20,
 )
 DENSE = Pace(
     queries=(2, 3, 4, 6),
@@ -53,6 +56,7 @@ DENSE = Pace(
     slownesses=(0.2, 0.2, 0.5, 1.0, 4.0),
     plays_s=(6.0, 10.0, 14.0),
     fates_s=12.0,
+    breaker_after=1_000,
 )
 # One is drawn for each seed.
 PACES = (SPARSE, *7 * (DENSE,))

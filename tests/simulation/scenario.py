@@ -196,7 +196,8 @@ def _settings(chance: random.Random, pace: Pace) -> Settings:
             "foreign_gap_ms": chance.choice(pace.foreign_gaps_ms),
         }
     )
-    return settings.model_copy(update={"commit": commit})
+    service = settings.service.model_copy(update={"breaker_after": pace.breaker_after})
+    return settings.model_copy(update={"commit": commit, "service": service})
 
 
 def _roles(
