@@ -230,6 +230,13 @@ class Invariants:
         if key in self._published and not (self._has_ended(key) or self._has_gone(key)):
             self._violated("I13", f"{process} acknowledged {key}, which has not ended")
 
+    def replied(self, process: str, receipt: Receipt) -> None:
+        """A committer sent a receipt: of what it calls committed it knows the snapshot."""
+        if receipt.state is ReceiptState.COMMITTED and receipt.snapshot_id is None:
+            name = f"epoch {receipt.epoch} of {receipt.producer}"
+            self._violated("I10", f"{process} says that {name} is committed, and not where")
+        self.received(process, receipt)
+
     def received(self, process: str, receipt: Receipt) -> None:
         """A receipt was sent by a committer, or read from the ledger by a producer."""
         name = receipt.producer, receipt.epoch, receipt.attempt
@@ -251,7 +258,7 @@ class Invariants:
         landing = self._own_landing(key) or self._landing(key)
         if landing is None:
             return "I10", f"a receipt says that {key} is committed, which has not landed"
-        # A ledger that was taken away, or thawed, says that an epoch has landed and not where.
+        # To a producer, a ledger that was taken away, or thawed, does not say where it has landed.
         if receipt.snapshot_id not in (None, landing.proof.snapshot_id):
             at = landing.proof.snapshot_id
             return "I10", f"a receipt says snapshot {receipt.snapshot_id}, {key} landed in {at}"

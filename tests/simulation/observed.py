@@ -188,7 +188,7 @@ class ObservedQueue(_Observed):
         await self.inner.reply(receipts)
         for _, receipt in receipts:
             if self._listener:
-                self._listener.received(self._process, receipt)
+                self._listener.replied(self._process, receipt)
 
     async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
         return await self.inner.wait_for_receipts(reply_to, wait_s=wait_s)

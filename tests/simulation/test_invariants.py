@@ -72,6 +72,8 @@ class Bench:
         self.invariants = Invariants(self.server, self.catalog_server, self.history, INBOX)
         self.storage = ObservedStorage(self.server, self.history, OURS)
         self.catalog = ObservedCatalog(self.catalog_server, self.history, OURS)
+        queue = MemoryQueue(MemoryServer(world=ManualWorld()), consumer=OURS)
+        self.queue = ObservedQueue(queue, self.history, OURS)
         self.inbox = Inbox(self.storage, INBOX)
         self.quarantine = Quarantine(self.storage, INBOX)
         self._snapshots = 0
@@ -232,7 +234,7 @@ async def test_a_right_history_breaks_nothing(bench: Bench) -> None:
     receipt = bench.receipt(
         second, ReceiptState.COMMITTED, snapshot_id=snapshot.snapshot_id, sequence_number=2
     )
-    bench.invariants.received(OURS, receipt)
+    bench.invariants.replied(OURS, receipt)
     await bench.inbox.delete([first.request.inbox_key, second.request.inbox_key])
     for sealed in (first, second):
         for path in (file.file_path for file in _files(table, sealed)):
@@ -287,10 +289,7 @@ async def test_a_doorbell_that_is_acknowledged_too_early_breaks_i13(bench: Bench
     table = await bench.create_table()
     sealed = await bench.publish(table)
     bench.history.tokens["1"] = sealed.request.inbox_key
-    queue = ObservedQueue(
-        MemoryQueue(MemoryServer(world=ManualWorld()), consumer=OURS), bench.history, OURS
-    )
-    await queue.acknowledge(["1"])
+    await bench.queue.acknowledge(["1"])
     assert bench.found() == {"I13"}
 
 
@@ -524,7 +523,7 @@ async def test_a_receipt_for_what_has_not_landed_breaks_i10(bench: Bench) -> Non
     table = await bench.create_table()
     sealed = await bench.publish(table)
     receipt = bench.receipt(sealed, ReceiptState.COMMITTED, snapshot_id=5, sequence_number=1)
-    bench.invariants.received(OURS, receipt)
+    bench.invariants.replied(OURS, receipt)
     assert bench.found() == {"I10"}
 
 
@@ -536,7 +535,18 @@ async def test_a_receipt_with_wrong_details_breaks_i10(
     sealed = await bench.publish(table)
     after = await bench.commit(table, sealed)
     said = {"snapshot_id": after.metadata.current_snapshot_id, "sequence_number": 1, **wrong}
-    bench.invariants.received(OURS, bench.receipt(sealed, ReceiptState.COMMITTED, **said))
+    bench.invariants.replied(OURS, bench.receipt(sealed, ReceiptState.COMMITTED, **said))
+    assert bench.found() == {"I10"}
+
+
+async def test_a_committer_that_does_not_say_where_it_committed_breaks_i10(bench: Bench) -> None:
+    table = await bench.create_table()
+    sealed = await bench.publish(table)
+    await bench.commit(table, sealed)
+    receipt = bench.receipt(sealed, ReceiptState.COMMITTED)
+    bench.history.told(sealed.request.producer.id, receipt)
+    assert bench.found() == set()
+    await bench.queue.reply([("reply-to", receipt)])
     assert bench.found() == {"I10"}
 
 
@@ -545,7 +555,7 @@ async def test_a_receipt_that_says_quarantined_of_what_landed_breaks_i10(bench: 
     sealed = await bench.publish(table)
     await bench.commit(table, sealed)
     said = {"reason": Reason.COMMIT_REJECTED.value, "message": "no"}
-    bench.invariants.received(OURS, bench.receipt(sealed, ReceiptState.QUARANTINED, **said))
+    bench.invariants.replied(OURS, bench.receipt(sealed, ReceiptState.QUARANTINED, **said))
     assert bench.found() == {"I10"}
 
 
@@ -597,7 +607,7 @@ async def test_a_receipt_for_files_that_a_reader_misses_breaks_i9(bench: Bench) 
     snapshot_id = first.metadata.current_snapshot_id
     bench.history.violations.clear()
     said = {"snapshot_id": snapshot_id, "sequence_number": 1}
-    bench.invariants.received(OURS, bench.receipt(sealed, ReceiptState.COMMITTED, **said))
+    bench.invariants.replied(OURS, bench.receipt(sealed, ReceiptState.COMMITTED, **said))
     assert bench.found() == {"I9"}
 
 
