@@ -23,8 +23,6 @@ def operator(parts: Parts) -> Operator:
     return Operator(
         catalog=parts.catalog,
         storage=parts.storage,
-        inbox=parts.inbox,
-        quarantine=parts.quarantine,
         replays=parts.replays,
         witnesses=WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox)),
         world=parts.world,

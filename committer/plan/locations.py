@@ -22,6 +22,8 @@ _SUSPICIOUS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _PLACES = ("write.data.path", "write.metadata.path")
+# Found also where they overlap.
+_ATTEMPT = re.compile(r"(?=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))")
 
 
 # What writers name most of their files: nothing in it could be spelled in another way.
@@ -91,3 +93,8 @@ def _leaves(rest: str) -> bool:
 def names_attempt(path: str, attempt: str) -> bool:
     """Whether the file's name (not only its folder) contains the attempt uuid."""
     return attempt in path[path.rfind("/") + 1 :]
+
+
+def attempts_named(path: str) -> list[str]:
+    """All attempts that `names_attempt` may say so of, in lower case."""
+    return _ATTEMPT.findall(path[path.rfind("/") + 1 :].lower())

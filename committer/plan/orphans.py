@@ -8,7 +8,6 @@ keep too much.
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.manifest_paths import NamedFile, iter_named_files
 from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
+from committer.plan.locations import attempts_named
 from committer.plan.reachability import Reading, each_manifest, rows_of_all
 from committer.ports import LoadedTable
 from committer.request import CommitRequest, SealedRequest
@@ -33,7 +33,6 @@ _PLACES = (
     "write.folder-storage.path",
 )
 _VERSION_HINT = "version-hint.text"
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STATISTICS = (".stats", ".puffin")
 _DATA = (".parquet", ".orc", ".avro")
 _METADATA = (".metadata.json", ".metadata.json.gz", ".gz.metadata.json")
@@ -141,7 +140,7 @@ class Names:
         name = path[path.rfind("/") + 1 :]
         if name == _VERSION_HINT or self._holds(name):
             return True
-        return not self._attempts.isdisjoint(_UUID.findall(name.lower()))
+        return not self._attempts.isdisjoint(attempts_named(path))
 
     def _add(self, text: str) -> None:
         if not self._holds(text):

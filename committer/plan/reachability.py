@@ -17,7 +17,7 @@ left names it, and all of them are read for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from committer.errors import InvalidMetadataError
@@ -28,6 +28,7 @@ from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.iceberg.table_statistics import StatisticsFile
 from committer.plan.evidence import is_ours
+from committer.plan.locations import attempts_named
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
 _SOURCE_KEY = "source-snapshot-id"
@@ -59,6 +60,11 @@ class Unreachable:
     @property
     def in_order(self) -> tuple[str, ...]:
         return (*self.data_files, *self.manifests, *self.statistics, *self.manifest_lists)
+
+    def without(self, attempts: Collection[str]) -> Unreachable:
+        """Without the data files of these attempts, by their names."""
+        kept = (path for path in self.data_files if set(attempts_named(path)).isdisjoint(attempts))
+        return replace(self, data_files=tuple(kept))
 
 
 def find_unreachable(

@@ -205,6 +205,8 @@ class Expirer:
         if await self._is_given_up(entry, metadata):
             return
         found = await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
+        if found.data_files:
+            found = found.without(await self._wanted_attempts())
         for batch in delete_batches(found.in_order):
             if await self._is_given_up(entry, (await self._files.latest()).metadata):
                 return
@@ -224,16 +226,21 @@ class Expirer:
         log.warning("expiry.given_up", table=str(self._table), reason=reason)
 
     def _named(self) -> set[str]:
-        """What waiting requests name."""
+        """What waiting requests name beside the data files that they add."""
         paths: set[str] = set()
         for pending in self._waiting():
             references = pending.sealed.request.manifests
             paths.update(one.path for one in references if one.path is not None)
             paths.update(pending.sealed.request.needs.removed_paths)
-            if pending.checked is not None:
-                for manifest in pending.checked.manifests:
-                    paths.update(manifest.walked.paths)
         return paths
+
+    async def _wanted_attempts(self) -> set[str]:
+        """Who had landed in a snapshot that was rolled back may land once more: by an operator's
+        leave, from the inbox or from quarantine, with the files that he had then.
+        """
+        wanted = await self._files.wanted_attempts()
+        wanted.update(str(pending.sealed.request.attempt) for pending in self._waiting())
+        return wanted
 
     async def _delete_fallen(self, state: TableState) -> None:
         """Metadata files that our own commits dropped from the log, never one that is in use."""

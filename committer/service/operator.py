@@ -33,7 +33,6 @@ from committer.request import CommitRequest, TableIdentifier
 from committer.service.evidence import EvidenceReader
 from committer.service.table_change import Decide, change_table
 from committer.service.witness import WitnessKeeper
-from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
 
 
@@ -54,8 +53,6 @@ class Operator:
 
     catalog: Catalog
     storage: Storage
-    inbox: Inbox
-    quarantine: Quarantine
     replays: Replays
     witnesses: WitnessKeeper
     world: World
@@ -198,10 +195,7 @@ class Operator:
 
     async def _requests(self, table_uuid: UUID, producer: str) -> set[str]:
         """The keys of all that is durable of a producer and has not landed."""
-        keys: set[str] = set()
-        for folder in (self.inbox, self.quarantine, self.replays.copies):
-            keys.update([found.key async for found in folder.list(table_uuid, producer)])
-        return keys
+        return {key async for _, key in self.replays.all_durable(table_uuid, producer)}
 
     async def _change(self, identifier: TableIdentifier, decide: Decide) -> None:
         await change_table(self.catalog, self.storage, self.world, identifier, decide)

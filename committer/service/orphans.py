@@ -43,6 +43,7 @@ from committer.service.reading import answer
 from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.journal import Journal, JournalEntry, LeftOverEntry
+from committer.storage.replays import Replays
 from committer.storage.witness import Witnesses
 
 LOADS_AT_ONCE = 16
@@ -66,13 +67,11 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What names files, and where they are. `copies`: replays that have not ended."""
+    """What names files, and where they are."""
 
     catalog: Catalog
     storage: Storage
-    inbox: Inbox
-    quarantine: Quarantine
-    copies: Quarantine
+    replays: Replays
     journal: Journal
     witnesses: WitnessKeeper
     world: World
@@ -84,9 +83,7 @@ class Sources:
         return cls(
             parts.catalog,
             parts.storage,
-            parts.inbox,
-            parts.quarantine,
-            parts.replays.copies,
+            parts.replays,
             Journal(parts.storage, root),
             WitnessKeeper(Witnesses(parts.storage, root)),
             parts.world,
@@ -134,11 +131,9 @@ class OrphanSearch:
         table now.
         """
         sources, self.unreadable = self._sources, []
-        # The inbox once more: a replay puts back what was not seen in quarantine any more.
-        for waiting in (sources.inbox, sources.quarantine, sources.copies, sources.inbox):
-            async for one in waiting.list(self.uuid):
-                if one.key not in self._known:
-                    await self._name_waiting(waiting, one.key)
+        async for place, key in sources.replays.all_durable(self.uuid):
+            if key not in self._known:
+                await self._name_waiting(place, key)
         await self._name_journal()
         await self._name_table()
 

@@ -77,6 +77,7 @@ class Service:
                 catalog=parts.catalog,
                 storage=parts.storage,
                 journal=Journal(parts.storage, parts.settings.inbox),
+                replays=parts.replays,
                 world=parts.world,
                 metrics=overview.metrics,
                 is_default=parts.settings.upkeep.expire_snapshots,

@@ -12,9 +12,11 @@ from committer.plan.reachability import Reading
 from committer.plan.state import TableState
 from committer.ports import Catalog, LoadedTable, Storage, World
 from committer.request import TableIdentifier
+from committer.service.inbox_keys import parsed
 from committer.service.metrics import Metrics, UpkeepKind
 from committer.service.reading import answer
 from committer.storage.journal import Entry, Journal, JournalEntry, LeftOverEntry
+from committer.storage.replays import Replays
 
 DELETES_AT_ONCE = 1_000
 
@@ -29,6 +31,7 @@ class UpkeepParts:
     catalog: Catalog
     storage: Storage
     journal: Journal
+    replays: Replays
     world: World
     metrics: Metrics
     is_default: bool
@@ -64,6 +67,12 @@ class TableFiles:
         if table.metadata.table_uuid != self.table_uuid:
             raise InvalidMetadataError(f"{self.table} is another table now: nothing is deleted")
         return table
+
+    async def wanted_attempts(self) -> set[str]:
+        """The attempts whose data files a request names that may land yet, or once more."""
+        durable = self.parts.replays.all_durable(self.table_uuid)
+        keys = [parsed(key) async for _, key in durable]
+        return {str(key.attempt) for key in keys if key is not None}
 
     async def answer(self, reading: Reading[T]) -> T:
         """Answer what a search asks for."""

@@ -11,6 +11,7 @@ once more would leave an older record as it is, and a later removal would take i
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 from committer.errors import AlreadyExistsError, NotFoundError, PublishError
 from committer.ports import NewObject, Storage, create_or_equal
@@ -30,6 +31,18 @@ class Replays:
     def interrupted(self) -> AsyncIterator[Outstanding]:
         """Replays that a crash has ended half way; `replay` takes them up again."""
         return self.copies.list()
+
+    async def all_durable(
+        self, table_uuid: UUID, producer: str | None = None
+    ) -> AsyncIterator[tuple[Inbox | Quarantine, str]]:
+        """Every request of a table, or of one of its producers, that has not ended for good: where
+        it is, and its key. Some are told twice.
+
+        The inbox once more in the end: a replay puts back what was not in quarantine any more.
+        """
+        for place in (self._inbox, self._quarantine, self.copies, self._inbox):
+            async for one in place.list(table_uuid, producer):
+                yield place, one.key
 
     async def get(self, key: str) -> tuple[SealedRequest, bytes]:
         """The request that would be replayed, and its quarantine object.

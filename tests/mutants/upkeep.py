@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
-from tests.mutants.run import SEEDS
+from tests.mutants.run import SEEDS, seeds_from
 
 UPKEEP = (
     # --- Settling ---
@@ -90,6 +90,13 @@ UPKEEP = (
         "        if all(rows.get(row.manifest_path) == row for row in merged.replaced):\n",
         "        if all(row.manifest_path in rows for row in merged.replaced):\n",
         ("tests/plan/test_upkeep.py", SEEDS),
+    ),
+    Mutant(
+        "expiry_deletes_what_may_land_once_more",
+        "committer/service/expirer.py",
+        "            found = found.without(await self._wanted_attempts())\n",
+        "            found = found.without(())\n",
+        (seeds_from(7001097), "tests/service/test_expirer.py -k once_more"),
     ),
     Mutant(
         "expired_files_go_before_the_swap_is_proven",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from committer.plan.locations import AllowedPlaces, names_attempt
+from committer.plan.locations import AllowedPlaces, attempts_named, names_attempt
 from tests.flights import build_flights
 
 TABLE = "s3://lake/db/flights"
@@ -212,3 +212,10 @@ ATTEMPT = "0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e"
 )
 def test_the_file_name_itself_contains_the_attempt(name: str, names: bool) -> None:
     assert names_attempt(f"{TABLE}/{name}", ATTEMPT) is names
+    # Whoever asks the other way round must miss none.
+    assert ATTEMPT in attempts_named(f"{TABLE}/{name}") or not names
+
+
+def test_attempts_are_found_in_a_name_although_they_overlap() -> None:
+    overlapping = f"{ATTEMPT[:-8]}{'0' * 8}-0000-0000-0000-{'0' * 12}"
+    assert attempts_named(f"x/{overlapping}.parquet") == [overlapping[:36], overlapping[28:]]

@@ -157,6 +157,7 @@ class House:
                 catalog=self.catalog,
                 storage=self.storage,
                 journal=self.journal,
+                replays=Replays(self.inbox_storage, INBOX),
                 world=self.world,
                 metrics=self.metrics,
                 is_default=False,

@@ -26,6 +26,7 @@ from committer.plan import expiry
 from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Committed, LoadedTable, NewObject, ObjectInfo, Storage
 from committer.request import Needs, TableIdentifier
+from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.faulty_catalog import Fault
 from tests.flights import foreign_swap
 from tests.request_builders import (
@@ -374,6 +375,40 @@ async def test_a_snapshot_that_a_request_was_made_against_does_not_go_before_it(
         assert (await house.load()).snapshots[0].snapshot_id == oldest
         await traffic.commit(2)
         assert (await house.load()).snapshots[0].snapshot_id != oldest
+
+
+@pytest.mark.parametrize("place", ["inbox", "quarantine", "replaying", "nowhere"])
+async def test_what_may_land_once_more_after_a_roll_back_keeps_its_data_files(place: str) -> None:
+    """By an operator's leave: his word is in the ledger, the request wherever it waits."""
+    house, _, table = await open_house(EXPIRING | {"frazil.expire.enabled": "false"})
+    again = build_request(table, producer="again")
+    data_file = build_file(table.metadata, again.request.attempt).file_path
+    await house.storage.inner.create((NewObject(data_file, b"rows"),))
+    traffic = Traffic(house, table)
+    async with house.running():
+        await traffic.commit(2)
+        head = (await house.load()).current_snapshot_id or 0
+        await house.publish(again)
+        await house.settle(4.0)
+        assert data_file in {one.file_path for one in await house.live_files()}
+        await swap_in(
+            house,
+            SetSnapshotRef(MAIN, SnapshotRef(head)),
+            SetProperties({"frazil.expire.enabled": "true"}),
+            RemoveProperties(("frazil.producer.again",)),
+        )
+        await house.accept()
+        record = QuarantineRecord(
+            key=again.request.inbox_key, reason="x", message="x", quarantined_at_ms=0
+        )
+        if place == "inbox":
+            await house.inbox.put(again)
+        elif place != "nowhere":
+            folder = Quarantine(house.storage.inner, INBOX, folder=place)
+            await folder.put(record, again.content)
+        await traffic.commit(20)
+        assert len((await house.load()).snapshots) <= KEPT + 4
+        assert (data_file in await objects(house)) == (place != "nowhere")
 
 
 async def test_snapshots_that_came_back_while_files_were_deleted_stop_it(

@@ -35,8 +35,6 @@ def operator(house: House) -> Operator:
     return Operator(
         catalog=house.catalog,
         storage=house.storage.inner,
-        inbox=house.inbox,
-        quarantine=house.quarantine,
         replays=Replays(house.storage.inner, INBOX),
         witnesses=WitnessKeeper(house.witnesses),
         world=house.world,

@@ -70,9 +70,7 @@ class Yard:
         sources = Sources(
             house.catalog,
             house.storage.inner,
-            house.inbox,
-            house.quarantine,
-            Replays(house.storage.inner, INBOX).copies,
+            Replays(house.storage.inner, INBOX),
             house.journal,
             WitnessKeeper(house.witnesses),
             house.world,

@@ -163,8 +163,6 @@ def _desk(ports: Ports) -> Operator:
     return Operator(
         catalog=ports.catalog,
         storage=ports.storage,
-        inbox=ports.inbox,
-        quarantine=ports.quarantine,
         replays=ports.replays,
         witnesses=WitnessKeeper(Witnesses(ports.storage, INBOX)),
         world=ports.world,

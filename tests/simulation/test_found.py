@@ -35,6 +35,7 @@ FOUND_SINCE = {
     108: "a one-shot request that came again landed twice: its entry had gone early",
     162: "a quarantining that was cut off, whose reason went away, landed from the inbox",
     1036: "landed while the record of its quarantining, which nobody had answered for, was to come",
+    7001097: "landed once more after a rollback, when an expiry had deleted its data files",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }
 
