@@ -227,10 +227,8 @@ class Intake:
             message=str(error),
             quarantined_at_ms=self._shop.world.now_ms(),
         )
-        inbox, quarantine, world = self._shop.inbox, self._shop.quarantine, self._shop.world
-        self._shop.judged.add(key)
-        await quarantine.put(record, content)
-        if not await leave_inbox(inbox, quarantine, world, key, content):
+        await self._shop.quarantine.put(record, content)
+        if not await leave_inbox(self._shop, key, content):
             self._missed.add(key, waiters)
             return
         log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))

@@ -65,16 +65,7 @@ class TableCommitter:
         self._failures = 0
         self._work = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._verdicts = Verdicts(
-            self._waiting,
-            shop.inbox,
-            shop.quarantine,
-            shop.world,
-            shop.settle,
-            shop.metrics,
-            shop.breakers,
-            shop.judged,
-        )
+        self._verdicts = Verdicts(self._waiting, shop)
         self._admission = Admission(
             shop.catalog_name,
             shop.storage,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from committer.errors import (
@@ -20,17 +20,13 @@ from committer.errors import (
 )
 from committer.plan.backoff import backoff_s
 from committer.plan.witness import Witness
-from committer.ports import World
 from committer.reason import Reason
 from committer.request import Receipt, parse_inbox_key, read_request
 from committer.service.admitted import Admitted, AlreadyLanded, Quarantining
-from committer.service.breakers import Breakers
-from committer.service.judged import Judged
 from committer.service.log import log
-from committer.service.metrics import Metrics
 from committer.service.pending import Ended, Pending, Waiting
 from committer.service.receipts import committed_receipt, quarantined_receipt
-from committer.storage.inbox import Inbox, Quarantine
+from committer.service.shop import Shop
 from committer.together import finish_all
 
 RECORDS_AT_ONCE = 32
@@ -45,20 +41,14 @@ class Verdicts:
     """Ends the requests of one table."""
 
     waiting: Waiting
-    inbox: Inbox
-    quarantine: Quarantine
-    world: World
-    settle: Callable[[Sequence[Ended]], None]
-    metrics: Metrics
-    breakers: Breakers
-    judged: Judged
+    shop: Shop
 
     async def conclude(self, admitted: Admitted, seen: Witness) -> None:
         """End what the ledger answered (`seen` in the table), what nobody wants any more, and what
         cannot land.
         """
-        self.settle([Ended.gone(self.waiting.end(gone.key)) for gone in admitted.gone])
-        self.settle(
+        self.shop.settle([Ended.gone(self.waiting.end(gone.key)) for gone in admitted.gone])
+        self.shop.settle(
             [
                 Ended.landed(self.waiting.end(one.pending.key), _duplicate(one), seen)
                 for one in admitted.duplicates
@@ -67,9 +57,9 @@ class Verdicts:
         for one in admitted.duplicates:
             request = one.pending.sealed.request
             is_own = one.landed.attempt == request.attempt
-            tell = self.metrics.recovered if is_own else self.metrics.duplicated
+            tell = self.shop.metrics.recovered if is_own else self.shop.metrics.duplicated
             tell(request.identifier)
-        self.breakers.landed(one.pending.sealed.request for one in admitted.duplicates)
+        self.shop.breakers.landed(one.pending.sealed.request for one in admitted.duplicates)
         for pending, error in admitted.failed:
             self.put_off(pending, error)
         await finish_all(self._finish_quarantining(pending) for pending in admitted.judged)
@@ -91,7 +81,7 @@ class Verdicts:
         taken: Counter[str] = Counter()
         for one in refused:
             request = one.pending.sealed.request
-            room = self.breakers.room(request)
+            room = self.shop.breakers.room(request)
             if room is None or taken[request.producer.id] < room:
                 taken[request.producer.id] += 1
                 yield one
@@ -105,9 +95,8 @@ class Verdicts:
         except FrazilError as error:
             self.put_off(told.pending, error)
             return
-        self.judged.add(one.pending.key)
         try:
-            await self.quarantine.put(one.record(self.world.now_ms()), content)
+            await self.shop.quarantine.put(one.record(self.shop.world.now_ms()), content)
         except FrazilError as error:
             # The record may be there, or come yet: the verdict stays, though its reason may go.
             one.pending.suspicion = (one.reason, one.message)
@@ -117,31 +106,30 @@ class Verdicts:
         if not await self._leaves_inbox(one.pending, content):
             return
         pending = self.waiting.end(one.pending.key)
-        self.metrics.quarantined(one.reason.value)
-        self.breakers.quarantined(pending.sealed.request, one.reason.value)
-        self.settle([Ended.quarantined(pending, _quarantined(one))])
+        self.shop.metrics.quarantined(one.reason.value)
+        self.shop.breakers.quarantined(pending.sealed.request, one.reason.value)
+        self.shop.settle([Ended.quarantined(pending, _quarantined(one))])
 
     async def _finish_quarantining(self, pending: Pending) -> None:
         """Whoever has put it into quarantine ended before it left the inbox. It was judged then,
         whatever would become of it now.
         """
         try:
-            record = await self.quarantine.record(pending.key)
+            record = await self.shop.quarantine.record(pending.key)
         except FrazilError as error:
             self.put_off(pending, error)
             return
         if not await self._leaves_inbox(pending, pending.sealed.content):
             return
-        self.judged.add(pending.key)
         log.info("inbox.quarantined_before", key=pending.key)
         key = parse_inbox_key(pending.key)
         told = quarantined_receipt(key, record.reason, record.message)
-        self.settle([Ended.quarantined(self.waiting.end(pending.key), told)])
+        self.shop.settle([Ended.quarantined(self.waiting.end(pending.key), told)])
 
     async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
         """Whether it has; if it was replayed meanwhile it waits again."""
         key = pending.key
-        left = await leave_inbox(self.inbox, self.quarantine, self.world, key, content)
+        left = await leave_inbox(self.shop, key, content)
         if not left:
             self.put_off(pending, TransientError("it was replayed meanwhile"))
         return left
@@ -154,9 +142,9 @@ class Verdicts:
         if not one.pending.is_inline:
             return one, told
         try:
-            content = await self.inbox.get(key)
+            content = await self.shop.inbox.get(key)
         except NotFoundError:
-            self.settle([Ended.gone(self.waiting.end(key))])
+            self.shop.settle([Ended.gone(self.waiting.end(key))])
             return None
         if content == told:
             return one, told
@@ -171,16 +159,14 @@ class Verdicts:
         """Leave alone for a while what fails for a reason of its own."""
         if pending.put_off_count == 0:
             log.warning("request.put_off", key=pending.key, error=reason_of(error))
-        jitter = 0.5 + self.world.jitter() / 2
+        jitter = 0.5 + self.shop.world.jitter() / 2
         is_passing = isinstance(error, TransientError)
         delay_s = backoff_s(pending.put_off_count + 5, jitter) if is_passing else FAULT_PAUSE_S
         pending.put_off_count += 1
-        self.waiting.put_off(pending.key, self.world.monotonic_s() + delay_s)
+        self.waiting.put_off(pending.key, self.shop.world.monotonic_s() + delay_s)
 
 
-async def leave_inbox(
-    inbox: Inbox, quarantine: Quarantine, world: World, key: str, content: bytes
-) -> bool:
+async def leave_inbox(shop: Shop, key: str, content: bytes) -> bool:
     """Remove what is in quarantine now, once. One that stays is found by the reconciler, and judged
     again.
 
@@ -188,20 +174,21 @@ async def leave_inbox(
     is not in quarantine any more goes back. (What was discarded then is judged once more.) False
     then: it has not ended. As nobody else has it, a storage that went away is waited for.
     """
+    shop.judged.add(key)
     try:
-        await inbox.delete((key,))
+        await shop.inbox.delete((key,))
     except FrazilError as error:
         # It may have gone all the same.
         log.warning("inbox.unavailable", key=key, error=str(error))
     for attempt in range(LOOKS_MAX):
         try:
-            if await quarantine.contains(key):
+            if await shop.quarantine.contains(key):
                 return True
             log.warning("request.put_back", key=key)
-            await inbox.put_back(key, content)
+            await shop.inbox.put_back(key, content)
             return False
         except TransientError:
-            await world.sleep(backoff_s(attempt, 0.5 + world.jitter() / 2))
+            await shop.world.sleep(backoff_s(attempt, 0.5 + shop.world.jitter() / 2))
         except FrazilError as error:
             log.warning("inbox.unavailable", key=key, error=str(error))
             break
