@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from committer.errors import (
-    FrazilError,
-)
-from committer.iceberg.metadata_update import (
-    SetProperties,
-)
+from committer.errors import FrazilError
+from committer.iceberg.metadata_update import SetProperties, SetSnapshotRef, Update
+from committer.iceberg.snapshot import SnapshotRef
 from committer.ledger_entry import property_key
-from committer.ports import (
-    NewObject,
-    Swap,
-    SwapAnswer,
-)
+from committer.ports import NewObject, Swap, SwapAnswer
 from tests.counting_storage import CountingStorage
 from tests.faulty_catalog import FaultyCatalog
 from tests.service.house import House
@@ -74,6 +67,11 @@ def carries(swap: Swap, producer: str) -> bool:
     """Whether a swap lands a request of this producer."""
     key = property_key(producer)
     return any(isinstance(one, SetProperties) and key in one.updates for one in swap.updates)
+
+
+def branch_at(name: str, head: int) -> Update:
+    """The update that points a branch at a snapshot."""
+    return SetSnapshotRef(name, SnapshotRef(head, "branch"))
 
 
 async def paths(house: House) -> list[str]:

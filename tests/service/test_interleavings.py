@@ -7,19 +7,9 @@ import gc
 
 import pytest
 
-from committer.errors import (
-    StorageUnavailableError,
-)
-from committer.iceberg.metadata_update import (
-    RemoveSnapshotRef,
-    SetProperties,
-)
-from committer.ports import (
-    Committed,
-    Rejected,
-    Swap,
-    SwapAnswer,
-)
+from committer.errors import StorageUnavailableError
+from committer.iceberg.metadata_update import RemoveSnapshotRef, SetProperties
+from committer.ports import Committed, Rejected, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.request import ReceiptState
 from committer.service.steps import finish

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from committer.iceberg.metadata_update import (
-    RemoveSnapshotRef,
-    SetSnapshotRef,
-    Update,
-)
-from committer.iceberg.snapshot import SnapshotRef
+from committer.iceberg.metadata_update import RemoveSnapshotRef
 from committer.ledger_entry import parse_entry, property_key
 from committer.plan.commit import LedgerChores
-from committer.ports import (
-    Swap,
-)
+from committer.ports import Swap
 from committer.service import ledger_upkeep
 from tests.request_builders import build_request
 from tests.service.house import House
-from tests.service.scripted import carries, paths, scripted
+from tests.service.scripted import branch_at, carries, paths, scripted
 from tests.service.test_bad_input import foreign_commit
 
 VIRTUAL_TIME = True
-
-
-def _branch(name: str, head: int) -> Update:
-    return SetSnapshotRef(name, SnapshotRef(head, "branch"))
 
 
 async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
@@ -86,14 +75,14 @@ async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(
     assert len(await paths(house)) == 3
 
 
-async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
+async def test_chores_of_one_branch_wait_for_a_commit_to_thatbranch_at() -> None:
     house = House()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
         await house.settle(1.0)
         head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, _branch("audit", head))
+        await foreign_commit(house, table, branch_at("audit", head))
         await house.publish(build_request(table, producer="shot", one_shot=True, branch="audit"))
         await house.settle(1.0)
         key = property_key("shot", "audit")

@@ -19,10 +19,7 @@ from committer.errors import (
 )
 from committer.plan.batch import prepare_manifests
 from committer.plan.commit import plan_commit
-from committer.ports import (
-    Delivery,
-    NewObject,
-)
+from committer.ports import Delivery, NewObject
 from committer.reason import Reason
 from committer.request import SealedRequest, read_request
 from tests.flights import build_flights

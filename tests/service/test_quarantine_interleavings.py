@@ -7,19 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from committer.errors import (
-    AccessError,
-    FrazilError,
-    PublishError,
-    StorageUnavailableError,
-)
-from committer.iceberg.metadata_update import (
-    RemoveSnapshotRef,
-    SetProperties,
-    SetSnapshotRef,
-    Update,
-)
-from committer.iceberg.snapshot import SnapshotRef
+from committer.errors import AccessError, FrazilError, PublishError, StorageUnavailableError
+from committer.iceberg.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import property_key
 from committer.plan.batching import BatchPolicy
 from committer.queue.memory import MemoryQueue
@@ -31,14 +20,10 @@ from tests.bad_requests import CHECKED
 from tests.flights import build_flights
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
-from tests.service.scripted import PickyStorage, paths
+from tests.service.scripted import PickyStorage, branch_at, paths
 from tests.service.test_bad_input import add_table, foreign_commit
 
 VIRTUAL_TIME = True
-
-
-def _branch(name: str, head: int) -> Update:
-    return SetSnapshotRef(name, SnapshotRef(head, "branch"))
 
 
 @pytest.mark.parametrize("error", [AccessError("denied"), StorageUnavailableError("away")])
@@ -107,7 +92,7 @@ async def test_a_verdict_whose_record_may_come_yet_stays_though_its_reason_goes_
         await house.settle(0.2)
         assert tried
         head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, _branch("audit", head))
+        await foreign_commit(house, table, branch_at("audit", head))
         await house.settle(60.0)
     (quarantined,) = await house.quarantined()
     assert quarantined.reason == Reason.BRANCH_UNKNOWN
@@ -124,7 +109,7 @@ async def test_a_second_doorbell_of_what_was_just_quarantined_lands_nothing() ->
         await house.publish(build_request(table, producer="query-2", partition=("AA",)))
         await house.settle(1.0)
         head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, _branch("audit", head))
+        await foreign_commit(house, table, branch_at("audit", head))
         await house.publish(build_request(table, partition=("AA",), branch="audit"))
         await house.settle(1.0)
         landed_at = (await house.load()).refs["audit"].snapshot_id
@@ -132,7 +117,7 @@ async def test_a_second_doorbell_of_what_was_just_quarantined_lands_nothing() ->
         await house.publish(refused)
         await house.settle(1.0)
         assert len(await house.quarantined()) == 1
-        await foreign_commit(house, table, _branch("audit", landed_at))
+        await foreign_commit(house, table, branch_at("audit", landed_at))
         await house.publish(build_request(table, producer="query-2", epoch=1, partition=("AA",)))
         await house.settle(1.0)
         await house.publish(refused, durable=False)
@@ -199,7 +184,7 @@ async def test_what_was_quarantined_does_not_land_by_an_older_self_of_the_queue(
         await house.settle(2.0)
         assert len(await house.quarantined()) == 1
         head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, _branch("audit", head))
+        await foreign_commit(house, table, branch_at("audit", head))
         house.server.available = False
         await house.settle(3.0)
         house.server.available = True
@@ -245,7 +230,7 @@ async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_anew(o
     )
     await house.quarantine.put(record, sealed.content)
     head = (await house.load()).current_snapshot_id or 0
-    await foreign_commit(house, table, _branch("audit", head))
+    await foreign_commit(house, table, branch_at("audit", head))
     await house.settle(1_000.0)
     await house.run_until_settled(seconds=700.0)
     assert property_key("query-1", "audit") not in (await house.load()).properties
@@ -282,7 +267,7 @@ async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
         await house.settle(60.0)
         assert await house.outstanding() == []
         head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, _branch("audit", head))
+        await foreign_commit(house, table, branch_at("audit", head))
         await replays.replay(key)
         await house.settle(60.0)
         assert property_key("query-1", "audit") in (await house.load()).properties
