@@ -17,22 +17,27 @@ from tests.service.test_bad_input import foreign_commit
 VIRTUAL_TIME = True
 
 
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> House:
+    """Committers that forget a one-shot producer as soon as its object is gone."""
+    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
+    return House()
+
+
 async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
-    monkeypatch: pytest.MonkeyPatch,
+    forgetful: House,
 ) -> None:
     """The chore was found while its object was gone; then the identity published again."""
-    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
-    house = House()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=5.0):
-        await house.publish(build_request(table, producer="shot", one_shot=True))
-        await house.settle(12.0)
+    table = await forgetful.create_table()
+    async with forgetful.running(reconcile_interval_s=5.0):
+        await forgetful.publish(build_request(table, producer="shot", one_shot=True))
+        await forgetful.settle(12.0)
         again = build_request(table, producer="shot", one_shot=True, epoch=1)
-        await house.publish(again)
-        await house.settle(1.0)
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
-        properties = (await house.load()).properties
+        await forgetful.publish(again)
+        await forgetful.settle(1.0)
+        await forgetful.publish(build_request(table, epoch=0))
+        await forgetful.settle(1.0)
+        properties = (await forgetful.load()).properties
     assert parse_entry(properties[property_key("shot")]).landed(1) is not None
 
 
@@ -58,24 +63,20 @@ async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap
     assert property_key("shot") in (await house.load()).properties
 
 
-async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
-    house = House()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=5.0):
-        await house.publish(build_request(table, producer="shot", one_shot=True))
-        await house.publish(build_request(table, producer="shot", epoch=1, sequential=False))
-        await house.settle(20.0)
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(20.0)
-        await house.publish(build_request(table, producer="shot", epoch=1, sequential=False))
-        await house.settle(5.0)
-    assert len(await paths(house)) == 3
+async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(forgetful: House) -> None:
+    table = await forgetful.create_table()
+    async with forgetful.running(reconcile_interval_s=5.0):
+        await forgetful.publish(build_request(table, producer="shot", one_shot=True))
+        await forgetful.publish(build_request(table, producer="shot", epoch=1, sequential=False))
+        await forgetful.settle(20.0)
+        await forgetful.publish(build_request(table, epoch=0))
+        await forgetful.settle(20.0)
+        await forgetful.publish(build_request(table, producer="shot", epoch=1, sequential=False))
+        await forgetful.settle(5.0)
+    assert len(await paths(forgetful)) == 3
 
 
-async def test_chores_of_one_branch_wait_for_a_commit_to_thatbranch_at() -> None:
+async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
     house = House()
     table = await house.create_table()
     async with house.running():
@@ -97,18 +98,14 @@ async def test_chores_of_one_branch_wait_for_a_commit_to_thatbranch_at() -> None
         assert key not in (await house.load()).properties
 
 
-async def test_nothing_of_a_frozen_producer_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
-    house = House()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=5.0):
-        await house.publish(build_request(table, producer="shot", one_shot=True))
-        await house.settle(1.0)
-        await foreign_commit(house, table, RemoveSnapshotRef("main"))
-        await house.publish(build_request(table, producer="query-1"))
-        await house.settle(20.0)
-        await house.publish(build_request(table, producer="query-1", epoch=1))
-        await house.settle(5.0)
-    assert property_key("shot") in (await house.load()).properties
+async def test_nothing_of_a_frozen_producer_is_forgotten(forgetful: House) -> None:
+    table = await forgetful.create_table()
+    async with forgetful.running(reconcile_interval_s=5.0):
+        await forgetful.publish(build_request(table, producer="shot", one_shot=True))
+        await forgetful.settle(1.0)
+        await foreign_commit(forgetful, table, RemoveSnapshotRef("main"))
+        await forgetful.publish(build_request(table, producer="query-1"))
+        await forgetful.settle(20.0)
+        await forgetful.publish(build_request(table, producer="query-1", epoch=1))
+        await forgetful.settle(5.0)
+    assert property_key("shot") in (await forgetful.load()).properties

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -275,16 +275,18 @@ async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
 
 
 class SlowToLeave(PickyStorage):
-    """Something happens right before an object leaves the inbox for the first time."""
+    """Right before a request first leaves the inbox, another has removed it, and it is replayed."""
 
-    def __init__(self, house: House, meanwhile: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, house: House, key: str) -> None:
         super().__init__(house, lambda method, at: None)
-        self.meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
+        self.key = key
+        self.is_first = True
 
     async def delete(self, locations: Sequence[str]) -> None:
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile:
-            await meanwhile()
+        if self.is_first:
+            self.is_first = False
+            await Inbox(self.inner, INBOX).delete([self.key])
+            await Replays(self.inner, INBOX).replay(self.key)
         await super().delete(locations)
 
 
@@ -294,12 +296,7 @@ async def test_a_removal_that_comes_late_does_not_take_what_was_replayed_meanwhi
     table = await add_table(house, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
     key = sealed.request.inbox_key
-
-    async def replay() -> None:
-        await house.inbox_storage.inner.delete([house.inbox.location(key)])
-        await Replays(house.storage.inner, INBOX).replay(key)
-
-    house.inbox = Inbox(SlowToLeave(house, replay), INBOX)
+    house.inbox = Inbox(SlowToLeave(house, key), INBOX)
     async with house.running(reconcile_interval_s=20.0):
         await house.publish(sealed)
         await house.settle(60.0)
@@ -313,7 +310,7 @@ class LosesItsAnswer(SlowToLeave):
     """And the answer to that is lost, and so is every other for half a minute."""
 
     async def delete(self, locations: Sequence[str]) -> None:
-        is_first = self.meanwhile is not None
+        is_first = self.is_first
         await super().delete(locations)
         if is_first:
             self.is_away = True
@@ -327,12 +324,7 @@ async def test_what_was_replayed_meanwhile_is_put_back_although_the_storage_went
     table = await add_table(house, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
     key = sealed.request.inbox_key
-
-    async def replay() -> None:
-        await house.inbox_storage.inner.delete([house.inbox.location(key)])
-        await Replays(house.storage.inner, INBOX).replay(key)
-
-    storage = LosesItsAnswer(house, replay)
+    storage = LosesItsAnswer(house, key)
     house.inbox, house.quarantine = Inbox(storage, INBOX), Quarantine(storage, INBOX)
     async with house.running(reconcile_interval_s=20.0):
         await house.publish(sealed)
