@@ -109,7 +109,8 @@ def replay(
 ) -> None:
     """Put requests back into the inbox, to be judged again. Prints their keys.
 
-    A crash in between loses nothing: replay again. Exit code 1 if one cannot be replayed.
+    One whose data files are gone stays. A crash in between loses nothing: replay again. Exit code 1
+    if one cannot be replayed.
     """
     from committer.cli.quarantined import replay as replay_one
     from committer.cli.session import run_with_requests
@@ -170,6 +171,8 @@ def _tell(outcomes: list[Replayed]) -> None:
             typer.echo(one.key)
         else:
             say(f"frazil: {one.key} stays in quarantine: {one.refused}")
+        if one.unseen is not None:
+            say(f"frazil: {one.key}: nobody could see whether its data files exist: {one.unseen}")
     unannounced = next((one.unannounced for one in outcomes if one.unannounced), None)
     if unannounced:
         say(f"frazil: not announced ({unannounced}); a committer finds it when it lists the inbox")

@@ -27,6 +27,7 @@ from committer.request import (
     line_digest,
     parse_inbox_key,
 )
+from committer.service.data_files import absent_data_file
 from committer.service.parts import Parts, RequestParts
 from committer.storage.inbox import Outstanding, QuarantineRecord, read_quarantined
 
@@ -191,20 +192,41 @@ async def load(parts: RequestParts, key: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What became of a replay: in the inbox, or still in quarantine for a reason."""
+    """What became of a replay: in the inbox, or still in quarantine for a reason.
+
+    `unseen`: why nobody knows whether its data files exist. `unannounced`: why no doorbell rang.
+    """
 
     key: str
     refused: str | None = None
+    unseen: str | None = None
     unannounced: str | None = None
 
 
 async def replay(parts: RequestParts, key: str) -> Replayed:
-    """Put a request back into the inbox and announce it, if the queue answers."""
+    """Put a request back into the inbox, if its data files are there, and announce it, if the queue
+    answers.
+    """
+    unseen = None
     try:
-        sealed = await parts.replays.replay(key)
+        sealed, _ = await parts.replays.get(key)
+        try:
+            absent = await absent_data_file(parts.storage, sealed)
+        except FrazilError as error:
+            absent, unseen = None, str(error)
+        if absent is not None:
+            return Replayed(key, refused=_without(absent))
+        await parts.replays.replay(key)
     except (InvalidRequestError, NotFoundError, PublishError) as error:
         return Replayed(key, refused=str(error))
-    return Replayed(key, unannounced=await _announce(parts, sealed))
+    return Replayed(key, unseen=unseen, unannounced=await _announce(parts, sealed))
+
+
+def _without(data_file: str) -> str:
+    return (
+        f"its data file `{data_file}` does not exist (an orphan clean-up may have taken it), and"
+        " readers of the table would fail: publish the micro-batch again, and discard this one"
+    )
 
 
 async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:

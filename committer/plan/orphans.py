@@ -205,16 +205,19 @@ def name_request(sealed: SealedRequest, named: Iterable[bytes], names: Names) ->
     Errors: `FrazilError` for a manifest that cannot be read: what it names is not known then.
     """
     request = sealed.request
-    for path in (*manifests_named_by(request), *request.needs.removed_paths, *_inline(request)):
+    for path in (*manifests_named_by(request), *request.needs.removed_paths):
         names.add(path)
+    for path in data_files_of(sealed, named):
+        names.add(path)
+
+
+def data_files_of(sealed: SealedRequest, named: Iterable[bytes]) -> Iterator[str]:
+    """The paths of all data files that a request adds; arguments and errors as `name_request`."""
+    request = sealed.request
+    yield from (str(file["file-path"]) for file in request.files if "file-path" in file)
     carried = (sealed.manifest(one) for one in request.manifests if one.offset is not None)
     for content in (*carried, *named):
-        for file in _files_of(bytes(content)):
-            names.add(file.path)
-
-
-def _inline(request: CommitRequest) -> Iterator[str]:
-    return (str(file["file-path"]) for file in request.files if "file-path" in file)
+        yield from (file.path for file in _files_of(bytes(content)))
 
 
 def _files_of(content: bytes) -> Iterator[NamedFile]:

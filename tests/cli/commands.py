@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from committer.__main__ import main
-from committer.ports import LoadedTable
+from committer.plan.orphans import data_files_of
+from committer.ports import LoadedTable, NewObject, create_or_equal
 from committer.request import SealedRequest, TableIdentifier
 from committer.service.parts import Parts, open_parts
 from committer.settings import load_settings
@@ -90,8 +91,11 @@ class Frazil:
         message: str = "for a test",
         *,
         quarantined_at_ms: int = 1_800_000_000_000,
+        has_files: bool = True,
     ) -> str:
         """Put a request into quarantine as the committer does; its key."""
+        if has_files:
+            self.write_files(sealed)
         request = sealed.request
         record = QuarantineRecord(
             key=request.inbox_key,
@@ -102,6 +106,15 @@ class Frazil:
         )
         self.with_parts(lambda parts: parts.quarantine.put(record, sealed.content))
         return request.inbox_key
+
+    def write_files(self, sealed: SealedRequest) -> None:
+        """Something under the name of each data file that a request adds."""
+
+        async def work(parts: Parts) -> None:
+            for path in data_files_of(sealed, ()):
+                await create_or_equal(parts.storage, NewObject(path, b"rows"))
+
+        self.with_parts(work)
 
     def outstanding(self) -> list[str]:
         async def work(parts: Parts) -> list[str]:

@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from committer.__main__ import main
+from committer.errors import AccessError
 from committer.iceberg.schema import print_schema
 from committer.plan.expiry import NEW_TABLE_PROPERTIES
+from committer.plan.orphans import data_files_of
+from committer.ports import ObjectInfo
 from committer.request import SealedRequest
+from committer.storage.scheme import SchemeStorage
 from tests.cli.commands import Frazil
 from tests.request_builders import build_request
 
@@ -316,12 +320,44 @@ def test_an_unreadable_request_is_not_replayed_and_the_others_are(frazil: Frazil
     create(frazil)
     broken = request(frazil, epoch=1)
     broken = SealedRequest(broken.request, broken.content[:-1], broken.body)
-    kept = frazil.quarantine(broken, "request_truncated")
+    kept = frazil.quarantine(broken, "request_truncated", has_files=False)
     replayed = frazil.quarantine(request(frazil, epoch=2), "table_unknown")
     answer = frazil("quarantine", "replay", "--all")
     assert (answer.code, answer.out) == (1, replayed + "\n")
     assert f"{kept} stays in quarantine" in answer.err
     assert frazil.quarantined() == [kept]
+
+
+def test_a_request_whose_data_files_are_gone_is_not_replayed(frazil: Frazil) -> None:
+    create(frazil)
+    sealed = request(frazil)
+    key = frazil.quarantine(sealed, "table_unknown", has_files=False)
+    answer = frazil("quarantine", "replay", key)
+    assert (answer.code, answer.out) == (1, "")
+    (name,) = data_files_of(sealed, ())
+    assert f"its data file `{name}` does not exist" in answer.err
+    assert frazil.quarantined() == [key]
+    frazil.write_files(sealed)
+    assert frazil("quarantine", "replay", key).out == key + "\n"
+
+
+def test_a_request_whose_data_files_nobody_can_see_is_replayed_and_that_is_said(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(frazil)
+    key = frazil.quarantine(request(frazil), "table_unknown")
+
+    head = SchemeStorage.head
+
+    async def refuse(self: SchemeStorage, location: str) -> ObjectInfo:
+        if location.endswith(".parquet"):
+            raise AccessError(f"`{location}`: access denied")
+        return await head(self, location)
+
+    monkeypatch.setattr(SchemeStorage, "head", refuse)
+    answer = frazil("quarantine", "replay", key)
+    assert (answer.code, answer.out) == (0, key + "\n")
+    assert "nobody could see whether its data files exist" in answer.err
 
 
 def test_a_replay_without_its_queue_is_left_to_the_reconciler(

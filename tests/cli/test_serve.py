@@ -103,6 +103,7 @@ def test_bad_input_is_quarantined_and_a_replay_brings_it_back_to_judgement(
         table = frazil.load()
         bad = build_request(table, epoch=0, catalog="another")
         frazil.put(bad)
+        frazil.write_files(bad)
 
         async def announce(parts: Parts) -> None:
             assert parts.queue is not None

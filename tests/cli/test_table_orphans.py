@@ -106,7 +106,7 @@ def test_files_of_a_request_in_quarantine_stay(frazil: Frazil) -> None:
     sealed = build_request(table)
     name = f"data/00000-{sealed.request.attempt}.parquet"
     left = drop(table, name)
-    frazil.quarantine(sealed, "table_unknown")
+    frazil.quarantine(sealed, "table_unknown", has_files=False)
     assert frazil("table", "orphans", "db.flights", "--remove", "--yes").code == 0
     assert left.exists()
 

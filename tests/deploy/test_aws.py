@@ -14,7 +14,10 @@ from botocore.validate import ParamValidator
 
 from committer.catalog.dynamodb_layout import create_table
 from committer.plan import expiry
+from committer.plan.orphans import data_files_of
+from committer.ports import NewObject
 from committer.request import ReceiptState
+from committer.service.data_files import absent_data_file
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.memory import MemoryStorage
 from committer.storage.probe import prove_conditions
@@ -32,7 +35,8 @@ from tests.deploy.policies import (
 )
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, WAREHOUSE, House
+from tests.table_builders import build_table
 from tests.workers.publishing import build_bench
 from workers.publisher import Publisher, PublishPolicy
 from workers.table_cache import TableCache
@@ -228,6 +232,17 @@ async def test_without_the_sweepers_policy_the_committer_deletes_nothing_of_a_ta
     assert policed.refused
     for refused in policed.refused:
         assert re.fullmatch(r"s3:DeleteObject .*/warehouse/.*/metadata/.*", refused)
+
+
+async def test_an_operators_policy_is_enough_to_see_that_data_files_are_there() -> None:
+    storage = MemoryStorage()
+    sealed = build_request(build_table("db.flights", warehouse=WAREHOUSE))
+    policed = PolicedStorage(storage, load_policy("operator"))
+    (path,) = data_files_of(sealed, ())
+    assert await absent_data_file(policed, sealed) == path
+    await storage.create((NewObject(path, b"rows"),))
+    assert await absent_data_file(policed, sealed) is None
+    assert policed.refused == []
 
 
 async def test_the_committers_policy_is_enough_to_prove_that_conditions_are_enforced() -> None:
