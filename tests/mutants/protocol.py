@@ -287,9 +287,9 @@ PROTOCOL = (
     Mutant(
         "quarantined_after_it_left_the_inbox",
         "committer/service/verdicts.py",
-        "            await self.shop.quarantine.put(one.record(self.shop.world.now_ms()), content)\n",
+        "            await self.shop.quarantine.put(one.record(",
         "            await self.shop.inbox.delete((one.pending.key,))\n"
-        "            await self.shop.quarantine.put(one.record(self.shop.world.now_ms()), content)\n",
+        "            await self.shop.quarantine.put(one.record(",
         (SEEDS,),
     ),
     Mutant(
