@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.model.protocol import Request, State
+from tests.model.state import State
+from tests.model.table import Request
 
 
 def is_wrong(state: State) -> str | None:

@@ -10,177 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
 
-
-class Request(NamedTuple):
-    """A commit request. `stands_for` is its fingerprint."""
-
-    epoch: int
-    attempt: int
-    stands_for: int
-
-    def __str__(self) -> str:
-        return f"{self.epoch}{'abcdef'[self.attempt]}"
-
-    def is_replay_of(self, other: Request) -> bool:
-        """Whether both are one micro-batch."""
-        return (self.epoch, self.stands_for) == (other.epoch, other.stands_for)
-
-
-Requests = frozenset[Request]
-NONE: Requests = frozenset()
-
-
-class Snapshot(NamedTuple):
-    """`added` by it, and all `rows` that a reader of it sees. `snapshot_id` names its file, too.
-
-    What it has added is in its manifest list's header, as evidence.
-    """
-
-    snapshot_id: int
-    sequence_number: int
-    added: Requests
-    rows: tuple[Request, ...]
-
-
-class Entry(NamedTuple):
-    """That a request has landed, and in which snapshot."""
-
-    request: Request
-    snapshot_id: int
-    sequence_number: int
-
-
-class Mark(NamedTuple):
-    """How far a table has come: its newest snapshot, and the highest epoch in its ledger."""
-
-    sequence_number: int = 0
-    snapshot_id: int = 0
-    epoch: int = -1
-
-    def joined(self, other: Mark) -> Mark:
-        return max(self, other)._replace(epoch=max(self.epoch, other.epoch))
-
-    def contradicts(self, other: Mark) -> bool:
-        """Whether one number was given to two snapshots."""
-        return self[0] == other[0] and self[1] != other[1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Metadata:
-    """One version of the table metadata. `snapshots`: the retained ancestors of main, then main.
-
-    `base` and `batch` are those of the swap that would make it current. There is one object for
-    each version, so that states compare fast.
-    """
-
-    number: int
-    snapshots: tuple[Snapshot, ...]
-    last_sequence_number: int
-    newest_snapshot_id: int
-    ledger: frozenset[Entry]
-    base: Metadata | None = None
-    batch: Requests = NONE
-
-    @property
-    def head(self) -> Snapshot:
-        return self.snapshots[-1]
-
-    @property
-    def mark(self) -> Mark:
-        highest = max((one.request.epoch for one in self.ledger), default=-1)
-        return Mark(self.last_sequence_number, self.newest_snapshot_id, highest)
-
-    def has_reached(self, mark: Mark) -> bool:
-        """Whether it holds all that was known, or is newer. A rolled back table does hold it."""
-        if self.last_sequence_number < mark.sequence_number:
-            return False
-        same = (one for one in self.snapshots if one.sequence_number == mark.sequence_number)
-        if any(one.snapshot_id != mark.snapshot_id for one in same):
-            return False
-        return mark.epoch in {-1, *(one.request.epoch for one in self.ledger)}
-
-    def has_lost_entries(self, mark: Mark) -> bool:
-        """Whether manifest lists that are newer than a mark tell of more than the ledger."""
-        newer = (one for one in self.snapshots if one.sequence_number > mark.sequence_number)
-        landed = {request.epoch for one in newer for request in one.added}
-        return not landed <= {one.request.epoch for one in self.ledger}
-
-    @property
-    def files(self) -> frozenset[int]:
-        """What a reader of it needs."""
-        return frozenset((self.number, *(one.snapshot_id for one in self.snapshots)))
-
-    @property
-    def is_rolled_back(self) -> bool:
-        """Whether the newest entry's snapshot is gone although the history reaches back to it."""
-        if not self.ledger:
-            return False
-        newest = max(self.ledger, key=lambda one: one.sequence_number)
-        if newest.snapshot_id in {one.snapshot_id for one in self.snapshots}:
-            return False
-        oldest = self.snapshots[0]
-        return oldest.snapshot_id == 0 or oldest.sequence_number <= newest.sequence_number
-
-
-class Committer(NamedTuple):
-    """What one process knows; a crash forgets it.
-
-    `seen`: in hand and found in the inbox since `base` was read. `is_fresh`: nothing was done since
-    then. `flight`: what a swap without an answer would make current. `doubted`: bases of swaps
-    whose answer was lost. `done`: proven to have landed, still in the inbox; `proven`: what the
-    witness has to know before they leave it.
-    """
-
-    base: Metadata | None = None
-    is_fresh: bool = False
-    hand: Requests = NONE
-    seen: Requests = NONE
-    flight: Metadata | None = None
-    doubted: frozenset[Metadata] = frozenset()
-    done: Requests = NONE
-    proven: Mark = Mark()
-
-
-class Budget(NamedTuple):
-    """How often each fault or foreign act may still happen."""
-
-    unknown: int = 0
-    crash: int = 0
-    rewind: int = 0
-    lost_bells: int = 0
-    late_copy: int = 0
-    append: int = 0
-    expiry: int = 0
-    rollback: int = 0
-    restore: int = 0
-    unset: int = 0
-
-    def less(self, name: str) -> Budget:
-        return self._replace(**{name: getattr(self, name) - 1})
-
-
-class State(NamedTuple):
-    """Everything. `flights`: swaps that may arrive at any time, or never. `landed`: what swaps have
-    really added. `was_put_back`: by an operator. `wrong`: a step that must not be.
-    """
-
-    pointer: Metadata
-    earlier: tuple[Metadata, ...]
-    published: Requests
-    inbox: Requests
-    bells: Requests
-    quarantine: Requests
-    receipts: Requests
-    landed: Requests
-    witness: Mark
-    flights: frozenset[Metadata]
-    deleted_files: frozenset[int]
-    committers: tuple[Committer, ...]
-    budget: Budget
-    was_put_back: bool = False
-    wrong: str | None = None
+from tests.model.foreign import foreign_acts
+from tests.model.state import Budget, Committer, State
+from tests.model.table import NONE, Mark, Metadata, Request, Requests, Snapshot, Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +69,7 @@ class Protocol:
 
     scenario: Scenario
     rules: Rules
-    _versions: dict[object, Metadata] = field(default_factory=dict)
+    _versions: Versions = field(default_factory=Versions)
 
     def start(self) -> State:
         return State(
@@ -305,11 +138,13 @@ class Protocol:
     def _conflicted(self, state: State, place: int, swap: Metadata) -> State:
         idle = state.committers[place]._replace(base=None, seen=NONE, flight=None)
         if not self.rules.conflict_is_not_final:
-            return self._quarantined(_put(state, place, idle), place, swap.batch)
+            return self._quarantined(state.with_committer(place, idle), place, swap.batch)
         if self.rules.ledger_is_asked_on_every_attempt:
-            return _put(state, place, idle)
+            return state.with_committer(place, idle)
         # Rebased without a question: what was found out once counts for ever.
-        return self._sent(_put(state, place, idle._replace(base=state.pointer)), place, swap.batch)
+        return self._sent(
+            state.with_committer(place, idle._replace(base=state.pointer)), place, swap.batch
+        )
 
     def _take(self, state: State, place: int) -> Named:
         committer = state.committers[place]
@@ -317,7 +152,7 @@ class Protocol:
         fresh = waiting - committer.hand - committer.done - state.quarantine
         if fresh:
             after = committer._replace(hand=committer.hand | fresh)
-            yield f"{place} takes {_names(fresh)}", _put(state, place, after)
+            yield f"{place} takes {_names(fresh)}", state.with_committer(place, after)
 
     def _load(self, state: State, place: int) -> Named:
         committer = state.committers[place]
@@ -325,7 +160,10 @@ class Protocol:
         if committer.hand and not is_read:
             seen = NONE if self.rules.looked_up_after_the_base_was_read else committer.seen
             after = committer._replace(base=state.pointer, seen=seen, is_fresh=True)
-            yield f"{place} loads version {state.pointer.number}", _put(state, place, after)
+            yield (
+                f"{place} loads version {state.pointer.number}",
+                state.with_committer(place, after),
+            )
 
     def _look(self, state: State, place: int) -> Named:
         """Is it in the inbox? Asked only where the ledger cannot answer."""
@@ -336,7 +174,10 @@ class Protocol:
         gone = unseen - state.inbox
         after = committer._replace(hand=committer.hand - gone, seen=committer.hand - gone)
         looked = state._replace(bells=state.bells - gone)
-        yield f"{place} looks for {_names(unseen)} in the inbox", _put(looked, place, after)
+        yield (
+            f"{place} looks for {_names(unseen)} in the inbox",
+            looked.with_committer(place, after),
+        )
 
     def _looks_up(self, base: Metadata) -> bool:
         return self.rules.unknown_producers_are_looked_up and not base.ledger
@@ -356,7 +197,7 @@ class Protocol:
                 proven=committer.proven.joined(self._mark(base)),
             )
             told = state._replace(receipts=state.receipts | same)
-            yield f"{place} finds {_names(same)} landed", _put(told, place, after)
+            yield f"{place} finds {_names(same)} landed", told.with_committer(place, after)
         other = {one for one, landed in answers.items() if landed and one not in same}
         if self._is_rolled_back(base):
             other = set(committer.hand - same)
@@ -371,7 +212,7 @@ class Protocol:
             inbox=state.inbox - refused,
             bells=state.bells - refused,
         )
-        return _put(kept, place, committer._replace(hand=committer.hand - refused))
+        return kept.with_committer(place, committer._replace(hand=committer.hand - refused))
 
     def _find(self, base: Metadata, request: Request) -> Request | None:
         """What has landed of the request's epoch, as far as the ledger of this base tells."""
@@ -437,56 +278,14 @@ class Protocol:
         base = committer.base
         assert base is not None
         # What sets two attempts of one batch on one base apart: who, and what happened before.
-        swap = self._version(base, ("swap", place, batch, state.budget), batch=batch)
+        swap = self._versions.following(base, ("swap", place, batch, state.budget), batch=batch)
         after = committer._replace(flight=swap, is_fresh=False)
         sent = state._replace(flights=state.flights | {swap})
         if not self.rules.receipts_follow_the_commit:
             sent = sent._replace(receipts=sent.receipts | batch)
         if not self.rules.inbox_is_left_after_the_commit:
             sent = sent._replace(inbox=sent.inbox - batch, bells=sent.bells - batch)
-        return _put(sent, place, after)
-
-    def _version(
-        self,
-        base: Metadata,
-        name: object,
-        *,
-        batch: Requests = NONE,
-        without: frozenset[Entry] = frozenset(),
-    ) -> Metadata:
-        """The next version with one snapshot more; the same object for the same name."""
-        known = self._versions.get((base, name))
-        if known is not None:
-            return known
-        number, sequence_number = len(self._versions) + 1, base.last_sequence_number + 1
-        rows = tuple(sorted((*base.head.rows, *batch)))
-        head = Snapshot(number, sequence_number, batch, rows)
-        entries = frozenset(Entry(one, number, sequence_number) for one in batch)
-        made = Metadata(
-            number,
-            (*base.snapshots, head),
-            sequence_number,
-            number,
-            (base.ledger | entries) - without,
-            base,
-            batch,
-        )
-        return self._versions.setdefault((base, name), made)
-
-    def _variant(self, base: Metadata, name: object, like: Metadata) -> Metadata:
-        """A version that a foreign tool makes of what was there."""
-        known = self._versions.get((base, name))
-        if known is not None:
-            return known
-        made = Metadata(
-            len(self._versions) + 1,
-            like.snapshots,
-            like.last_sequence_number,
-            like.newest_snapshot_id,
-            like.ledger,
-            base,
-        )
-        return self._versions.setdefault((base, name), made)
+        return sent.with_committer(place, after)
 
     def _committed(self, state: State, place: int, swap: Metadata) -> State:
         """The committer's part after a swap that it takes for landed."""
@@ -501,7 +300,7 @@ class Protocol:
             done=committer.done | swap.batch,
             proven=committer.proven.joined(self._mark(swap)),
         )
-        return _put(state._replace(receipts=state.receipts | swap.batch), place, after)
+        return state._replace(receipts=state.receipts | swap.batch).with_committer(place, after)
 
     def _settle(self, state: State, place: int) -> Named:
         """The witness first, then the inbox."""
@@ -512,7 +311,7 @@ class Protocol:
             after = committer._replace(done=NONE)
             left = _names(committer.done)
             if left:
-                yield f"{place} leaves {left} where it is", _put(state, place, after)
+                yield f"{place} leaves {left} where it is", state.with_committer(place, after)
             return
         if noted != known:
             yield f"{place} writes the witness", state._replace(witness=noted)
@@ -523,7 +322,7 @@ class Protocol:
                 inbox=state.inbox - committer.done, bells=state.bells - committer.done
             )
             after = committer._replace(done=NONE)
-            yield f"{place} deletes {_names(committer.done)}", _put(deleted, place, after)
+            yield f"{place} deletes {_names(committer.done)}", deleted.with_committer(place, after)
 
     def _forget(self, state: State, place: int) -> Named:
         """Drops the entries of one-shot requests; in a swap of its own here, and at once."""
@@ -534,9 +333,9 @@ class Protocol:
         if not self.rules.entries_go_after_their_object:
             gone = base.ledger
         if gone:
-            after = self._version(base, ("forget", gone), without=gone)
+            after = self._versions.following(base, ("forget", gone), without=gone)
             names = _names(one.request for one in gone)
-            yield f"{place} forgets {names}", _moved(state, after)
+            yield f"{place} forgets {names}", state.moved(after)
 
     # --- What befalls them ---
 
@@ -545,20 +344,20 @@ class Protocol:
         budget = state.budget
         for place, committer in enumerate(state.committers):
             if budget.unknown and committer.flight is not None:
-                yield from self._lose_answer(_spend(state, "unknown"), place)
+                yield from self._lose_answer(state.spent("unknown"), place)
             if budget.crash and committer != Committer():
-                yield f"{place} crashes", _put(_spend(state, "crash"), place, Committer())
+                yield f"{place} crashes", state.spent("crash").with_committer(place, Committer())
         if budget.rewind:
             for request in state.published - state.bells:
-                rung = _spend(state, "rewind")._replace(bells=state.bells | {request})
+                rung = state.spent("rewind")._replace(bells=state.bells | {request})
                 yield f"the queue rewinds to {request}", rung
         if budget.lost_bells and state.bells:
-            yield "the queue loses all", _spend(state, "lost_bells")._replace(bells=NONE)
+            yield "the queue loses all", state.spent("lost_bells")._replace(bells=NONE)
         if budget.late_copy:
             for request in state.published - state.inbox - state.quarantine:
-                copied = _spend(state, "late_copy")._replace(inbox=state.inbox | {request})
+                copied = state.spent("late_copy")._replace(inbox=state.inbox | {request})
                 yield f"a late copy of the PUT of {request} arrives", copied
-        yield from self._foreign(state)
+        yield from foreign_acts(state, self._versions)
 
     def _lose_answer(self, state: State, place: int) -> Named:
         committer = state.committers[place]
@@ -571,7 +370,7 @@ class Protocol:
         idle = committer._replace(
             base=None, seen=NONE, flight=None, doubted=committer.doubted | {swap.base}
         )
-        lost = _put(state, place, idle)
+        lost = state.with_committer(place, idle)
         if not self.rules.unknown_is_not_failed:
             failed = self._quarantined(lost, place, swap.batch)
             yield f"{place} takes silence for a no", failed
@@ -582,69 +381,13 @@ class Protocol:
             files = state.deleted_files | {swap.number}
             yield f"{place} cleans up after silence", lost._replace(deleted_files=files)
 
-    def _foreign(self, state: State) -> Named:
-        budget, table = state.budget, state.pointer
-        if budget.append:
-            after = self._version(table, ("append", budget))
-            yield "a foreign engine appends", _moved(_spend(state, "append"), after)
-        if budget.expiry and len(table.snapshots) > 1:
-            left = _like(table, snapshots=table.snapshots[-1:])
-            after = self._variant(table, ("expiry", budget), left)
-            yield "a foreign engine expires", _moved(_spend(state, "expiry"), after)
-        if budget.rollback:
-            for kept in range(1, len(table.snapshots)):
-                left = _like(table, snapshots=table.snapshots[:kept])
-                after = self._variant(table, ("rollback", kept, budget), left)
-                back = _moved(_spend(state, "rollback"), after)._replace(was_put_back=True)
-                yield f"main is rolled back to {left.head.snapshot_id}", back
-        if budget.restore:
-            for before in state.earlier:
-                after = self._variant(table, ("restore", before, budget), before)
-                back = _moved(_spend(state, "restore"), after)._replace(was_put_back=True)
-                yield f"version {before.number} is restored", back
-        if budget.unset and table.ledger:
-            left = _like(table, ledger=frozenset())
-            after = self._variant(table, ("unset", budget), left)
-            yield "a foreign engine unsets the ledger", _moved(_spend(state, "unset"), after)
-
-
-def _like(
-    table: Metadata,
-    *,
-    snapshots: tuple[Snapshot, ...] | None = None,
-    ledger: frozenset[Entry] | None = None,
-) -> Metadata:
-    return Metadata(
-        table.number,
-        table.snapshots if snapshots is None else snapshots,
-        table.last_sequence_number,
-        table.newest_snapshot_id,
-        table.ledger if ledger is None else ledger,
-    )
-
 
 def _landed(state: State, swap: Metadata) -> State:
     """The swap takes effect; say so if it must not have."""
     wrong = None
     if state.pointer.is_rolled_back:
         wrong = f"{_names(swap.batch)} landed although the producer's history was rolled back"
-    moved = _moved(state, swap)
-    return moved._replace(landed=state.landed | swap.batch, wrong=wrong)
-
-
-def _moved(state: State, metadata: Metadata) -> State:
-    earlier = (*state.earlier, state.pointer) if state.budget.restore else ()
-    return state._replace(pointer=metadata, earlier=earlier)
-
-
-def _spend(state: State, name: str) -> State:
-    return state._replace(budget=state.budget.less(name))
-
-
-def _put(state: State, place: int, committer: Committer) -> State:
-    committers = list(state.committers)
-    committers[place] = committer
-    return state._replace(committers=tuple(committers))
+    return state.moved(swap)._replace(landed=state.landed | swap.batch, wrong=wrong)
 
 
 def _names(requests: Iterable[Request]) -> str:

@@ -8,7 +8,9 @@ import pytest
 
 from tests.model.explorer import Explored, TooManyStatesError, explore
 from tests.model.properties import is_stuck, is_wrong
-from tests.model.protocol import Budget, Protocol, Request, Rules, Scenario, State
+from tests.model.protocol import Protocol, Rules, Scenario
+from tests.model.state import Budget, State
+from tests.model.table import Request
 
 # One micro-batch, its replay by another attempt, and a write of other content under its epoch.
 FIRST, REPLAY, OTHER = Request(0, 0, 0), Request(0, 1, 0), Request(0, 2, 1)

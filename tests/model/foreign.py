@@ -1,0 +1,36 @@
+"""What others do to the table of the model, beside the committers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tests.model.state import State
+from tests.model.table import Versions
+
+
+def foreign_acts(state: State, versions: Versions) -> Iterator[tuple[str, State]]:
+    """What other engines and tools do to the table, as far as the budget goes."""
+    budget, table = state.budget, state.pointer
+    if budget.append:
+        after = versions.following(table, ("append", budget))
+        yield "a foreign engine appends", state.spent("append").moved(after)
+    if budget.expiry and len(table.snapshots) > 1:
+        left = replace(table, snapshots=table.snapshots[-1:])
+        after = versions.like(table, ("expiry", budget), left)
+        yield "a foreign engine expires", state.spent("expiry").moved(after)
+    if budget.rollback:
+        for kept in range(1, len(table.snapshots)):
+            left = replace(table, snapshots=table.snapshots[:kept])
+            after = versions.like(table, ("rollback", kept, budget), left)
+            back = state.spent("rollback").moved(after)._replace(was_put_back=True)
+            yield f"main is rolled back to {left.head.snapshot_id}", back
+    if budget.restore:
+        for before in state.earlier:
+            after = versions.like(table, ("restore", before, budget), before)
+            back = state.spent("restore").moved(after)._replace(was_put_back=True)
+            yield f"version {before.number} is restored", back
+    if budget.unset and table.ledger:
+        left = replace(table, ledger=frozenset())
+        after = versions.like(table, ("unset", budget), left)
+        yield "a foreign engine unsets the ledger", state.spent("unset").moved(after)

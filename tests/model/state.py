@@ -1,0 +1,80 @@
+"""A state of the model: all that a step may change."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.model.table import NONE, Mark, Metadata, Requests
+
+
+class Committer(NamedTuple):
+    """What one process knows; a crash forgets it.
+
+    `seen`: in hand and found in the inbox since `base` was read. `is_fresh`: nothing was done since
+    then. `flight`: what a swap without an answer would make current. `doubted`: bases of swaps
+    whose answer was lost. `done`: proven to have landed, still in the inbox; `proven`: what the
+    witness has to know before they leave it.
+    """
+
+    base: Metadata | None = None
+    is_fresh: bool = False
+    hand: Requests = NONE
+    seen: Requests = NONE
+    flight: Metadata | None = None
+    doubted: frozenset[Metadata] = frozenset()
+    done: Requests = NONE
+    proven: Mark = Mark()
+
+
+class Budget(NamedTuple):
+    """How often each fault or foreign act may still happen."""
+
+    unknown: int = 0
+    crash: int = 0
+    rewind: int = 0
+    lost_bells: int = 0
+    late_copy: int = 0
+    append: int = 0
+    expiry: int = 0
+    rollback: int = 0
+    restore: int = 0
+    unset: int = 0
+
+    def less(self, name: str) -> Budget:
+        return self._replace(**{name: getattr(self, name) - 1})
+
+
+class State(NamedTuple):
+    """Everything. `flights`: swaps that may arrive at any time, or never. `landed`: what swaps have
+    really added. `was_put_back`: by an operator. `wrong`: a step that must not be.
+    """
+
+    pointer: Metadata
+    earlier: tuple[Metadata, ...]
+    published: Requests
+    inbox: Requests
+    bells: Requests
+    quarantine: Requests
+    receipts: Requests
+    landed: Requests
+    witness: Mark
+    flights: frozenset[Metadata]
+    deleted_files: frozenset[int]
+    committers: tuple[Committer, ...]
+    budget: Budget
+    was_put_back: bool = False
+    wrong: str | None = None
+
+    def moved(self, metadata: Metadata) -> State:
+        """This version becomes current."""
+        earlier = (*self.earlier, self.pointer) if self.budget.restore else ()
+        return self._replace(pointer=metadata, earlier=earlier)
+
+    def spent(self, name: str) -> State:
+        """Another fault or foreign act of this name has happened."""
+        return self._replace(budget=self.budget.less(name))
+
+    def with_committer(self, place: int, committer: Committer) -> State:
+        committers = list(self.committers)
+        committers[place] = committer
+        return self._replace(committers=tuple(committers))

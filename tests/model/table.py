@@ -1,0 +1,166 @@
+"""The table of the model: each version of its metadata, and what a reader sees by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Request(NamedTuple):
+    """A commit request. `stands_for` is its fingerprint."""
+
+    epoch: int
+    attempt: int
+    stands_for: int
+
+    def __str__(self) -> str:
+        return f"{self.epoch}{'abcdef'[self.attempt]}"
+
+    def is_replay_of(self, other: Request) -> bool:
+        """Whether both are one micro-batch."""
+        return (self.epoch, self.stands_for) == (other.epoch, other.stands_for)
+
+
+Requests = frozenset[Request]
+NONE: Requests = frozenset()
+
+
+class Snapshot(NamedTuple):
+    """`added` by it, and all `rows` that a reader of it sees. `snapshot_id` names its file, too.
+
+    What it has added is in its manifest list's header, as evidence.
+    """
+
+    snapshot_id: int
+    sequence_number: int
+    added: Requests
+    rows: tuple[Request, ...]
+
+
+class Entry(NamedTuple):
+    """That a request has landed, and in which snapshot."""
+
+    request: Request
+    snapshot_id: int
+    sequence_number: int
+
+
+class Mark(NamedTuple):
+    """How far a table has come: its newest snapshot, and the highest epoch in its ledger."""
+
+    sequence_number: int = 0
+    snapshot_id: int = 0
+    epoch: int = -1
+
+    def joined(self, other: Mark) -> Mark:
+        return max(self, other)._replace(epoch=max(self.epoch, other.epoch))
+
+    def contradicts(self, other: Mark) -> bool:
+        """Whether one number was given to two snapshots."""
+        return self[0] == other[0] and self[1] != other[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metadata:
+    """One version of the table metadata. `snapshots`: the retained ancestors of main, then main.
+
+    `base` and `batch` are those of the swap that would make it current. There is one object for
+    each version, so that states compare fast.
+    """
+
+    number: int
+    snapshots: tuple[Snapshot, ...]
+    last_sequence_number: int
+    newest_snapshot_id: int
+    ledger: frozenset[Entry]
+    base: Metadata | None = None
+    batch: Requests = NONE
+
+    @property
+    def head(self) -> Snapshot:
+        return self.snapshots[-1]
+
+    @property
+    def mark(self) -> Mark:
+        highest = max((one.request.epoch for one in self.ledger), default=-1)
+        return Mark(self.last_sequence_number, self.newest_snapshot_id, highest)
+
+    def has_reached(self, mark: Mark) -> bool:
+        """Whether it holds all that was known, or is newer. A rolled back table does hold it."""
+        if self.last_sequence_number < mark.sequence_number:
+            return False
+        same = (one for one in self.snapshots if one.sequence_number == mark.sequence_number)
+        if any(one.snapshot_id != mark.snapshot_id for one in same):
+            return False
+        return mark.epoch in {-1, *(one.request.epoch for one in self.ledger)}
+
+    def has_lost_entries(self, mark: Mark) -> bool:
+        """Whether manifest lists that are newer than a mark tell of more than the ledger."""
+        newer = (one for one in self.snapshots if one.sequence_number > mark.sequence_number)
+        landed = {request.epoch for one in newer for request in one.added}
+        return not landed <= {one.request.epoch for one in self.ledger}
+
+    @property
+    def files(self) -> frozenset[int]:
+        """What a reader of it needs."""
+        return frozenset((self.number, *(one.snapshot_id for one in self.snapshots)))
+
+    @property
+    def is_rolled_back(self) -> bool:
+        """Whether the newest entry's snapshot is gone although the history reaches back to it."""
+        if not self.ledger:
+            return False
+        newest = max(self.ledger, key=lambda one: one.sequence_number)
+        if newest.snapshot_id in {one.snapshot_id for one in self.snapshots}:
+            return False
+        oldest = self.snapshots[0]
+        return oldest.snapshot_id == 0 or oldest.sequence_number <= newest.sequence_number
+
+
+class Versions:
+    """All versions that were ever made, one object for each."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Metadata] = {}
+
+    def following(
+        self,
+        base: Metadata,
+        name: object,
+        *,
+        batch: Requests = NONE,
+        without: frozenset[Entry] = frozenset(),
+    ) -> Metadata:
+        """The next version with one snapshot more; the same object for the same name."""
+        known = self._known.get((base, name))
+        if known is not None:
+            return known
+        number, sequence_number = len(self._known) + 1, base.last_sequence_number + 1
+        rows = tuple(sorted((*base.head.rows, *batch)))
+        head = Snapshot(number, sequence_number, batch, rows)
+        entries = frozenset(Entry(one, number, sequence_number) for one in batch)
+        made = Metadata(
+            number,
+            (*base.snapshots, head),
+            sequence_number,
+            number,
+            (base.ledger | entries) - without,
+            base,
+            batch,
+        )
+        return self._known.setdefault((base, name), made)
+
+    def like(self, base: Metadata, name: object, other: Metadata) -> Metadata:
+        """A version that a foreign tool makes of what was there."""
+        known = self._known.get((base, name))
+        if known is not None:
+            return known
+        made = Metadata(
+            len(self._known) + 1,
+            other.snapshots,
+            other.last_sequence_number,
+            other.newest_snapshot_id,
+            other.ledger,
+            base,
+        )
+        return self._known.setdefault((base, name), made)
