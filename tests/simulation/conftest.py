@@ -1,0 +1,12 @@
+"""What the tests of the invariants share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.misdeeds import Bench
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
