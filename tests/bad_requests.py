@@ -20,7 +20,7 @@ from committer.iceberg.manifest import ManifestContext, encode_manifest
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.types import LongType, NestedField
-from committer.ports import LoadedTable
+from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import (
     CommitRequest,
@@ -71,6 +71,30 @@ def hand_over(
         len(entries),
         sum(one.data_file.record_count for one in entries),
     )
+
+
+def refer(path: str, content: bytes) -> ManifestReference:
+    """What a request says of a manifest of one file that it names by its path."""
+    return ManifestReference(
+        content="data",
+        partition_spec_id=0,
+        length=len(content),
+        added_files_count=1,
+        added_rows_count=10,
+        hash=digest(content),
+        path=path,
+    )
+
+
+def naming(
+    table: LoadedTable, producer: str, name: str = "handed.avro"
+) -> tuple[SealedRequest, NewObject]:
+    """A request that names its manifest, and the manifest."""
+    line = build_line(table, producer=producer)
+    content = hand_over(table, entry(file_of(table, line))).content
+    path = f"{table.metadata.location}/metadata/{name}"
+    sealed = seal(line.model_copy(update={"manifests": (refer(path, content),)}), ())
+    return sealed, NewObject(path, content)
 
 
 def with_header(content: bytes, header: Mapping[str, bytes]) -> bytes:
@@ -239,15 +263,7 @@ def _named(path: str) -> Make:
 
     def make(table: LoadedTable, producer: str) -> SealedRequest:
         content = b"somewhere else"
-        reference = ManifestReference(
-            content="data",
-            partition_spec_id=0,
-            length=len(content),
-            added_files_count=1,
-            added_rows_count=1,
-            hash=digest(content),
-            path=path.format(location=table.metadata.location),
-        )
+        reference = refer(path.format(location=table.metadata.location), content)
         return seal_request(_line(table, producer, manifests=(reference,), files=()))
 
     return make

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from committer.ports import LoadedTable, NewObject
-from committer.request import ReceiptState, parse_inbox_key
+from committer.request import parse_inbox_key
 from committer.signature import SigningKey
 from tests.bad_requests import good
 from tests.corpus.files import FILES, PARTITIONS
@@ -22,7 +22,7 @@ from tests.corpus.paths import PATHS
 from tests.corpus.signatures import KNOWN, SIGNATURES
 from tests.flights import build_flights
 from tests.service.house import KEYS, House
-from tests.service.test_bad_input import add_table, put_raw, ring
+from tests.service.outside import add_table, assert_committed_together, put_raw, ring
 from tests.signing import print_keys, signed
 
 VIRTUAL_TIME = True
@@ -86,13 +86,7 @@ def is_a_sentence(message: str) -> bool:
 
 
 async def assert_neighbours_committed_together(house: House) -> None:
-    metadata = await house.load()
-    assert len(metadata.snapshots) == 1
-    assert len(await house.live_files()) == len(NEIGHBOURS)
-    for producer in NEIGHBOURS:
-        (receipt,) = await house.receipts(producer)
-        assert receipt.state is ReceiptState.COMMITTED
-        assert receipt.snapshot_id == metadata.current_snapshot_id
+    await assert_committed_together(house, NEIGHBOURS)
     assert await house.outstanding() == []
     assert house.health.troubles == {}
 

@@ -22,13 +22,7 @@ from committer.iceberg.types import LongType, NestedField
 from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import (
-    CommitRequest,
-    ManifestReference,
-    SealedRequest,
-    digest,
-    read_request,
-)
+from committer.request import SealedRequest, read_request
 from tests.bad_requests import (
     CHECKED,
     BadRequest,
@@ -38,6 +32,7 @@ from tests.bad_requests import (
     good,
     hand_over,
     inline_files,
+    naming,
 )
 from tests.flights import FIELDS, build_flights, changed
 from tests.request_builders import build_line, seal
@@ -156,31 +151,16 @@ def test_a_manifest_with_an_older_schema_passes_whatever_its_id() -> None:
 
 def test_a_named_manifest_is_asked_for_with_its_length_and_then_checked() -> None:
     table = build_flights()
-    line = build_line(table)
-    manifest = hand_over(table, entry(file_of(table, line)))
-    path = f"{table.metadata.location}/metadata/handed.avro"
-    sealed = _named(line, manifest.content, path)
+    sealed, manifest = naming(table, "query-1")
+    path, content = manifest.location, manifest.content
     asked = check(table, sealed)
-    assert asked == NeedsManifests({path: len(manifest.content)})
-    checked = checker_of(table).check(sealed, {path: manifest.content})
+    assert asked == NeedsManifests({path: len(content)})
+    checked = checker_of(table).check(sealed, {path: content})
     assert isinstance(checked, CheckedRequest)
-    for other in (manifest.content[:-1], manifest.content + b"x", bytes(len(manifest.content))):
+    for other in (content[:-1], content + b"x", bytes(len(content))):
         with pytest.raises(InvalidRequestError) as caught:
             checker_of(table).check(sealed, {path: other})
         assert caught.value.reason == Reason.HASH_MISMATCH
-
-
-def _named(line: CommitRequest, content: bytes, path: str) -> SealedRequest:
-    reference = ManifestReference(
-        content="data",
-        partition_spec_id=0,
-        length=len(content),
-        added_files_count=1,
-        added_rows_count=10,
-        hash=digest(content),
-        path=path,
-    )
-    return seal(line.model_copy(update={"manifests": (reference,)}), ())
 
 
 def test_a_check_holds_while_nothing_changes_that_it_depends_on() -> None:

@@ -16,24 +16,15 @@ from committer.iceberg.metadata_update import (
     SetCurrentSchema,
     SetDefaultPartitionSpec,
     SetSnapshotRef,
-    Update,
     UpgradeFormatVersion,
 )
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.snapshot import SnapshotRef
 from committer.iceberg.types import LongType, NestedField
-from committer.ports import Committed, Doorbell, LoadedTable, NewObject
+from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import (
-    CommitRequest,
-    ManifestReference,
-    ReceiptState,
-    SealedRequest,
-    digest,
-    inbox_key,
-    line_digest,
-)
+from committer.request import ReceiptState, SealedRequest, inbox_key, line_digest
 from tests.bad_requests import (
     ASKED,
     CHECKED,
@@ -43,49 +34,22 @@ from tests.bad_requests import (
     good,
     hand_over,
     inline_files,
+    naming,
 )
-from tests.flights import BY_DAY, FIELDS, build_flights, foreign_swap
+from tests.flights import BY_DAY, FIELDS, build_flights
 from tests.request_builders import build_line, seal
 from tests.service.house import House
+from tests.service.outside import (
+    add_table,
+    assert_committed_together,
+    foreign_commit,
+    put_raw,
+    ring,
+)
 
 VIRTUAL_TIME = True
 SOME = UUID(int=77)
 NEIGHBOURS = ("query-1", "query-2", "query-3")
-
-
-async def add_table(house: House, table: LoadedTable) -> LoadedTable:
-    await house.catalog.inner.create_namespace(table.identifier.namespace)
-    await house.catalog.inner.create_table(table)
-    return table
-
-
-async def foreign_commit(house: House, table: LoadedTable, *updates: Update) -> LoadedTable:
-    current = await house.catalog.inner.load(table.identifier)
-    swap = foreign_swap(current, *updates)
-    await house.storage.inner.create(house.catalog.inner.objects_before(swap))
-    assert isinstance(await house.catalog.inner.swap(swap), Committed)
-    return await house.catalog.inner.load(table.identifier)
-
-
-async def put_raw(house: House, key: str, content: bytes, *, announce: bool = True) -> None:
-    """What a client that checks nothing does."""
-    location = house.inbox.location(key)
-    await house.storage.inner.create((NewObject(location, content),))
-    if announce:
-        await ring(house, key, content)
-
-
-async def ring(
-    house: House, key: str, content: bytes | None, *, said_digest: str | None = None
-) -> None:
-    bell = Doorbell(
-        table_uuid=SOME,
-        inbox_key=key,
-        digest=said_digest or line_digest(content or b""),
-        content=content,
-        reply_to="bad",
-    )
-    await house.publisher_queue.announce([bell])
 
 
 async def publish_among_neighbours(house: House, table: LoadedTable, bad: SealedRequest) -> None:
@@ -101,13 +65,7 @@ async def assert_only_the_bad_one_is_quarantined(house: House, reason: Reason) -
     assert record.reason == reason
     assert len(record.message) > 15
     assert await house.outstanding() == []
-    metadata = await house.load()
-    assert len(metadata.snapshots) == 1
-    assert len(await house.live_files()) == len(NEIGHBOURS)
-    for producer in NEIGHBOURS:
-        (receipt,) = await house.receipts(producer)
-        assert receipt.state is ReceiptState.COMMITTED
-        assert receipt.snapshot_id == metadata.current_snapshot_id
+    await assert_committed_together(house, NEIGHBOURS)
     (receipt,) = await house.receipts("bad")
     assert receipt.state is ReceiptState.QUARANTINED
     assert (receipt.reason, receipt.message) == (reason, record.message)
@@ -246,29 +204,6 @@ async def test_bad_requests_only_make_no_snapshot() -> None:
 
 
 # --- Manifests by path, files as JSON ------------------------------------------------------------
-
-
-def naming(
-    table: LoadedTable, producer: str, name: str = "handed.avro"
-) -> tuple[SealedRequest, NewObject]:
-    """A request that names its manifest, and the manifest."""
-    line = build_line(table, producer=producer)
-    manifest = hand_over(table, entry(file_of(table, line)))
-    path = f"{table.metadata.location}/metadata/{name}"
-    return seal(_referring(line, path, manifest.content), ()), NewObject(path, manifest.content)
-
-
-def _referring(line: CommitRequest, path: str, content: bytes) -> CommitRequest:
-    reference = ManifestReference(
-        content="data",
-        partition_spec_id=0,
-        length=len(content),
-        added_files_count=1,
-        added_rows_count=10,
-        hash=digest(content),
-        path=path,
-    )
-    return line.model_copy(update={"manifests": (reference,)})
 
 
 async def test_a_named_manifest_lands_under_a_name_of_ours() -> None:

@@ -13,8 +13,8 @@ from committer.service.breakers import TRIAL_S_MAX, BreakerPolicy, Breakers
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import House
+from tests.service.outside import foreign_commit
 from tests.service.scraping import Page
-from tests.service.test_bad_input import foreign_commit
 from tests.table_builders import build_table
 from tests.virtual_time import LoopWorld
 

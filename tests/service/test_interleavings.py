@@ -20,8 +20,8 @@ from tests.faulty_catalog import Fault, FaultyCatalog
 from tests.flights import build_flights, foreign_swap
 from tests.request_builders import build_request
 from tests.service.house import House
+from tests.service.outside import add_table, foreign_commit
 from tests.service.scripted import carries, paths, scripted
-from tests.service.test_bad_input import add_table, foreign_commit
 
 VIRTUAL_TIME = True
 

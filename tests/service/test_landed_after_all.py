@@ -15,7 +15,7 @@ from committer.service.watch import REFUSED_AGE_MS_MAX, Watch
 from committer.storage.inbox import QuarantineRecord
 from tests.request_builders import build_request
 from tests.service.house import House
-from tests.service.test_bad_input import foreign_commit
+from tests.service.outside import foreign_commit
 
 VIRTUAL_TIME = True
 

@@ -11,8 +11,8 @@ from committer.ports import Swap
 from committer.service import ledger_upkeep
 from tests.request_builders import build_request
 from tests.service.house import House
+from tests.service.outside import foreign_commit
 from tests.service.scripted import branch_at, carries, paths, scripted
-from tests.service.test_bad_input import foreign_commit
 
 VIRTUAL_TIME = True
 

@@ -22,11 +22,12 @@ from committer.plan.commit import plan_commit
 from committer.ports import Delivery, NewObject
 from committer.reason import Reason
 from committer.request import SealedRequest, read_request
+from tests.bad_requests import naming
 from tests.flights import build_flights
 from tests.request_builders import build_request
 from tests.service.house import House
+from tests.service.outside import add_table
 from tests.service.scripted import PickyStorage, paths
-from tests.service.test_bad_input import add_table, naming
 
 VIRTUAL_TIME = True
 

@@ -24,7 +24,7 @@ from committer.storage.replays import Replays
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
-from tests.service.test_bad_input import foreign_commit
+from tests.service.outside import foreign_commit
 
 VIRTUAL_TIME = True
 NAME = ProducerName("query-1")

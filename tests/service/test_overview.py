@@ -23,8 +23,8 @@ from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import INBOX, WAREHOUSE, House
+from tests.service.outside import foreign_commit
 from tests.service.scraping import Page
-from tests.service.test_bad_input import foreign_commit
 from tests.table_builders import build_table
 
 VIRTUAL_TIME = True

@@ -20,8 +20,8 @@ from tests.bad_requests import CHECKED
 from tests.flights import build_flights
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
+from tests.service.outside import add_table, foreign_commit
 from tests.service.scripted import PickyStorage, branch_at, paths
-from tests.service.test_bad_input import add_table, foreign_commit
 
 VIRTUAL_TIME = True
 

@@ -20,7 +20,7 @@ from committer.storage.replays import Replays
 from tests.counting_storage import CountingStorage
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
-from tests.service.test_bad_input import foreign_commit
+from tests.service.outside import foreign_commit
 
 VIRTUAL_TIME = True
 

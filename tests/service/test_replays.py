@@ -16,7 +16,7 @@ from committer.storage.replays import Replays
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
-from tests.service.test_bad_input import foreign_commit
+from tests.service.outside import foreign_commit
 from tests.service.test_operator import replay
 from workers.identity import MicroBatch
 

@@ -14,7 +14,7 @@ from tests.bad_requests import good
 from tests.faulty_catalog import Fault
 from tests.flights import build_flights
 from tests.service.house import KEYS, House
-from tests.service.test_bad_input import add_table, foreign_commit
+from tests.service.outside import add_table, foreign_commit
 from tests.signing import NEW, OLD, STRANGER, bound, print_keys, signed, with_changes
 
 VIRTUAL_TIME = True

@@ -35,7 +35,7 @@ from tests.faulty_catalog import Fault, FaultyCatalog
 from tests.flights import build_flights, foreign_swap
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
-from tests.service.test_bad_input import add_table, foreign_commit
+from tests.service.outside import add_table, foreign_commit
 from tests.stopping_storage import StoppingStorage
 
 VIRTUAL_TIME = True
