@@ -302,7 +302,9 @@ def _summary(metadata: TableMetadata, batch: Batch, counts: _ManifestCounts) -> 
 def _ledger_changes(
     ledger: Ledger, batch: Batch, landed: Mapping[str, Landed], chores: LedgerChores
 ) -> tuple[dict[str, ProducerEntry], frozenset[str]]:
-    """Entries to write and entries to drop. A producer of this batch is never dropped by it."""
+    """Entries to write and entries to drop. A producer of this batch is never dropped by it, and of
+    one that was frozen since the chores were found nothing is forgotten.
+    """
     entries: dict[str, ProducerEntry] = {}
     for checked in batch.requests:
         request = checked.request
@@ -313,9 +315,10 @@ def _ledger_changes(
         entries[key] = entry.with_landed(landed[request.inbox_key])
     for key, below in chores.close_gaps.items():
         known = entries.get(key) or ledger.entries.get(key)
-        if known is not None:
+        if known is not None and key not in ledger.frozen:
             entries[key] = known.without_gaps(below)
-    dropped = {key for key in chores.drop if key in ledger.entries and ledger.entries[key].one_shot}
+    gone = (key for key in chores.drop if key in ledger.entries and key not in ledger.frozen)
+    dropped = {key for key in gone if ledger.entries[key].one_shot}
     return entries, frozenset(dropped - entries.keys())
 
 

@@ -6,9 +6,10 @@ committer at once, are `service/operator.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 from uuid import UUID
 
 from committer.iceberg.snapshot import Snapshot
@@ -108,6 +109,20 @@ def rolled_back(metadata: TableMetadata, name: ProducerName, entry: ProducerEntr
         found.append(snapshot)
         last = snapshot.parent_snapshot_id
     return RolledBack(tuple(found))
+
+
+def landed_since(
+    metadata: TableMetadata, name: ProducerName, newest_lost: Sequence[Snapshot]
+) -> tuple[Snapshot, ...]:
+    """Snapshots behind the head of a producer's branch that came after the newest lost one, if
+    there is one: what landed in them by leave is there again. New snapshots stand at the end.
+    """
+    kept = history_of(metadata, name.branch).snapshot_ids
+    lost = {one.snapshot_id for one in newest_lost}
+    if not lost:
+        return ()
+    younger = takewhile(lambda one: one.snapshot_id not in lost, reversed(metadata.snapshots))
+    return tuple(one for one in younger if one.snapshot_id in kept)
 
 
 def _last_snapshot_id(entry: ProducerEntry) -> int | None:

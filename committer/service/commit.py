@@ -85,7 +85,7 @@ class Commits:
     # --- Plan and write ---
 
     async def _plan(self, intent: Intent, state: TableState, attempt: Attempt) -> CommitPlan:
-        chores = self._ledger_upkeep.chores
+        chores = self._ledger_upkeep.chores(self._shop.judged)
         while True:
             plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores, intent.upkeep)
             if not isinstance(plan, NeedsManifestList):
@@ -146,6 +146,7 @@ class Commits:
                 log.info("commit.conflicted", **self._about(intent, plan))
                 await self._again(intent)
             case Unknown(cause):
+                intent.is_doubted = True
                 self._base.doubt(plan.swap.base.metadata_location)
                 self._upkeep.doubted(plan)
                 log.warning("commit.unknown", cause=cause, **self._about(intent, plan))

@@ -18,3 +18,8 @@ def shard_of_key(key: str) -> int:
     """The shard of a request's table; of what is no inbox key, always the same one."""
     parts = parsed(key)
     return 0 if parts is None else shard_of(parts.table_uuid)
+
+
+def folder_of(key: str) -> str:
+    """The folder of the producer of an inbox key: `producer_prefix` in `committer.request`."""
+    return "/".join(key.split("/", 2)[:2])

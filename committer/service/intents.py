@@ -32,7 +32,9 @@ INTENT_S_MAX = 3_600.0
 
 @dataclass(slots=True)
 class Intent:
-    """A batch on its way, kept over attempts, with what was written of it already."""
+    """A batch on its way, kept over attempts, with what was written of it already. `is_doubted`:
+    the answer to an attempt is lost.
+    """
 
     batch: Batch
     basis: CheckBasis
@@ -43,6 +45,7 @@ class Intent:
     started_ms: int = 0
     written: set[str] = field(default_factory=set)
     metadata_bytes: int | None = None
+    is_doubted: bool = False
 
 
 class Intents:
@@ -135,10 +138,13 @@ class Intents:
         return Intent(batch, basis, prepared, self._upkeep.offer(), now_s)
 
     def _is_fresh(self, intent: Intent, state: TableState) -> bool:
-        """Not if its snapshot is in the table: its ledger was taken away, and that was accepted."""
+        """Not if its snapshot is in the table: its ledger was taken away, and that was accepted.
+        Nor if it may have been: rolled back and expired since, and its manifests gone with it.
+        """
         age_s = self._shop.world.monotonic_s() - intent.since_s
         is_there = state.metadata.snapshot_by_id(intent.batch.snapshot_id) is not None
-        return age_s <= INTENT_S_MAX and not is_there
+        may_have_gone = intent.is_doubted and not self._base.is_doubted(state)
+        return age_s <= INTENT_S_MAX and not is_there and not may_have_gone
 
     def _policy(self, state: TableState) -> BatchPolicy:
         """The table's policy, with the limit while bisecting."""

@@ -7,6 +7,7 @@ away since. Whether such a request is still wanted, its inbox object alone tells
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from committer.ports import World
 
@@ -25,6 +26,10 @@ class Judged:
 
     def __contains__(self, key: object) -> bool:
         return key in self._since_s
+
+    def __iter__(self) -> Iterator[str]:
+        young_s = self._world.monotonic_s() - KEPT_S
+        return (key for key, since_s in self._since_s.items() if since_s >= young_s)
 
     def add(self, key: str) -> None:
         now_s = self._world.monotonic_s()

@@ -13,6 +13,7 @@ from committer.ledger_entry import ProducerEntry, parse_property_key, property_k
 from committer.plan.commit import LedgerChores
 from committer.plan.ledger import Ledger
 from committer.request import CommitRequest, producer_prefix
+from committer.service.inbox_keys import folder_of
 
 # Gaps of empty micro-batches cost some bytes each; closing them costs listings.
 GAPS_MAX = 8
@@ -51,6 +52,8 @@ class LedgerUpkeep:
             if parsed is None or key in ledger.frozen:
                 continue
             if producer_prefix(self._table_uuid, parsed[0]) in folders:
+                # Perhaps found to be due before it came.
+                self._forget(key)
                 continue
             if entry.one_shot:
                 self._gone_s[key] = known_s.get(key, now_s)
@@ -65,12 +68,23 @@ class LedgerUpkeep:
         self._close_gaps.update(chores.close_gaps)
         self._drop.update(chores.drop)
 
+    def _forget(self, key: str) -> None:
+        self._drop.discard(key)
+        self._close_gaps.pop(key, None)
+
     def _is_long_gone(self, key: str, now_s: float) -> bool:
         return now_s - self._gone_s.get(key, now_s) >= ONE_SHOT_KEPT_S
 
-    @property
-    def chores(self) -> LedgerChores:
-        """All that wait for a commit."""
+    def chores(self, judged: Iterable[str]) -> LedgerChores:
+        """All that wait for a commit, but for producers of which something was refused just now:
+        it may be replayed, and they have to be known then. `judged`: the inbox keys of those.
+        """
+        due = {*self._drop, *self._close_gaps}
+        folders = {folder_of(key) for key in judged} if due else set()
+        for key in due:
+            parsed = parse_property_key(key)
+            if parsed is not None and producer_prefix(self._table_uuid, parsed[0]) in folders:
+                self._forget(key)
         return LedgerChores(dict(self._close_gaps), frozenset(self._drop))
 
     def landed(self, done: LedgerChores, requests: Iterable[CommitRequest]) -> None:

@@ -6,14 +6,15 @@ once, and survives them. What the entries become is `plan/producers.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from committer.errors import NotFoundError, UnsupportedError
 from committer.iceberg.metadata_update import RemoveProperties, SetProperties, Update
+from committer.iceberg.snapshot import Snapshot
 from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
-from committer.plan.evidence import is_ours
+from committer.plan.evidence import is_ours, snapshots_with_evidence
 from committer.plan.ledger import Ledger, history_of, read_ledger
 from committer.plan.producers import (
     ProducerName,
@@ -21,6 +22,7 @@ from committer.plan.producers import (
     Standing,
     epochs_of,
     frozen,
+    landed_since,
     marked_lost,
     rolled_back,
     standing,
@@ -39,7 +41,7 @@ from committer.storage.replays import Replays
 @dataclass(frozen=True, slots=True)
 class Lost:
     """What a rollback took from a producer: the epochs that landed in snapshots that are gone from
-    the history. `is_whole`: there may be no others.
+    the history, and have not landed again since, by leave. `is_whole`: there may be no others.
     """
 
     epochs: EpochRanges
@@ -67,13 +69,23 @@ class Operator:
         if found.state is not ProducerState.ROLLED_BACK or found.entry is None:
             return Lost(EpochRanges(), 0, is_whole=True)
         gone = rolled_back(table.metadata, name, found.entry)
-        reader, is_whole = EvidenceReader(self.storage), gone.is_whole
+        since = landed_since(table.metadata, name, gone.snapshots[:1])
+        lost, all_lost = await self._epochs_in(gone.snapshots, name)
+        again, all_again = await self._epochs_in(since, name)
+        is_whole = gone.is_whole and all_lost and all_again
+        return Lost(epochs_of(lost - again), len(gone.snapshots), is_whole)
+
+    async def _epochs_in(
+        self, snapshots: Iterable[Snapshot], name: ProducerName
+    ) -> tuple[set[int], bool]:
+        """The epochs that landed in these, and whether there may be no others."""
+        reader, is_whole = EvidenceReader(self.storage), True
         epochs: set[int] = set()
-        for snapshot in filter(is_ours, gone.snapshots):
+        for snapshot in filter(is_ours, snapshots):
             evidence = await reader.evidence_of(snapshot)
             is_whole = is_whole and bool(evidence)
             epochs.update(epoch for producer, epoch in evidence if producer == name.producer)
-        return Lost(epochs_of(epochs), len(gone.snapshots), is_whole)
+        return epochs, is_whole
 
     async def freeze(self, identifier: TableIdentifier, name: ProducerName, why: str) -> None:
         """Let nothing of a producer land any more. May be repeated; also one not known yet."""
@@ -104,9 +116,27 @@ class Operator:
             left = history.snapshot_ids if name.key in ledger.broken else None
             if again.ranges:
                 await self._let_lack(table, name, found.entry)
-            return _changed(name, found.entry, thawed(found.entry, left, again))
+            after = thawed(found.entry, left, again)
+            return _changed(name, found.entry, await self._with_latest(table, name, after))
 
         await self._change(identifier, decide)
+
+    async def _with_latest(
+        self, table: LoadedTable, name: ProducerName, entry: ProducerEntry
+    ) -> ProducerEntry:
+        """With the last epoch of the history that is left, if nothing is remembered any more: the
+        next rollback could not be seen without one.
+        """
+        if entry.latest or not entry.epochs.ranges:
+            return entry
+        reader = EvidenceReader(self.storage)
+        for snapshot in snapshots_with_evidence(table.metadata, name.branch):
+            landed = (await reader.evidence_of(snapshot)).items()
+            of_producer = [one for (producer, _), one in landed if producer == name.producer]
+            known = [one for one in of_producer if one.epoch in entry.epochs]
+            if known:
+                return replace(entry, latest=(max(known, key=lambda one: one.epoch),))
+        return entry
 
     async def forget(self, identifier: TableIdentifier, name: ProducerName) -> None:
         """Take a producer out of the ledger, with all that it has landed. May be repeated.

@@ -14,7 +14,7 @@ from uuid import UUID
 from committer.errors import FrazilError
 from committer.ports import World
 from committer.service.health import Health
-from committer.service.inbox_keys import shard_of_key
+from committer.service.inbox_keys import folder_of, shard_of_key
 from committer.service.intake import Intake
 from committer.service.log import log
 from committer.service.metrics import Metrics
@@ -143,10 +143,12 @@ class Reconciler:
             states = [(one, one.state.ledger) for one in self._intake.tables if one.state]
             now_s = self._world.monotonic_s()
             may_find = [one for one, ledger in states if one.ledger_upkeep.may_find(ledger, now_s)]
-            # Before the inbox, as a replay moves a request: none is missed on its way.
-            judged = await self._list_judged([one.table_uuid for one in may_find])
-            outstanding = await self.reconcile(age_s)
-            folders = outstanding | judged
+            # Before the inbox, as a replay moves a request, and after it, as a committer does that
+            # refuses one: none is missed on its way.
+            uuids = [one.table_uuid for one in may_find]
+            folders = await self._list_judged(uuids)
+            folders |= await self.reconcile(age_s)
+            folders |= await self._list_judged(uuids)
             for table, ledger in states:
                 table.ledger_upkeep.find(ledger, folders, now_s)
             if self._health.well("inbox"):
@@ -158,7 +160,7 @@ class Reconciler:
     async def _list_judged(self, tables: Sequence[UUID]) -> set[str]:
         """The folders of producers that have something in quarantine, or on its way back."""
         return {
-            _folder(found.key)
+            folder_of(found.key)
             for table_uuid in tables
             for place in (self._quarantine, self._replaying)
             async for found in place.list(table_uuid)
@@ -173,7 +175,7 @@ class Reconciler:
         due: list[Outstanding] = []
         async for waiting in self._inbox.list():
             requests += 1
-            outstanding.add(_folder(waiting.key))
+            outstanding.add(folder_of(waiting.key))
             pending = self._intake.find(waiting.key)
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
@@ -228,8 +230,3 @@ class Reconciler:
         """Not while there is no room, nor while its producer has to wait."""
         is_held = self._intake.is_held
         return self._is_for_us(waiting) and not self._intake.is_full and not is_held(waiting.key)
-
-
-def _folder(key: str) -> str:
-    """Of the producer of an inbox key."""
-    return "/".join(key.split("/", 2)[:2])

@@ -1,0 +1,236 @@
+"""What operators decide while tables are rolled back, requests move and committers stand still."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from committer.errors import UnsupportedError
+from committer.iceberg.metadata_update import RemoveSnapshots
+from committer.ledger_entry import EpochRanges, property_key
+from committer.plan.commit import LedgerChores
+from committer.plan.producers import ProducerName, ProducerState
+from committer.ports import LoadedTable, ObjectInfo
+from committer.reason import Reason
+from committer.request import TableIdentifier
+from committer.service import ledger_upkeep
+from committer.storage.inbox import Quarantine, QuarantineRecord
+from committer.storage.replays import Replays
+from tests.counting_storage import CountingStorage
+from tests.faulty_catalog import Fault, FaultyCatalog
+from tests.request_builders import build_request
+from tests.service.house import INBOX, House
+from tests.service.outside import foreign_commit
+from tests.service.test_operator import (
+    NAME,
+    accept,
+    epochs_of,
+    land,
+    operator,
+    reasons,
+    refused_for_its_content,
+    replay,
+    roll_back,
+    state_of,
+)
+
+VIRTUAL_TIME = True
+
+
+class Moved(CountingStorage):
+    """Something happens right after a listing of a folder, once."""
+
+    def __init__(self, house: House, folder: str, then: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(house.storage.inner)
+        self._folder = f"{INBOX}/{folder}/"
+        self._then: Callable[[], Awaitable[object]] | None = then
+
+    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        async for found in super().list(prefix):
+            yield found
+        if prefix.startswith(self._folder) and self._then is not None:
+            then, self._then = self._then, None
+            await then()
+
+
+# --- What moves while it is looked for -----------------------------------------------------------
+
+
+async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_replayed() -> None:
+    """It is in quarantine when the inbox is listed, and in the inbox when the copies are."""
+    house = House()
+    table, other = await refused_for_its_content(house)
+    replays = Replays(house.storage.inner, INBOX)
+    moved = Moved(house, "inbox", lambda: replays.replay(other.request.inbox_key))
+    desk = replace(operator(house), replays=Replays(moved, INBOX))
+    with pytest.raises(UnsupportedError, match=other.request.inbox_key):
+        await desk.forget(table.identifier, NAME)
+    await house.run_until_settled()
+    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
+    assert len(await house.live_files()) == 1
+
+
+async def test_a_one_shot_producer_is_known_while_a_request_of_it_goes_to_quarantine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is in the inbox when the quarantine is listed, and in quarantine when the inbox is."""
+    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 50.0)
+    house = House()
+    table = await house.create_table()
+    other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
+    key = other.request.inbox_key
+
+    async def another_committer_refuses() -> None:
+        record = QuarantineRecord(
+            key=key, reason=Reason.EPOCH_CONTENT_DIFFERS, message="", quarantined_at_ms=1
+        )
+        await Quarantine(house.storage.inner, INBOX).put(record, other.content)
+
+    house.quarantine = Quarantine(Moved(house, "quarantine", another_committer_refuses), INBOX)
+    async with house.running(reconcile_interval_s=20.0):
+        await house.publish(build_request(table, producer="shot", one_shot=True))
+        await house.settle(110.0)
+        await house.publish(build_request(table))
+        await house.settle(1.0)
+    assert property_key("shot") in (await house.load()).properties
+
+
+async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found while nothing of it was left; no commit took it along until it came again."""
+    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 10.0)
+    house = House()
+    table = await house.create_table()
+    other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
+    async with house.running(reconcile_interval_s=5.0):
+        await house.publish(build_request(table, producer="shot", one_shot=True))
+        await house.settle(60.0)
+        await house.publish(other)
+        await house.settle(60.0)
+        assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
+        await house.publish(build_request(table))
+        await house.settle(1.0)
+        await Replays(house.storage.inner, INBOX).replay(other.request.inbox_key)
+        await house.settle(60.0)
+    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
+    assert len(await house.live_files()) == 2
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_found(
+    is_frozen: bool,
+) -> None:
+    """By the very round that refuses it, before any listing shows it in quarantine."""
+    house = House()
+    table = await house.create_table()
+    key = property_key("shot")
+    async with house.running():
+        await house.publish(build_request(table, producer="shot", one_shot=True))
+        await house.settle(5.0)
+        assert house.intake is not None
+        (committer,) = house.intake.tables
+        committer.ledger_upkeep.add(LedgerChores(drop=frozenset({key})))
+        if is_frozen:
+            await operator(house).freeze(table.identifier, ProducerName("shot"), "why")
+        else:
+            other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
+            await house.publish(other)
+        await house.publish(build_request(table))
+        await house.settle(5.0)
+    assert key in (await house.load()).properties
+    assert len(await house.live_files()) == 2
+
+
+# --- One rollback after another ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("again", ["", "3-5"])
+async def test_a_second_rollback_is_seen_although_the_first_took_all_that_was_remembered(
+    again: str,
+) -> None:
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0, 1, 2, 3, 4, 5)
+    await roll_back(house, table, 2)
+    assert await state_of(house) is ProducerState.ROLLED_BACK
+    await operator(house).thaw(table.identifier, NAME, EpochRanges.parse(again))
+    assert await state_of(house) is ProducerState.ACTIVE
+    await roll_back(house, table, 0)
+    assert await state_of(house) is ProducerState.ROLLED_BACK
+    current = await house.catalog.load(table.identifier)
+    assert str((await operator(house).lost(current, NAME)).epochs) == "1-2"
+
+
+async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None:
+    """Thawed with `--again` the producer would land it a second time."""
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0, 1, 2)
+    await roll_back(house, table, 0)
+    back = build_request(table, epoch=1)
+    await house.publish(back)
+    await house.run_until_settled()
+    assert await accept(house, table, back) == {}
+    await replay(house, back)
+    assert len(await house.live_files()) == 2
+    current = await house.catalog.load(table.identifier)
+    lost = await operator(house).lost(current, NAME)
+    assert str(lost.epochs) == "2"
+    await operator(house).thaw(table.identifier, NAME, lost.epochs)
+    await land(house, table, 1, 2)
+    assert len(await house.live_files()) == 3
+    assert await epochs_of(house) == "0-2"
+
+
+# --- While a committer stands still --------------------------------------------------------------
+
+
+class StandsStill(FaultyCatalog):
+    """Something happens before the table is read for the second time."""
+
+    def __init__(self, house: House, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(house.catalog.inner)
+        self.meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        if self.calls["swap"] and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return await super().load(identifier)
+
+
+async def test_a_batch_that_landed_was_rolled_back_and_expired_is_written_anew() -> None:
+    """Its answer was lost; what it has written is gone when the committer goes on."""
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0)
+
+    async def meanwhile() -> None:
+        plain = House.__new__(House)
+        plain.__dict__.update(house.__dict__)
+        plain.catalog = FaultyCatalog(house.catalog.inner)
+        lost = (await house.load()).snapshots[1]
+        await roll_back(house, table, 0)
+        await operator(plain).thaw(table.identifier, NAME, EpochRanges.parse("1"))
+        await foreign_commit(house, table, RemoveSnapshots((lost.snapshot_id,)))
+        manifests = [
+            found.location
+            async for found in house.storage.inner.list(table.metadata.location)
+            if found.location.endswith("-m0.avro") and found.location not in kept
+        ]
+        assert len(manifests) == 1
+        await house.storage.inner.delete((lost.manifest_list or "", *manifests))
+
+    kept = {
+        found.location
+        async for found in house.storage.inner.list(table.metadata.location)
+        if found.location.endswith("-m0.avro")
+    }
+    house.catalog = StandsStill(house, meanwhile)
+    house.catalog.plan(Fault.LOST_REPLY)
+    await land(house, table, 1)
+    assert len(await house.live_files()) == 2
+    assert await epochs_of(house) == "0-1"
