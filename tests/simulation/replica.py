@@ -19,6 +19,7 @@ from tests.simulation.history import History
 from tests.simulation.ports import open_ports
 from tests.simulation.process import Life
 from tests.simulation.servers import INBOX, WAREHOUSE, Servers
+from tests.simulation.version_before import IS_BEFORE
 
 
 class _Silent:
@@ -75,15 +76,26 @@ def base_settings() -> Settings:
 
 
 class Replica:
-    """The body of a committer. `settings` are those of its next life."""
+    """The body of a committer. `settings` are those of its next life, and `is_before` tells whether
+    it is of the version before then.
+    """
 
-    def __init__(self, servers: Servers, settings: Settings, *, with_queue: bool = True) -> None:
+    def __init__(
+        self,
+        servers: Servers,
+        settings: Settings,
+        *,
+        with_queue: bool = True,
+        is_before: bool = False,
+    ) -> None:
         self._servers = servers
         self.settings = settings
+        self.is_before = is_before
         self._with_queue = with_queue
         self._stop = asyncio.Event()
 
     async def run(self, life: Life) -> None:
+        IS_BEFORE.set(self.is_before)
         try:
             await Service(self._parts(life), self._overview(life)).run(self._stop)
         except* FrazilError as group:
@@ -97,7 +109,8 @@ class Replica:
         self._stop.set()
 
     def restart_otherwise(self, chance: float) -> None:
-        """With other settings, as after an upgrade: others of its kind go on with theirs."""
+        """With other settings or of another version: others of its kind go on with theirs."""
+        self.is_before = not self.is_before and int(chance * 576) % 2 == 0
         commit = self.settings.commit.model_copy(
             update={
                 "batch_requests_max": (1, 2, 5, 10_000)[int(chance * 4)],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.simulation.actor import ActorBody
+from tests.simulation.chance import draws
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.history import History, Violation
 from tests.simulation.invariants import Invariants
@@ -19,6 +20,7 @@ from tests.simulation.replica import Replica
 from tests.simulation.scenario import Event, Fate, Scenario
 from tests.simulation.servers import INBOX, Servers
 from tests.simulation.trace import Trace
+from tests.simulation.version_before import two_versions
 from tests.simulation.world import START_MS
 
 SETTLE_S_MAX = 400.0
@@ -26,6 +28,8 @@ DRAIN_S_MAX = 60.0
 LOOK_S = 0.5
 OUTAGE_S_MAX = 20.0
 REPLICATE_S = 3.0
+# Of the committers: begin as the version before.
+BEFORE_SHARE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class Simulation:
     def run(self) -> Outcome:
         """Play to the end, or to the first violation."""
         asyncio.set_event_loop(self.loop)
-        with logs_noted(self.trace, is_wanted=self._with_notes):
+        with logs_noted(self.trace, is_wanted=self._with_notes), two_versions():
             try:
                 self.loop.run_until_complete(self._play())
             except StuckError as error:
@@ -127,9 +131,14 @@ class Simulation:
             await catalog.create_namespace(table.identifier.namespace)
             await catalog.create_table(table)
         for number in range(scenario.replicas):
-            body = Replica(self.servers, scenario.settings, with_queue=scenario.with_queue)
-            skew_ms = scenario.skews_ms[number % len(scenario.skews_ms)]
             name = f"committer-{number}"
+            body = Replica(
+                self.servers,
+                scenario.settings,
+                with_queue=scenario.with_queue,
+                is_before=draws(scenario.seed, f"version of {name}")[0] < BEFORE_SHARE,
+            )
+            skew_ms = scenario.skews_ms[number % len(scenario.skews_ms)]
             self.replicas.append(Process(name, body, stage, skew_ms=skew_ms))
         for role in scenario.roles:
             actor = role.make(scenario.seed, scenario.tables)
