@@ -40,21 +40,21 @@ PROTOCOL = (
         "committer/plan/ledger.py",
         "        if entry.table_uuid != metadata.table_uuid:\n",
         "        if entry.table_uuid is None:\n",
-        ("tests/service/test_table_committer.py -k another_table",),
+        ("tests/service/test_epochs.py -k another_table",),
     ),
     Mutant(
         "frozen_producer_lands",
         "committer/plan/ledger.py",
         "        if key not in self.frozen:\n",
         "        if self.frozen is not None:\n",
-        ("tests/service/test_table_committer.py -k rolled_back",),
+        ("tests/service/test_epochs.py -k rolled_back",),
     ),
     Mutant(
         "forgotten_proof_is_not_looked_for",
         "committer/plan/evidence.py",
         "SNAPSHOTS_MAX = 100\n",
         "SNAPSHOTS_MAX = 0\n",
-        ("tests/service/test_table_committer.py -k manifest_list_still_knows",),
+        ("tests/service/test_epochs.py -k manifest_list_still_knows",),
     ),
     # --- Who may land ---
     Mutant(
@@ -62,7 +62,7 @@ PROTOCOL = (
         "committer/service/admission.py",
         "                    known and not pending.is_shared\n",
         "                    not pending.is_shared\n",
-        ("tests/service/test_table_committer.py -k doorbell",),
+        ("tests/service/test_epochs.py -k doorbell",),
     ),
     Mutant(
         "handed_over_request_is_not_looked_up",
@@ -260,7 +260,7 @@ PROTOCOL = (
         "committer/service/consumer.py",
         "        if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:\n",
         "        if now_s >= 0:\n",
-        ("tests/service/test_consumer.py", "tests/service/test_table_committer.py", SEEDS),
+        ("tests/service/test_consumer.py", "tests/service/test_durable.py", SEEDS),
     ),
     Mutant(
         "shard_is_taken_without_what_waits_in_it",

@@ -60,14 +60,14 @@ UPKEEP = (
         "committer/service/ledger_upkeep.py",
         "                if self._is_long_gone(key, now_s):\n",
         "                if now_s:\n",
-        ("tests/service/test_table_committer.py -k one_shot", SEEDS),
+        ("tests/service/test_epochs.py -k one_shot", SEEDS),
     ),
     Mutant(
         "entry_goes_although_its_request_is_outstanding",
         "committer/service/ledger_upkeep.py",
         "            if producer_prefix(self._table_uuid, parsed[0]) in folders:\n",
         "            if producer_prefix(self._table_uuid, parsed[0]) == folders:\n",
-        ("tests/service/test_table_committer.py", "tests/service/test_ledger_chores.py"),
+        ("tests/service/test_epochs.py", "tests/service/test_ledger_chores.py"),
     ),
     Mutant(
         "what_is_in_quarantine_is_forgotten_about",
@@ -81,7 +81,7 @@ UPKEEP = (
         "committer/plan/commit.py",
         "    return entries, frozenset(dropped - entries.keys())\n",
         "    return entries, frozenset(dropped)\n",
-        ("tests/plan/test_commit.py", "tests/service/test_table_committer.py"),
+        ("tests/plan/test_commit.py", "tests/service/test_ledger_chores.py"),
     ),
     # --- Merges and expiry ---
     Mutant(

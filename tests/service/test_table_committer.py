@@ -1,28 +1,17 @@
-"""The loop around the planner: batches, the four answers of a swap, the ledger, counted calls."""
+"""The loop around the planner: batches, the four answers of a swap, counted calls."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from committer.iceberg.metadata_update import (
-    RemoveSnapshotRef,
-    RemoveSnapshots,
-    Update,
-    apply_updates,
-)
-from committer.iceberg.snapshot import MAIN
-from committer.ledger_entry import EpochRanges, parse_entry, property_key
-from committer.ports import Committed, LoadedTable, Swap, SwapAnswer
+from committer.iceberg.metadata_update import SetProperties
+from committer.ports import Committed, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.request import ReceiptState
-from committer.service.ledger_upkeep import ONE_SHOT_KEPT_S
-from committer.storage.inbox import QuarantineRecord
 from tests.faulty_catalog import Fault, FaultyCatalog
 from tests.request_builders import build_request
 from tests.service.house import House
-from tests.table_builders import build_swap
+from tests.service.outside import foreign_commit
 
 VIRTUAL_TIME = True
 
@@ -98,6 +87,27 @@ async def test_the_tables_own_property_sets_its_interval() -> None:
             await house.publish(build_request(table, epoch=epoch))
             await house.settle(0.1)
     assert len((await house.load()).snapshots) == 3
+
+
+async def look_ups(producers: int) -> tuple[int, int]:
+    """How often single objects and the inbox were looked at for so many producers that are new."""
+    house = House()
+    table = await house.create_table()
+    for number in range(producers):
+        await house.publish(build_request(table, producer=f"new-{number}"))
+    await house.publish(build_request(table, producer="gone"), durable=False)
+    house.inbox_storage.calls.clear()
+    await house.run_until_settled(seconds=5.0)
+    assert len(await house.live_files()) == producers
+    return house.inbox_storage.calls["head"], house.inbox_storage.calls["list"]
+
+
+async def test_many_new_producers_are_looked_up_by_one_listing() -> None:
+    few_heads, few_lists = await look_ups(10)
+    many_heads, many_lists = await look_ups(100)
+    # One of them for the witness.
+    assert (few_heads, many_heads) == (12, 1)
+    assert many_lists == few_lists + 1
 
 
 # --- The four answers ----------------------------------------------------------------------------
@@ -229,306 +239,12 @@ async def test_a_foreign_commit_between_ours_is_kept() -> None:
     async with house.running():
         await house.publish(build_request(table, epoch=0))
         await house.settle(1.0)
-        current = await house.catalog.inner.load(table.identifier)
-        swap = build_swap(current, properties={"foreign": "1"})
-        await house.storage.inner.create(house.catalog.inner.objects_before(swap))
-        assert isinstance(await house.catalog.inner.swap(swap), Committed)
+        await foreign_commit(house, table, SetProperties({"foreign": "1"}))
         await house.publish(build_request(table, epoch=1))
         await house.settle()
     metadata = await house.load()
     assert metadata.properties["foreign"] == "1"
     assert len(await house.live_files()) == 2
-
-
-# --- The ledger ----------------------------------------------------------------------------------
-
-
-async def test_a_replayed_epoch_with_equal_fingerprint_is_acknowledged_and_not_added() -> None:
-    house = House()
-    table = await house.create_table()
-    first = build_request(table, epoch=4)
-    await house.publish(first)
-    await house.run_until_settled()
-    await house.publish(build_request(table, epoch=4))
-    await house.run_until_settled()
-    assert len(await house.live_files()) == 1
-    _, replay = await house.receipts()
-    assert (replay.state, replay.duplicate) == (ReceiptState.COMMITTED, True)
-    assert await house.outstanding() == []
-
-
-async def test_an_epoch_with_another_fingerprint_is_quarantined_never_skipped() -> None:
-    house = House()
-    table = await house.create_table()
-    await house.publish(build_request(table, epoch=4))
-    await house.run_until_settled()
-    await house.publish(build_request(table, epoch=4, fingerprint="something else"))
-    await house.run_until_settled()
-    (record,) = await house.quarantined()
-    assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
-    assert len(await house.live_files()) == 1
-
-
-async def test_two_attempts_of_one_epoch_in_one_batch_land_as_one() -> None:
-    house = House()
-    table = await house.create_table()
-    for _ in range(2):
-        await house.publish(build_request(table, epoch=7, files_count=3))
-    await house.run_until_settled()
-    files = await house.live_files()
-    assert len(files) == 3
-    attempts = {file.file_path.rsplit("/", 1)[1][6:] for file in files}
-    assert len(attempts) == 1
-    assert sorted(receipt.duplicate for receipt in await house.receipts()) == [False, True]
-
-
-async def test_an_epoch_that_only_a_manifest_list_still_knows_is_acknowledged() -> None:
-    house = House()
-    table = await house.create_table()
-    for epoch in range(6):
-        await house.publish(build_request(table, epoch=epoch))
-        await house.run_until_settled(seconds=5.0)
-    await house.publish(build_request(table, epoch=1))
-    await house.run_until_settled()
-    assert await house.quarantined() == []
-    assert (await house.receipts())[-1].duplicate
-    assert len(await house.live_files()) == 6
-
-
-async def test_an_epoch_that_nothing_proves_any_more_is_quarantined_if_it_is_in_the_inbox() -> None:
-    house = House()
-    table = await house.create_table()
-    for epoch in range(6):
-        await house.publish(build_request(table, epoch=epoch))
-        await house.run_until_settled(seconds=5.0)
-    current = await house.catalog.inner.load(table.identifier)
-    old = current.metadata.snapshots[:-1]
-    await _foreign(house, current, RemoveSnapshots(tuple(one.snapshot_id for one in old)))
-    await house.publish(build_request(table, epoch=1))
-    await house.run_until_settled()
-    (record,) = await house.quarantined()
-    assert record.reason == Reason.EPOCH_LANDED_UNPROVEN
-    assert len(await house.live_files()) == 6
-
-
-async def test_an_old_doorbell_whose_object_is_gone_is_dropped() -> None:
-    house = House()
-    table = await house.create_table()
-    old = build_request(table, epoch=1)
-    for epoch in range(6):
-        await house.publish(old if epoch == 1 else build_request(table, epoch=epoch))
-        await house.run_until_settled(seconds=5.0)
-    await house.publish(old, durable=False)
-    await house.run_until_settled()
-    assert await house.quarantined() == []
-    assert len(await house.live_files()) == 6
-
-
-async def test_a_late_epoch_may_still_land() -> None:
-    house = House()
-    table = await house.create_table()
-    for epoch in (0, 3, 1):
-        await house.publish(build_request(table, epoch=epoch))
-        await house.run_until_settled(seconds=5.0)
-    entry = parse_entry((await house.load()).properties[property_key("query-1")])
-    assert str(entry.epochs) == "0-1,3"
-    assert len(await house.live_files()) == 3
-
-
-async def test_a_rolled_back_table_freezes_its_producers() -> None:
-    house = House()
-    table = await house.create_table()
-    await house.publish(build_request(table, epoch=0))
-    await house.run_until_settled()
-    current = await house.catalog.inner.load(table.identifier)
-    await _foreign(house, current, RemoveSnapshotRef(MAIN))
-    await house.publish(build_request(table, epoch=1))
-    await house.run_until_settled()
-    (record,) = await house.quarantined()
-    assert record.reason == Reason.PRODUCER_FROZEN
-
-
-async def test_a_ledger_property_of_another_table_claims_nothing() -> None:
-    house = House()
-    other = await house.create_table("db.other")
-    await house.publish(build_request(other, epoch=0))
-    await house.run_until_settled()
-    key = property_key("query-1")
-    copied = (await house.load("db.other")).properties[key]
-    table = await house.create_table(properties={key: copied})
-    await house.publish(build_request(table, epoch=0))
-    await house.run_until_settled()
-    assert len(await house.live_files()) == 1
-
-
-async def _forget_shot(house: House, table: LoadedTable) -> None:
-    """Let so much time go by, with commits in it, that nobody sends the request again."""
-    for epoch in range(3):
-        await house.settle(ONE_SHOT_KEPT_S / 2)
-        await house.publish(build_request(table, producer="query-1", epoch=epoch))
-        await house.settle(1.0)
-
-
-async def test_a_one_shot_producers_entry_is_dropped_once_its_object_is_long_gone() -> None:
-    house = House()
-    table = await house.create_table()
-    await house.publish(build_request(table, producer="shot", one_shot=True))
-    async with house.running(reconcile_interval_s=5.0):
-        await house.settle(20.0)
-        assert await house.outstanding() == []
-        await _forget_shot(house, table)
-    properties = (await house.load()).properties
-    assert property_key("shot") not in properties
-    assert property_key("query-1") in properties
-    assert len(await house.live_files()) == 4
-
-
-async def test_a_one_shot_request_that_is_sent_again_when_it_has_left_the_inbox_lands_once() -> (
-    None
-):
-    """Its publisher did not hear that it was durable, and knows nothing of its end."""
-    house = House()
-    table = await house.create_table()
-    shot = build_request(table, producer="shot", one_shot=True)
-    await house.publish(shot, announce=False)
-    async with house.running(reconcile_interval_s=5.0):
-        await house.settle(20.0)
-        assert await house.outstanding() == []
-        await house.publish(build_request(table, producer="query-1"))
-        await house.settle(ONE_SHOT_KEPT_S / 2)
-        await house.publish(shot)
-        await house.settle(20.0)
-    assert len(await house.live_files()) == 2
-    assert await house.outstanding() == []
-
-
-@pytest.mark.parametrize("clock_ahead_s", [0, 1_350], ids=["", "that-looks-new"])
-async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again(
-    clock_ahead_s: int,
-) -> None:
-    house = House()
-    table = await house.create_table()
-    published_at_ms = house.world.now_ms() + clock_ahead_s * 1_000
-    shot = build_request(table, producer="shot", one_shot=True, published_at_ms=published_at_ms)
-    await house.publish(shot)
-    async with house.running(reconcile_interval_s=5.0):
-        await _forget_shot(house, table)
-        assert property_key("shot") not in (await house.load()).properties
-        await house.publish(shot, durable=False)
-        await house.settle()
-    assert len(await house.live_files()) == 4
-
-
-async def _land_with_gaps(house: House, table: LoadedTable) -> EpochRanges:
-    """Every other epoch; return what the ledger says of them once their gaps are too many."""
-    async with house.running(reconcile_interval_s=5.0):
-        for epoch in range(0, 24, 2):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(1.0)
-        await house.settle(20.0)
-        await house.publish(build_request(table, epoch=24))
-        await house.settle(1.0)
-    return parse_entry((await house.load()).properties[property_key("query-1")]).epochs
-
-
-async def test_gaps_of_empty_micro_batches_are_closed_when_there_are_many() -> None:
-    house = House()
-    table = await house.create_table()
-    assert str(await _land_with_gaps(house, table)).startswith("0-22")
-
-
-async def test_the_gap_of_an_epoch_in_quarantine_stays_open() -> None:
-    house = House()
-    table = await house.create_table()
-    refused = build_request(table, epoch=7)
-    record = QuarantineRecord(
-        key=refused.request.inbox_key, reason="", message="", quarantined_at_ms=0
-    )
-    await house.quarantine.put(record, refused.content)
-    assert 7 not in await _land_with_gaps(house, table)
-
-
-# --- What is durable is found --------------------------------------------------------------------
-
-
-async def test_what_was_never_announced_is_found_by_the_reconciler() -> None:
-    house = House()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=10.0):
-        await house.settle(1.0)
-        await house.publish(build_request(table), announce=False)
-        await house.settle()
-    assert len(await house.live_files()) == 1
-    assert await house.outstanding() == []
-
-
-async def test_without_a_queue_the_inbox_alone_is_enough() -> None:
-    house = House(with_queue=False)
-    table = await house.create_table()
-    async with house.running():
-        for epoch in range(3):
-            await house.publish(build_request(table, epoch=epoch), announce=False)
-            await house.settle(2.0)
-    assert len(await house.live_files()) == 3
-
-
-async def test_while_the_queue_is_away_requests_land_all_the_same() -> None:
-    house = House()
-    table = await house.create_table()
-    async with house.running():
-        await house.settle(1.0)
-        house.server.available = False
-        await house.publish(build_request(table), announce=False)
-        await house.settle(30.0)
-        assert len(await house.live_files()) == 1
-        assert "queue" in house.health.troubles
-        house.server.available = True
-        await house.settle(60.0)
-        assert house.health.troubles == {}
-
-
-async def test_a_flushed_queue_loses_nothing() -> None:
-    house = House(min_interval_ms=1_000)
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=5.0):
-        for epoch in range(10):
-            await house.publish(build_request(table, epoch=epoch))
-            if epoch in (3, 6):
-                house.server.flush()
-            await house.settle(0.2)
-        await house.settle()
-    assert len(await house.live_files()) == 10
-    assert await house.outstanding() == []
-
-
-async def test_a_crash_at_any_moment_loses_and_doubles_nothing() -> None:
-    house = House()
-    table = await house.create_table()
-    for epoch in range(8):
-        await house.publish(build_request(table, epoch=epoch, producer=f"query-{epoch % 3}"))
-    for _ in range(12):
-        async with house.running():
-            for _ in range(7):
-                await asyncio.sleep(0)
-    await house.run_until_settled(seconds=700.0)
-    paths = [file.file_path for file in await house.live_files()]
-    assert len(paths) == len(set(paths)) == 8
-    assert await house.outstanding() == []
-
-
-async def test_storage_that_is_away_delays_and_loses_nothing() -> None:
-    house = House()
-    table = await house.create_table()
-    async with house.running():
-        house.storage.is_away = True
-        await house.publish(build_request(table))
-        await house.settle(30.0)
-        assert not house.health.is_ready
-        assert await house.quarantined() == []
-        house.storage.is_away = False
-        await house.settle(60.0)
-    assert len(await house.live_files()) == 1
-    assert house.health.troubles == {}
 
 
 # --- Two owners ----------------------------------------------------------------------------------
@@ -553,37 +269,3 @@ async def test_two_committers_on_one_table_land_each_request_once() -> None:
     assert len(paths) == len(set(paths)) == 20
     assert await first.outstanding() == []
     assert await first.quarantined() == []
-
-
-async def _foreign(house: House, current: LoadedTable, *updates: Update) -> None:
-    metadata = apply_updates(
-        current.metadata,
-        updates,
-        base_location=current.metadata_location,
-        now_ms=current.metadata.last_updated_ms + 1,
-    )
-    location = current.metadata_location.replace(".metadata.json", "x.metadata.json")
-    swap = Swap(current, (), updates, metadata, location)
-    await house.storage.inner.create(house.catalog.inner.objects_before(swap))
-    assert isinstance(await house.catalog.inner.swap(swap), Committed)
-
-
-async def look_ups(producers: int) -> tuple[int, int]:
-    """How often single objects and the inbox were looked at for so many producers that are new."""
-    house = House()
-    table = await house.create_table()
-    for number in range(producers):
-        await house.publish(build_request(table, producer=f"new-{number}"))
-    await house.publish(build_request(table, producer="gone"), durable=False)
-    house.inbox_storage.calls.clear()
-    await house.run_until_settled(seconds=5.0)
-    assert len(await house.live_files()) == producers
-    return house.inbox_storage.calls["head"], house.inbox_storage.calls["list"]
-
-
-async def test_many_new_producers_are_looked_up_by_one_listing() -> None:
-    few_heads, few_lists = await look_ups(10)
-    many_heads, many_lists = await look_ups(100)
-    # One of them for the witness.
-    assert (few_heads, many_heads) == (12, 1)
-    assert many_lists == few_lists + 1
