@@ -146,7 +146,7 @@ class Commits:
                 log.info("commit.conflicted", **self._about(intent, plan))
                 await self._again(intent)
             case Unknown(cause):
-                intent.is_doubted = True
+                self._intents.doubt()
                 self._base.doubt(plan.swap.base.metadata_location)
                 self._upkeep.doubted(plan)
                 log.warning("commit.unknown", cause=cause, **self._about(intent, plan))

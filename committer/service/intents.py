@@ -32,9 +32,7 @@ INTENT_S_MAX = 3_600.0
 
 @dataclass(slots=True)
 class Intent:
-    """A batch on its way, kept over attempts, with what was written of it already. `is_doubted`:
-    the answer to an attempt is lost.
-    """
+    """A batch on its way, kept over attempts, with what was written of it already."""
 
     batch: Batch
     basis: CheckBasis
@@ -45,7 +43,6 @@ class Intent:
     started_ms: int = 0
     written: set[str] = field(default_factory=set)
     metadata_bytes: int | None = None
-    is_doubted: bool = False
 
 
 class Intents:
@@ -69,6 +66,7 @@ class Intents:
         self._upkeep = upkeep
         self._current: Intent | None = None
         self._batch_max: int | None = None
+        self._is_doubted = False
 
     @property
     def sent_keys(self) -> frozenset[str]:
@@ -93,10 +91,15 @@ class Intents:
             if all(one.request.inbox_key in still for one in intent.batch.requests):
                 return intent
         self._current = None
+        self._is_doubted = self._is_doubted and self._base.is_doubted(state)
         requests = _one_branch(next_batch(candidates, self._policy(state)))
         if requests:
             self._current = await self._prepared(requests, basis, state)
         return self._current
+
+    def doubt(self) -> None:
+        """The answer to an attempt is lost."""
+        self._is_doubted = True
 
     def drop(self) -> None:
         """Begin anew with the next round."""
@@ -106,6 +109,7 @@ class Intents:
         """The batch on its way is in the table."""
         self._current = None
         self._batch_max = None
+        self._is_doubted = False
 
     def isolate(self, requests: Sequence[CheckedRequest], reason: Reason, message: str) -> None:
         """Halve the batches until the request at fault stands alone, then suspect it: the next
@@ -139,12 +143,16 @@ class Intents:
 
     def _is_fresh(self, intent: Intent, state: TableState) -> bool:
         """Not if its snapshot is in the table: its ledger was taken away, and that was accepted.
-        Nor if it may have been: rolled back and expired since, and its manifests gone with it.
+        Nor if it may have been, with manifests of ours that went when it was rolled back and has
+        expired.
         """
         age_s = self._shop.world.monotonic_s() - intent.since_s
         is_there = state.metadata.snapshot_by_id(intent.batch.snapshot_id) is not None
-        may_have_gone = intent.is_doubted and not self._base.is_doubted(state)
-        return age_s <= INTENT_S_MAX and not is_there and not may_have_gone
+        return age_s <= INTENT_S_MAX and not is_there and not self._may_have_gone(state)
+
+    def _may_have_gone(self, state: TableState) -> bool:
+        """Whether the table has moved since the answer to an attempt was lost."""
+        return self._is_doubted and not self._base.is_doubted(state)
 
     def _policy(self, state: TableState) -> BatchPolicy:
         """The table's policy, with the limit while bisecting."""

@@ -72,13 +72,26 @@ class Merger:
             elif self._is_fresh(since_s) and _still_applies(merged, plan.state):
                 waiting.append((since_s, merged))
             else:
-                log.info(
-                    "merge.superseded",
-                    table=str(self._table),
-                    left_over=merged.row.manifest_path,
-                )
-                self._superseded(merged.row.manifest_path)
+                self._leave_over(merged)
         self._finished = waiting
+
+    def may_have_gone(self, plan: CommitPlan) -> None:
+        """An attempt whose answer was lost has landed or never will, and is not in the table. Where
+        it had landed, and was rolled back, its files have expired with it: what it took along is
+        not offered again.
+        """
+        taken = {merged.row.manifest_path for merged in plan.upkeep.merged}
+        waiting, self._finished = self._finished, []
+        for since_s, merged in waiting:
+            if merged.row.manifest_path in taken:
+                self._leave_over(merged)
+            else:
+                self._finished.append((since_s, merged))
+
+    def _leave_over(self, merged: MergedManifest) -> None:
+        left_over = merged.row.manifest_path
+        log.info("merge.superseded", table=str(self._table), left_over=left_over)
+        self._superseded(left_over)
 
     def _is_fresh(self, since_s: float) -> bool:
         return self._world.monotonic_s() - since_s <= WAITING_S_MAX

@@ -65,17 +65,14 @@ class TableUpkeep:
         self._metrics = files.parts.metrics
         self._sweeper = Sweeper(files)
         # Metadata files that fall off the log go before the sweeper asks whether they are gone.
-        self._chores: tuple[Chore, ...] = (
-            Merger(
-                files.table,
-                files.parts.storage,
-                self._world,
-                self._metrics,
-                self._sweeper.superseded,
-            ),
-            Expirer(files, waiting),
-            self._sweeper,
+        self._merger = Merger(
+            files.table,
+            files.parts.storage,
+            self._world,
+            self._metrics,
+            self._sweeper.superseded,
         )
+        self._chores: tuple[Chore, ...] = (self._merger, Expirer(files, waiting), self._sweeper)
         self._task: asyncio.Task[None] | None = None
         self._in_doubt: list[CommitPlan] = []
         self._not_before_s = 0.0
@@ -106,9 +103,11 @@ class TableUpkeep:
             if _has_landed(plan, state):
                 self._tell(plan)
         # On a base that is still current an attempt may land yet.
-        self._in_doubt = [
-            plan for plan in self._in_doubt if plan.swap.base.metadata_location == base
-        ]
+        doubted = self._in_doubt
+        self._in_doubt = [plan for plan in doubted if plan.swap.base.metadata_location == base]
+        for plan in doubted:
+            if plan.swap.base.metadata_location != base:
+                self._merger.may_have_gone(plan)
 
     def landed(self, plan: CommitPlan, state: TableState, branch: str) -> None:
         """A commit has landed, and no batch is on its way: note what it took along, and begin what

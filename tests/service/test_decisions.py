@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from committer.errors import UnsupportedError
-from committer.iceberg.metadata_update import RemoveSnapshots
+from committer.iceberg.manifest_list import decode_manifest_list
+from committer.iceberg.metadata_update import RemoveSnapshots, SetSnapshotRef
+from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.ledger_entry import EpochRanges, property_key
 from committer.plan.commit import LedgerChores
 from committer.plan.producers import ProducerName, ProducerState
@@ -23,6 +25,7 @@ from tests.faulty_catalog import Fault, FaultyCatalog
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
 from tests.service.outside import foreign_commit
+from tests.service.test_merger import Merging
 from tests.service.test_operator import (
     NAME,
     accept,
@@ -194,12 +197,34 @@ class StandsStill(FaultyCatalog):
     def __init__(self, house: House, meanwhile: Callable[[], Awaitable[object]]) -> None:
         super().__init__(house.catalog.inner)
         self.meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
+        self.is_waiting = True
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        if self.calls["swap"] and self.meanwhile is not None:
+        if self.is_waiting and self.calls["swap"] and self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             await meanwhile()
         return await super().load(identifier)
+
+
+async def undo_last(house: House, table: LoadedTable) -> None:
+    """Roll the last commit back, let its epoch land once more, and expire it, as we do."""
+    *_, before, lost = (await house.load()).snapshots
+    kept = set(await manifests_of(house, before))
+    await foreign_commit(
+        house, table, SetSnapshotRef(MAIN, SnapshotRef(before.snapshot_id, "branch"))
+    )
+    desk = replace(operator(house), catalog=house.catalog.inner)
+    current = await house.catalog.inner.load(table.identifier)
+    again = (await desk.lost(current, NAME)).epochs
+    await desk.thaw(table.identifier, NAME, again)
+    await foreign_commit(house, table, RemoveSnapshots((lost.snapshot_id,)))
+    gone = set(await manifests_of(house, lost)) - kept
+    await house.storage.inner.delete((lost.manifest_list or "", *gone))
+
+
+async def manifests_of(house: House, snapshot: Snapshot) -> list[str]:
+    content = await house.storage.inner.get(snapshot.manifest_list or "")
+    return [row.manifest_path for row in decode_manifest_list(content).rows]
 
 
 async def test_a_batch_that_landed_was_rolled_back_and_expired_is_written_anew() -> None:
@@ -207,30 +232,23 @@ async def test_a_batch_that_landed_was_rolled_back_and_expired_is_written_anew()
     house = House()
     table = await house.create_table()
     await land(house, table, 0)
-
-    async def meanwhile() -> None:
-        plain = House.__new__(House)
-        plain.__dict__.update(house.__dict__)
-        plain.catalog = FaultyCatalog(house.catalog.inner)
-        lost = (await house.load()).snapshots[1]
-        await roll_back(house, table, 0)
-        await operator(plain).thaw(table.identifier, NAME, EpochRanges.parse("1"))
-        await foreign_commit(house, table, RemoveSnapshots((lost.snapshot_id,)))
-        manifests = [
-            found.location
-            async for found in house.storage.inner.list(table.metadata.location)
-            if found.location.endswith("-m0.avro") and found.location not in kept
-        ]
-        assert len(manifests) == 1
-        await house.storage.inner.delete((lost.manifest_list or "", *manifests))
-
-    kept = {
-        found.location
-        async for found in house.storage.inner.list(table.metadata.location)
-        if found.location.endswith("-m0.avro")
-    }
-    house.catalog = StandsStill(house, meanwhile)
+    house.catalog = StandsStill(house, lambda: undo_last(house, table))
     house.catalog.plan(Fault.LOST_REPLY)
     await land(house, table, 1)
     assert len(await house.live_files()) == 2
     assert await epochs_of(house) == "0-1"
+
+
+async def test_a_merge_that_landed_was_rolled_back_and_expired_is_not_taken_along_again() -> None:
+    merging = Merging()
+    house, table = merging.house, await merging.create()
+    house.catalog = StandsStill(house, lambda: undo_last(house, table))
+    async with merging.running():
+        house.catalog.is_waiting = False
+        await merging.commit(4)
+        house.catalog.is_waiting = True
+        house.catalog.plan(Fault.LOST_REPLY)
+        await merging.commit()
+        await house.settle(30.0)
+        await merging.commit(2)
+    await merging.assert_each_file_once()
