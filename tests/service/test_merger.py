@@ -15,9 +15,10 @@ from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.ports import Committed, LoadedTable, NewObject, Storage
 from tests.counting_storage import CountingStorage
 from tests.faulty_catalog import Fault
-from tests.flights import build_flights, foreign_swap
+from tests.flights import build_flights
 from tests.request_builders import build_request
 from tests.service.house import House
+from tests.service.outside import add_table, foreign_commit
 
 VIRTUAL_TIME = True
 
@@ -62,9 +63,7 @@ class Merging:
         self, properties: Mapping[str, str] = FEW, *, format_version: int = 2
     ) -> LoadedTable:
         table = build_flights(format_version=format_version, properties=properties)
-        await self.house.catalog.inner.create_namespace(table.identifier.namespace)
-        await self.house.catalog.inner.create_table(table)
-        self.table = table
+        self.table = await add_table(self.house, table)
         return table
 
     async def commit(self, times: int = 1) -> None:
@@ -113,10 +112,7 @@ class Merging:
 
     async def foreign(self, *updates: SetSnapshotRef | RemoveSnapshotRef) -> None:
         """Another engine moves a branch."""
-        catalog = self.house.catalog.inner
-        swap = foreign_swap(await catalog.load(self.table.identifier), *updates)
-        await self.house.storage.inner.create(catalog.objects_before(swap))
-        assert isinstance(await catalog.swap(swap), Committed)
+        await foreign_commit(self.house, self.table, *updates)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -11,16 +11,16 @@ from committer.errors import UnsupportedError
 from committer.iceberg.metadata_update import RemoveSnapshotRef, SetProperties, Update
 from committer.iceberg.snapshot import MAIN
 from committer.plan.orphans import Kind
-from committer.ports import Committed, LoadedTable, NewObject
+from committer.ports import LoadedTable, NewObject
 from committer.request import SealedRequest, TableIdentifier
 from committer.service.orphans import Orphan, OrphanSearch, Sources
 from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.journal import LeftOverEntry
 from committer.storage.replays import Replays
-from tests.flights import foreign_swap
 from tests.request_builders import build_file, build_line, build_manifest, build_request, seal
 from tests.service.house import INBOX, WAREHOUSE, House
+from tests.service.outside import foreign_commit
 
 VIRTUAL_TIME = True
 
@@ -57,10 +57,7 @@ class Yard:
 
     async def swap_in(self, update: Update) -> None:
         """Another engine's commit."""
-        catalog = self.house.catalog.inner
-        swap = foreign_swap(await catalog.load(NAME), update)
-        await self.house.storage.inner.create(catalog.objects_before(swap))
-        assert isinstance(await catalog.swap(swap), Committed)
+        await foreign_commit(self.house, self.table, update)
 
     def later(self) -> None:
         self.house.world.skew_ms += 4 * DAY_MS

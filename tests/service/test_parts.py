@@ -56,17 +56,26 @@ async def test_catalog_of_a_new_house_is_made(tmp_path: Path) -> None:
     await parts.close()
 
 
-async def test_no_empty_catalog_is_made_while_requests_wait_for_tables(tmp_path: Path) -> None:
-    parts = parts_in(tmp_path)
-    sealed = build_request(build_table(warehouse=f"file://{tmp_path}/warehouse"))
+async def refuse_while_requests_wait(
+    parts: RequestParts, kind: type[FrazilError], said: str
+) -> None:
+    """No catalog is opened while a request waits for a table of it; afterwards an empty one is."""
+    sealed = build_request(build_table(warehouse="memory://warehouse"))
     await parts.inbox.put(sealed)
     for _ in range(2):
-        with pytest.raises(CatalogUnavailableError, match=r"catalog\.db` does not exist, but"):
+        with pytest.raises(kind, match=said):
             await open_known_catalog(parts)
     await parts.inbox.delete([sealed.request.inbox_key])
     catalog = await open_known_catalog(parts)
+    assert await catalog.list_namespaces() == []
     await catalog.close()
     await parts.close()
+
+
+async def test_no_empty_catalog_is_made_while_requests_wait_for_tables(tmp_path: Path) -> None:
+    await refuse_while_requests_wait(
+        parts_in(tmp_path), CatalogUnavailableError, r"catalog\.db` does not exist, but"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,13 +124,6 @@ async def test_no_dynamodb_table_is_made_while_requests_wait(
     catalog = CatalogSettings(uri=f"dynamodb://{dynamodb_server.new_table_name()}")
     queue = QueueSettings(url="none")
     parts = open_request_parts(Settings(home=tmp_path, catalog=catalog, queue=queue, aws=aws))
-    sealed = build_request(build_table(warehouse=f"file://{tmp_path}/warehouse"))
-    await parts.inbox.put(sealed)
-    for _ in range(2):
-        with pytest.raises(SettingsError, match=r"FRAZIL_CATALOG__URI.*no DynamoDB table"):
-            await open_known_catalog(parts)
-    await parts.inbox.delete([sealed.request.inbox_key])
-    opened = await open_known_catalog(parts)
-    assert await opened.list_namespaces() == []
-    await opened.close()
-    await parts.close()
+    await refuse_while_requests_wait(
+        parts, SettingsError, r"FRAZIL_CATALOG__URI.*no DynamoDB table"
+    )

@@ -20,9 +20,9 @@ from committer.request import TableIdentifier
 from committer.service import intents
 from committer.storage.journal import LeftOverEntry
 from tests.faulty_catalog import Fault
-from tests.flights import foreign_swap
 from tests.request_builders import build_request
 from tests.service.house import INBOX, WAREHOUSE, House
+from tests.service.outside import foreign_commit
 from tests.stopping_storage import StoppingStorage
 
 VIRTUAL_TIME = True
@@ -63,10 +63,7 @@ class Table:
 
     async def swap_in(self, *updates: Update) -> None:
         """Another engine's commit."""
-        catalog = self.house.catalog.inner
-        swap = foreign_swap(await catalog.load(NAME), *updates)
-        await self.house.storage.inner.create(catalog.objects_before(swap))
-        assert isinstance(await catalog.swap(swap), Committed)
+        await foreign_commit(self.house, self.table, *updates)
 
     async def there(self, prefix: str = WAREHOUSE) -> set[str]:
         return {one.location async for one in self.house.storage.inner.list(prefix)}
