@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 
 import pytest
 
@@ -103,30 +103,29 @@ async def test_catalog_file_that_is_read_only_ends_the_start_and_keeps_all_reque
             await house.start()
 
 
+async def wait_for_the_warehouse(
+    house: RealHouse, spoiled: AbstractContextManager[None], said: str
+) -> None:
+    """Publish into a warehouse that is spoiled for a while, and says this of it."""
+    async with publishing(house) as producer:
+        await house.start()
+        await producer.publish(1)
+        await until(house.is_settled, "the first request in the table")
+        house.signal(signal.SIGSTOP)
+        await producer.publish(2)
+        with spoiled:
+            house.signal(signal.SIGCONT)
+            await until_troubled(house, f"table {TABLE}", said)
+
+
 async def test_warehouse_that_is_read_only_is_waited_for() -> None:
     with real_house() as house, tmpfs(house.warehouse) as mount:
-        async with publishing(house) as producer:
-            await house.start()
-            await producer.publish(1)
-            await until(house.is_settled, "the first request in the table")
-            house.signal(signal.SIGSTOP)
-            await producer.publish(2)
-            with read_only(mount):
-                house.signal(signal.SIGCONT)
-                await until_troubled(house, f"table {TABLE}", "Read-only file system")
+        await wait_for_the_warehouse(house, read_only(mount), "Read-only file system")
 
 
 async def test_warehouse_that_is_full_is_waited_for() -> None:
     with real_house() as house, tmpfs(house.warehouse, size="2m") as mount:
-        async with publishing(house) as producer:
-            await house.start()
-            await producer.publish(1)
-            await until(house.is_settled, "the first request in the table")
-            house.signal(signal.SIGSTOP)
-            await producer.publish(2)
-            with full(mount):
-                house.signal(signal.SIGCONT)
-                await until_troubled(house, f"table {TABLE}", "No space left on device")
+        await wait_for_the_warehouse(house, full(mount), "No space left on device")
 
 
 async def test_queue_server_that_comes_later_than_the_committer_is_waited_for() -> None:
