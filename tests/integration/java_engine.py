@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.integration.processes import kill_session
-from tests.integration.real_house import CATALOG, ROOT, RealHouse
+from tests.integration.real_house import CATALOG, RealHouse
+from tests.integration.spark_program import spark_program
 from tests.jars import JAVA_OPTIONS, iceberg_jars
-from workers.java import find_java_home
 
 _COMMIT_LOGGER = "org.apache.iceberg.metrics.LoggingMetricsReporter"
 _ATTEMPTS = re.compile(r"CommitReport\{.*?attempts=CounterResult\{unit=COUNT, value=(\d+)\}")
@@ -83,27 +82,10 @@ class JavaEngine:
 def java_engine(house: RealHouse, catalog: JavaCatalog | None = None) -> Iterator[JavaEngine]:
     """Start the application; at the end it is gone, with everything that it started."""
     catalog = catalog or jdbc_catalog(house)
-    jars = ",".join(str(jar) for jar in catalog.jars)
-    environment = house.environment() | {"JAVA_HOME": str(find_java_home(house.folder / "java"))}
+    options, jars = json.dumps(dict(catalog.options)), ",".join(map(str, catalog.jars))
     log_file = house.folder / "java.log"
-    with log_file.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", __name__, json.dumps(dict(catalog.options)), jars],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            start_new_session=True,
-        )
-    try:
+    with spark_program(house, __name__, options, jars, log_file=log_file) as process:
         yield JavaEngine(process, log_file)
-    except BaseException:
-        print(log_file.read_text()[-3000:])
-        raise
-    finally:
-        kill_session(process)
 
 
 # --- The application -----------------------------------------------------------------------------

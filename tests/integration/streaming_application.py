@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.processes import kill_session
-from tests.integration.real_house import ROOT, RealHouse
+from tests.integration.real_house import RealHouse
+from tests.integration.spark_program import spark_program
 from tests.jars import JAVA_OPTIONS
-from workers.java import find_java_home
 
 _EARLIER_S = 1_700_000_000
 _INTERRUPTED_S = 1.0
@@ -97,27 +97,10 @@ class Driver:
 @contextmanager
 def spark_driver(house: RealHouse, stream: Stream, *, master: str = "local[2]") -> Iterator[Driver]:
     """Start the application; at the end it is gone, with everything that it started."""
-    environment = house.environment() | {"JAVA_HOME": str(find_java_home(house.folder / "java"))}
+    arguments = stream.table, str(stream.folder), master
     log_file = stream.folder / "spark.log"
-    with log_file.open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", __name__, stream.table, str(stream.folder), master],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            start_new_session=True,
-        )
-    driver = Driver(process)
-    try:
-        yield driver
-    except BaseException:
-        print(log_file.read_text()[-3000:])
-        raise
-    finally:
-        driver.kill()
+    with spark_program(house, __name__, *arguments, log_file=log_file) as process:
+        yield Driver(process)
 
 
 # --- The application -----------------------------------------------------------------------------
