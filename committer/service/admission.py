@@ -72,7 +72,11 @@ class Admission:
                 case Duplicate(landed, warning):
                     admitted.duplicates.append(AlreadyLanded(pending, landed, warning))
                 case Refused(reason, message):
-                    admitted.refused.append(Quarantining(pending, reason, message))
+                    refusal = Quarantining(pending, reason, message)
+                    if reason is Reason.EPOCH_CONTENT_DIFFERS:
+                        await self._prove(pending, state, admitted, refusal)
+                    else:
+                        admitted.refused.append(refusal)
                 case _ if not await self._is_authentic(pending, state, admitted):
                     pass
                 case NotLanded(known) if (
@@ -132,11 +136,15 @@ class Admission:
                 pending.present_in = generation
                 landing.append(pending)
             else:
-                await self._prove(pending, state, admitted)
+                await self._prove(pending, state, admitted, _unproven(pending))
         return landing
 
-    async def _prove(self, pending: Pending, state: TableState, admitted: Admitted) -> None:
-        """What the ledger has forgotten a manifest list may still prove."""
+    async def _prove(
+        self, pending: Pending, state: TableState, admitted: Admitted, refusal: Quarantining
+    ) -> None:
+        """What the ledger has forgotten a manifest list may still prove, also beside another
+        content of the epoch: somebody took the ledger away in between, and that was accepted.
+        """
         request = pending.sealed.request
         try:
             landed = await self.evidence.find(state, request)
@@ -149,7 +157,7 @@ class Admission:
             case Refused(reason, message):
                 admitted.refused.append(Quarantining(pending, reason, message))
             case None:
-                admitted.refused.append(_unproven(pending))
+                admitted.refused.append(refusal)
 
 
 def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnswer:

@@ -9,7 +9,7 @@ import pytest
 
 from committer.errors import UnsupportedError
 from committer.iceberg.manifest_list import decode_manifest_list
-from committer.iceberg.metadata_update import RemoveSnapshots, SetSnapshotRef
+from committer.iceberg.metadata_update import RemoveProperties, RemoveSnapshots, SetSnapshotRef
 from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.ledger_entry import EpochRanges, property_key
 from committer.plan.commit import LedgerChores
@@ -252,3 +252,31 @@ async def test_a_merge_that_landed_was_rolled_back_and_expired_is_not_taken_alon
         await house.settle(30.0)
         await merging.commit(2)
     await merging.assert_each_file_once()
+
+
+# --- After a table was accepted ------------------------------------------------------------------
+
+
+async def test_what_landed_before_the_ledger_was_taken_away_is_told_so_beside_another() -> None:
+    """Seed 910408: accepted without the ledger, the table took another content of the epoch."""
+    house = House()
+    table = await house.create_table()
+    first = build_request(table, epoch=0)
+    await house.publish(first)
+    await house.run_until_settled()
+    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
+    await house.accept()
+    await house.publish(build_request(table, epoch=0, fingerprint="another"))
+    await house.run_until_settled()
+    assert len(await house.live_files()) == 2
+    # It had not left the inbox: the proof of its landing was void.
+    await house.publish(first)
+    await house.run_until_settled()
+    assert await reasons(house) == []
+    assert await house.outstanding() == []
+    assert len(await house.live_files()) == 2
+    told, snapshots = (await house.receipts())[-1], (await house.load()).snapshots
+    assert (told.attempt, told.snapshot_id) == (
+        str(first.request.attempt),
+        snapshots[0].snapshot_id,
+    )
