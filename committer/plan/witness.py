@@ -6,7 +6,7 @@ restored, registered again from an older file, or has lost entries of the ledger
 that only an operator knows, who may accept it (`frazil table accept`). Pure, with its text form:
 
     {"v":1,"table":"<uuid>","accepted-ms":0,"sequence-number":42,"snapshot-id":…,
-     "last-updated-ms":…,"producers":{"frazil.producer.<id>":41},"forgotten":{}}
+     "last-updated-ms":…,"producers":{"frazil.producer.<id>":41},"forgotten":{},"forgotten-ms":0}
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Witness:
     `accepted_ms`: which acceptance it follows, 0 before any; a later one makes all that was known
     before it void. `snapshot_id`: the snapshot that has the sequence number; in format version 1,
     where all have 0, the one that was added last. `producers`: the highest epoch of each lasting
-    producer, by its ledger property. `forgotten`: up to which epoch an entry need not be there.
+    producer, by its ledger property. `forgotten`: up to which epoch an entry need not be there;
+    `forgotten_ms`: when an operator said so last.
     """
 
     table_uuid: UUID
@@ -47,6 +48,7 @@ class Witness:
     last_updated_ms: int = 0
     producers: Mapping[str, int] = field(default_factory=dict)
     forgotten: Mapping[str, int] = field(default_factory=dict)
+    forgotten_ms: int = 0
 
     @classmethod
     def of(cls, state: TableState, *, accepted_ms: int = 0) -> Witness:
@@ -84,6 +86,7 @@ class Witness:
             newer,
             producers=_highest(self.producers, other.producers),
             forgotten=_highest(self.forgotten, other.forgotten),
+            forgotten_ms=max(self.forgotten_ms, other.forgotten_ms),
         )
 
     def contradicts(self, other: Witness) -> bool:
@@ -94,6 +97,13 @@ class Witness:
             self.sequence_number == other.sequence_number > 0
             and self.snapshot_id != other.snapshot_id
         )
+
+    @property
+    def decided(self) -> tuple[int, int]:
+        """What an operator has said of the table so far: what was seen before he said more does not
+        prove that anything needs not land again.
+        """
+        return self.accepted_ms, self.forgotten_ms
 
     def without(self, forgotten: Mapping[str, int]) -> Witness:
         """The witness once the ledger may be without these epochs and those below them."""
@@ -245,6 +255,7 @@ def print_witness(witness: Witness) -> bytes:
             "last-updated-ms": witness.last_updated_ms,
             "producers": witness.producers,
             "forgotten": witness.forgotten,
+            "forgotten-ms": witness.forgotten_ms,
         }
     )
 
@@ -272,6 +283,7 @@ def parse_witness(content: bytes, table_uuid: UUID) -> Witness:
             reader.integer("last-updated-ms"),
             _epochs(reader, "producers"),
             _epochs(reader, "forgotten"),
+            reader.integer("forgotten-ms"),
         )
     except ValueError as error:
         raise InvalidMetadataError(f"{where} cannot be read: {error}") from error

@@ -19,10 +19,10 @@ class Proof:
 
 
 class Leaving:
-    """Keys by table, one proof for each. What another acceptance made void stays apart."""
+    """Keys by table, one proof for each. What a later decision made void stays apart."""
 
     def __init__(self) -> None:
-        self._proofs: dict[tuple[UUID, int] | None, Proof] = {}
+        self._proofs: dict[tuple[UUID, tuple[int, int]] | None, Proof] = {}
         self._keys: set[str] = set()
 
     def __bool__(self) -> bool:
@@ -69,5 +69,5 @@ class Leaving:
         return dropped
 
 
-def _group(seen: Witness | None) -> tuple[UUID, int] | None:
-    return None if seen is None else (seen.table_uuid, seen.accepted_ms)
+def _group(seen: Witness | None) -> tuple[UUID, tuple[int, int]] | None:
+    return None if seen is None else (seen.table_uuid, seen.decided)

@@ -150,8 +150,8 @@ class Settler:
             return None
 
     def _void(self, proof: Proof) -> None:
-        """An operator has accepted a table without them, perhaps: the reconciler finds them, and
-        the ledger knows.
+        """An operator has accepted a table without them, perhaps, or lets them land again: the
+        reconciler finds them, and the ledger knows.
         """
         table_uuid = str(proof.seen.table_uuid) if proof.seen else None
         log.info("witness.superseded", table_uuid=table_uuid, requests=len(proof.keys))

@@ -69,8 +69,8 @@ class TableWitness:
 
     @property
     def is_void(self) -> bool:
-        """Whether an operator has accepted the table since it was loaded: load it again."""
-        return self._keeper.has_accepted_since(self.known)
+        """Whether an operator has decided about the table since it was loaded: load it again."""
+        return self._keeper.has_decided_since(self.known)
 
     def landed(self, state: TableState, keys: Iterable[str]) -> None:
         """A commit of ours has led to this state, and changed these entries of the ledger."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from committer.errors import (
@@ -56,7 +56,7 @@ class WitnessKeeper:
         return (await self._read(table_uuid)).witness
 
     async def keep(self, seen: Witness) -> bool:
-        """Make durable what was seen. False where an operator has accepted something else since, or
+        """Make durable what was seen. False where an operator has decided something else since, or
         the table has gone on from older metadata: then it proves nothing any more.
 
         Errors: as `read`; `StorageUnavailableError` also where others were faster every time.
@@ -65,7 +65,7 @@ class WitnessKeeper:
         for _ in range(TRIES_MAX):
             if known is None:
                 known, is_fresh = await self._read(seen.table_uuid), True
-            if known.witness.accepted_ms > seen.accepted_ms or known.witness.contradicts(seen):
+            if known.witness.decided > seen.decided or known.witness.contradicts(seen):
                 return False
             joined = known.witness.joined(seen)
             if joined != known.witness:
@@ -77,10 +77,10 @@ class WitnessKeeper:
             known = None
         raise _contended(seen.table_uuid)
 
-    def has_accepted_since(self, seen: Witness) -> bool:
-        """Whether an operator is known to have accepted the table after that was seen."""
+    def has_decided_since(self, seen: Witness) -> bool:
+        """Whether an operator is known to have decided about the table after that was seen."""
         known = self._known.get(seen.table_uuid)
-        return known is not None and known.witness.accepted_ms > seen.accepted_ms
+        return known is not None and known.witness.decided > seen.decided
 
     async def _read(self, table_uuid: UUID) -> _Known:
         etag, known = await self._witnesses.etag(table_uuid), self._known.get(table_uuid)
@@ -113,15 +113,17 @@ class WitnessKeeper:
             self._known.popitem(last=False)
         return known
 
-    async def forget(self, table_uuid: UUID, epochs: Mapping[str, int]) -> None:
+    async def forget(self, table_uuid: UUID, epochs: Mapping[str, int], *, now_ms: int) -> None:
         """Let the ledger be without these epochs, by its properties, without those below them and
         those that are known already: before the swap that takes them out. Errors: as `keep`.
         """
         for _ in range(TRIES_MAX):
             stored = await self.read(table_uuid)
             known = {key: stored.producers.get(key, -1) for key in epochs}
-            # Not kept where an operator has accepted the table in between.
-            if await self.keep(stored.without(known).without(epochs)):
+            less = stored.without(known).without(epochs)
+            forgotten_ms = max(now_ms, stored.forgotten_ms + 1)
+            # Not kept where an operator has decided something else in between.
+            if await self.keep(replace(less, forgotten_ms=forgotten_ms)):
                 return
         raise _contended(table_uuid)
 

@@ -45,6 +45,13 @@ UPKEEP = (
         ("tests/service/test_witness.py",),
     ),
     Mutant(
+        "what_may_land_once_more_leaves_the_inbox",
+        "committer/service/witness.py",
+        "            if known.witness.decided > seen.decided or",
+        "            if known.witness.accepted_ms > seen.accepted_ms or",
+        ("tests/service/test_witness.py",),
+    ),
+    Mutant(
         "operators_acceptance_is_overruled",
         "committer/plan/witness.py",
         "            return max(self, other, key=lambda one: one.accepted_ms)\n",

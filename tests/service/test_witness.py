@@ -20,7 +20,8 @@ from committer.iceberg.metadata_update import (
     Update,
 )
 from committer.iceberg.snapshot import MAIN, SnapshotRef
-from committer.ledger_entry import property_key
+from committer.ledger_entry import EpochRanges, property_key
+from committer.plan.producers import ProducerName
 from committer.plan.state import TableState
 from committer.plan.witness import Witness, parse_witness
 from committer.ports import LoadedTable, Storage, Swap, SwapAnswer, Unknown
@@ -36,6 +37,7 @@ from tests.flights import build_flights, foreign_swap
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
 from tests.service.outside import add_table, foreign_commit
+from tests.service.test_operator import operator
 from tests.stopping_storage import StoppingStorage
 
 VIRTUAL_TIME = True
@@ -395,6 +397,19 @@ async def test_what_was_seen_before_an_acceptance_proves_nothing_after_it() -> N
     assert await operator.read(accepted.table_uuid) == accepted
 
 
+async def test_what_was_seen_before_epochs_were_let_go_proves_nothing_each_time() -> None:
+    house = House()
+    (seen,) = map(Witness.of, states(1))
+    epochs = {property_key("query-1"): 1}
+    committer, desk = WitnessKeeper(house.witnesses), WitnessKeeper(house.witnesses)
+    for _ in range(2):
+        assert await committer.keep(seen)
+        await desk.forget(seen.table_uuid, epochs, now_ms=5)
+        assert not await committer.keep(seen)
+        assert committer.has_decided_since(seen)
+        seen = seen.joined(await committer.read(seen.table_uuid))
+
+
 async def test_two_histories_of_one_table_prove_nothing_for_one_another() -> None:
     """Put back, and another committer went on from there before this one's witness was written."""
     house = House()
@@ -484,6 +499,27 @@ async def test_an_acceptance_voids_the_deletion_of_what_the_table_has_lost() -> 
         assert await house.outstanding() == []
     # It is in the accepted table: it has landed there once more.
     assert len(await house.live_files()) == 3
+
+
+async def test_a_thaw_voids_the_deletion_of_what_may_land_once_more() -> None:
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=60.0):
+        await land(house, table, 0)
+        head = (await house.load()).current_snapshot_id or 0
+        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        await land(house, table, 1)
+        # Landed, and still in the inbox: the witness could not be told.
+        await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
+        keeper = WitnessKeeper(Witnesses(house.storage.inner, INBOX))
+        desk = replace(operator(house), witnesses=keeper)
+        await desk.thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
+        storage.refused = ""
+        await house.settle(300.0)
+        assert await house.outstanding() == []
+    assert len(await house.live_files()) == 2
 
 
 class SlowKeeper(WitnessKeeper):
