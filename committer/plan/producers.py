@@ -6,7 +6,7 @@ committer at once, are `service/operator.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
@@ -90,7 +90,8 @@ def standing(ledger: Ledger, name: ProducerName) -> Standing:
 @dataclass(frozen=True, slots=True)
 class RolledBack:
     """Snapshots that were behind the head of a producer's branch and are not any more, newest
-    first. `is_whole`: they reach back to the history that is left, or to the table's beginning.
+    first, of one rollback after another. `is_whole`: they reach back to the history that is left,
+    or to the table's beginning.
     """
 
     snapshots: tuple[Snapshot, ...] = ()
@@ -98,11 +99,19 @@ class RolledBack:
 
 
 def rolled_back(metadata: TableMetadata, name: ProducerName, entry: ProducerEntry) -> RolledBack:
-    """What a rollback took away since the producer's last commit."""
-    kept = history_of(metadata, name.branch).snapshot_ids
-    last = _last_snapshot_id(entry)
+    """What a rollback took away since the producer's last commit; also a later one, of what had
+    landed by leave in between.
+    """
+    reached = set(history_of(metadata, name.branch).snapshot_ids)
+    first = _lost_from(metadata, _last_snapshot_id(entry), reached)
+    reached.update(one.snapshot_id for one in first.snapshots)
+    later = _lost_from(metadata, _newest_snapshot_id(entry), reached)
+    return RolledBack(first.snapshots + later.snapshots, first.is_whole and later.is_whole)
+
+
+def _lost_from(metadata: TableMetadata, last: int | None, reached: Container[int]) -> RolledBack:
     found: list[Snapshot] = []
-    while last is not None and last not in kept:
+    while last is not None and last not in reached:
         snapshot = metadata.snapshot_by_id(last)
         if snapshot is None or snapshot in found:
             return RolledBack(tuple(found), is_whole=False)
@@ -128,6 +137,10 @@ def landed_since(
 def _last_snapshot_id(entry: ProducerEntry) -> int | None:
     if entry.frozen is not None and entry.frozen.lost_snapshot_id is not None:
         return entry.frozen.lost_snapshot_id
+    return _newest_snapshot_id(entry)
+
+
+def _newest_snapshot_id(entry: ProducerEntry) -> int | None:
     newest = max(entry.latest, key=lambda landed: landed.sequence_number, default=None)
     return newest.snapshot_id if newest else None
 

@@ -188,6 +188,23 @@ async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None
     assert await epochs_of(house) == "0-2"
 
 
+async def test_what_was_accepted_between_two_rollbacks_is_lost_with_the_second() -> None:
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0, 1)
+    await roll_back(house, table, 0)
+    between = build_request(table, epoch=2)
+    await house.publish(between)
+    await house.run_until_settled()
+    assert await accept(house, table, between) == {}
+    await replay(house, between)
+    assert len(await house.live_files()) == 2
+    await roll_back(house, table, 0)
+    current = await house.catalog.load(table.identifier)
+    lost = await operator(house).lost(current, NAME)
+    assert (str(lost.epochs), lost.snapshots, lost.is_whole) == ("1-2", 2, True)
+
+
 # --- While a committer stands still --------------------------------------------------------------
 
 
