@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
-from committer.iceberg.avro_binary import LONGS, encode_bytes
+from committer.iceberg.avro_binary import LONGS, encode_bytes, read_bytes
 from committer.iceberg.avro_container import (
     compress,
     decompress,
@@ -204,11 +204,18 @@ def _compressed(raw: bytes) -> bytes:
 # --- Reading -------------------------------------------------------------------------------------
 
 
-def decode_manifest_list(buf: bytes, *, format_version: int | None = None) -> DecodedManifestList:
+# Rows that were read, and as they are encoded: by the schema of the file, and by their path.
+KnownRows = dict[bytes, dict[bytes, tuple[bytes, ManifestFile]]]
+
+
+def decode_manifest_list(
+    buf: bytes, *, format_version: int | None = None, known: KnownRows | None = None
+) -> DecodedManifestList:
     """Read a manifest list of any version and writer; fields are found by their ids.
 
     `encoded_rows` are for `format_version` (default: the file's own): the very bytes of the file
-    where the writer laid them out as we do, encoded anew where not.
+    where the writer laid them out as we do, encoded anew where not. Lists that follow one another
+    share most of their rows to the byte: with one `known` for all of them each is decoded once.
     Errors: `InvalidMetadataError`; `UnsupportedError` for a codec or version.
     """
     header = read_header(buf)
@@ -217,13 +224,17 @@ def decode_manifest_list(buf: bytes, *, format_version: int | None = None) -> De
     version = format_version or _format_version(header.metadata, shape)
     ours = schema_shape(schema_headers(manifest_file_type(version), "manifest_file")[0])
     decoder = record_decoder(schema_text)
+    of_schema = None if known is None or shape != ours else known.setdefault(schema_text, {})
     rows, encoded = [], []
     for block, raw in iter_raw_blocks(buf, header):
-        for row, as_written in _rows_of_block(raw, block.count, decoder):
+        for row, as_written in _rows_of_block(raw, block.count, decoder, of_schema):
             rows.append(row)
             encoded.append(as_written if shape == ours else encode_manifest_file(row, version))
     texts = {key: value.decode(errors="replace") for key, value in header.metadata.items()}
     return DecodedManifestList(texts, version, tuple(rows), tuple(encoded))
+
+
+_NO_ROW: tuple[bytes, None] = (b"", None)
 
 
 def iter_new_rows(buf: bytes, known: set[bytes]) -> Iterator[ManifestFile]:
@@ -245,13 +256,26 @@ def iter_new_rows(buf: bytes, known: set[bytes]) -> Iterator[ManifestFile]:
 
 
 def _rows_of_block(
-    raw: bytes, count: int, decoder: Decoder
+    raw: bytes,
+    count: int,
+    decoder: Decoder,
+    known: dict[bytes, tuple[bytes, ManifestFile]] | None = None,
 ) -> Iterator[tuple[ManifestFile, bytes]]:
+    """With `known`, the path comes first in each row."""
     position = 0
     for _ in range(count):
         start = position
-        record, position = decode_record(decoder, raw, position)
-        yield _manifest_file(record), raw[start:position]
+        path = b"" if known is None else read_bytes(raw, start)[0]
+        encoded, row = known.get(path, _NO_ROW) if known else _NO_ROW
+        # What begins like all of a row is that row, as a schema leaves no choice of where it ends.
+        if row is not None and raw.startswith(encoded, start):
+            position += len(encoded)
+        else:
+            record, position = decode_record(decoder, raw, start)
+            encoded, row = raw[start:position], _manifest_file(record)
+            if known is not None:
+                known[path] = encoded, row
+        yield row, encoded
     if position != len(raw):
         raise InvalidMetadataError("manifest list: bytes behind the last row of a block")
 

@@ -11,9 +11,15 @@ import fastavro
 import pytest
 
 from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
-from committer.iceberg.avro_container import encode_container, encode_header, read_header
+from committer.iceberg.avro_container import (
+    compress,
+    encode_container,
+    encode_header,
+    read_header,
+)
 from committer.iceberg.data_file import ManifestContent
 from committer.iceberg.manifest_list import (
+    KnownRows,
     ManifestFile,
     PartitionFieldSummary,
     decode_manifest_list,
@@ -182,6 +188,41 @@ def test_a_row_in_front_leaves_the_blocks_behind_it_as_they_were() -> None:
     tail = before[read_header(before).end_offset :]
     assert after.endswith(tail)
     assert len(after) > len(before)
+
+
+def test_a_row_that_was_read_is_not_decoded_again() -> None:
+    known: KnownRows = {}
+    rows = tuple(row(manifest_path=f"m{number}") for number in range(70))
+    first = decode_manifest_list(manifest_list(*rows), known=known)
+    # One is new, one has changed, one is gone.
+    changed = replace(rows[2], added_rows_count=7)
+    after = manifest_list(row(manifest_path="new"), *rows[1:2], changed, *rows[3:])
+    second = decode_manifest_list(after, known=known)
+    assert second == decode_manifest_list(after)
+    assert second.rows[1] is first.rows[1]
+    assert second.rows[3:] == rows[3:]
+    assert all(ours is theirs for ours, theirs in zip(second.rows[3:], first.rows[3:], strict=True))
+
+
+def test_rows_of_another_schema_are_not_taken_for_known_ones() -> None:
+    known: KnownRows = {}
+    rows = tuple(row(manifest_path=f"m{number}", key_metadata=None) for number in range(3))
+    for format_version in (1, 2, 3, 1):
+        content = manifest_list(*rows, format_version=format_version)
+        assert decode_manifest_list(content, known=known) == decode_manifest_list(content)
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60])
+def test_a_known_row_that_is_cut_off_is_no_row(cut: int) -> None:
+    known: KnownRows = {}
+    decode_manifest_list(manifest_list(row()), known=known)
+    header = read_header(manifest_list(row()))
+    raw = encode_manifest_file(row(), 2)[:-cut]
+    content = encode_container(
+        encode_header(header.metadata, header.sync), [(1, compress("deflate", raw))], header.sync
+    )
+    with pytest.raises(InvalidMetadataError):
+        decode_manifest_list(content, known=known)
 
 
 def old_names(content: bytes) -> bytes:

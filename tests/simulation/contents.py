@@ -15,7 +15,7 @@ from itertools import pairwise
 from committer.errors import FrazilError
 from committer.iceberg.data_file import ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest import decode_manifest
-from committer.iceberg.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.manifest_list import KnownRows, ManifestFile, decode_manifest_list
 from committer.iceberg.snapshot import Snapshot
 from committer.plan.evidence import EpochEvidence, read_evidence
 
@@ -72,7 +72,8 @@ class Contents:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._manifests: dict[ManifestFile, _Manifest] = {}
+        self._rows: KnownRows = {}
+        self._manifests: dict[str, _Manifest] = {}
         self._snapshots: dict[str, SnapshotContents] = {}
 
     def of(self, snapshot: Snapshot) -> SnapshotContents:
@@ -88,7 +89,7 @@ class Contents:
         if content is None:
             return _unreadable(snapshot, f"the manifest list {location} does not exist")
         try:
-            rows = decode_manifest_list(content).rows
+            rows = decode_manifest_list(content, known=self._rows).rows
         except FrazilError as error:
             return _unreadable(snapshot, f"the manifest list {location}: {error}")
         manifests = [self._manifest(row) for row in rows]
@@ -115,9 +116,11 @@ class Contents:
         )
 
     def _manifest(self, row: ManifestFile) -> _Manifest:
-        known = self._manifests.get(row)
-        if known is None:
-            known = self._manifests[row] = _read_manifest(row, self._read(row.manifest_path))
+        """Nearly always a manifest has the same row in all lists; equal ones are the same here."""
+        path = row.manifest_path
+        known = self._manifests.get(path)
+        if known is None or (known.row is not row and known.row != row):
+            known = self._manifests[path] = _read_manifest(row, self._read(path))
         return known
 
 
