@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import orjson
 
-from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
+from committer.iceberg.table_metadata import (
+    TableMetadata,
+    parse_table_metadata,
+    parse_table_metadata_json,
+)
 from committer.ports import Catalog, LoadedTable, Storage
 from committer.request import TableIdentifier
 
@@ -49,7 +53,6 @@ class TableCache:
 
 def parse_without_history(content: bytes) -> TableMetadata:
     """A table as if it had no snapshots: a writer needs none, and thousands of them, read again in
-
     each micro-batch of a busy table, would cost it more than its rows do.
     """
     try:
@@ -57,6 +60,5 @@ def parse_without_history(content: bytes) -> TableMetadata:
     except orjson.JSONDecodeError:
         return parse_table_metadata(content)  # gzipped, or broken: it knows
     if isinstance(document, dict):
-        kept = {key: value for key, value in document.items() if key not in _HISTORY}
-        content = orjson.dumps(kept)
-    return parse_table_metadata(content)
+        document = {key: value for key, value in document.items() if key not in _HISTORY}
+    return parse_table_metadata_json(document)

@@ -73,7 +73,7 @@ def decode_manifest(
     Errors: `InvalidMetadataError`; `UnsupportedError` for a codec.
     """
     header = read_header(buf)
-    entries = tuple(iter_entries(buf, manifest_file=manifest_file))
+    entries = tuple(_iter_entries(buf, header, manifest_file))
     return DecodedManifest(
         manifest_version(header),
         manifest_content(header),
@@ -88,7 +88,12 @@ def iter_entries(
 ) -> Iterator[ManifestEntry]:
     """The entries of a manifest one by one; one block is inflated at a time. As `decode_manifest`,
     whose errors come where reading has got to."""
-    header = read_header(buf)
+    return _iter_entries(buf, read_header(buf), manifest_file)
+
+
+def _iter_entries(
+    buf: bytes | memoryview, header: Header, manifest_file: ManifestFile | None
+) -> Iterator[ManifestEntry]:
     content, spec = manifest_content(header), manifest_spec(header)
     entries = read_entries(buf, header, spec)
     if manifest_file is None:

@@ -8,6 +8,7 @@ Source: format.md section 6.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TypeVar
 from uuid import UUID
 
@@ -162,11 +163,25 @@ def _schemas(reader: Reader, fragments: Fragments) -> tuple[tuple[Schema, ...], 
     current_id = reader.optional_integer("current-schema-id", 32)
     single = reader.take("schema")
     if reader.rest.get("schemas") is not None:
-        return _each(reader, "schemas", parse_schema, fragments), current_id or 0
+        return _each(reader, "schemas", _known_schema, fragments), current_id or 0
     reader.take("schemas")
     schema = parse_schema(single, where="table metadata: `schema`")
     fragments.remember_source(schema, single)
     return (schema,), schema.schema_id
+
+
+def _known_schema(json_value: object, *, where: str) -> Schema:
+    """A schema stays while its table's file is replaced again and again."""
+    try:
+        text = orjson.dumps(json_value)
+    except TypeError:  # it knows what is wrong
+        return parse_schema(json_value, where=where)
+    return _parse_schema(text, where)
+
+
+@lru_cache(maxsize=64)
+def _parse_schema(text: bytes, where: str) -> Schema:
+    return parse_schema(orjson.loads(text), where=where)
 
 
 def _specs(reader: Reader, fragments: Fragments) -> tuple[tuple[PartitionSpec, ...], int]:

@@ -543,6 +543,19 @@ def test_schemas_specs_and_orders_are_printed_once_for_a_whole_history() -> None
         assert len(counted) == 1
 
 
+def test_a_schema_is_parsed_once_for_as_long_as_its_text_stays() -> None:
+    document = orjson.loads(print_table_metadata(build_history(1)))
+    first = parse_table_metadata(orjson.dumps(document))
+    document["properties"] = {"changed": "yes"}
+    second = parse_table_metadata(orjson.dumps(document))
+    assert second.current_schema is first.current_schema
+    document["schemas"][0]["x-unknown"] = 1
+    third = parse_table_metadata(orjson.dumps(document))
+    assert third.current_schema is not first.current_schema
+    assert b"x-unknown" in print_table_metadata(third)
+    assert b"x-unknown" not in print_table_metadata(second)
+
+
 def test_a_changed_copy_of_a_snapshot_is_printed_anew() -> None:
     snapshot = build_history(1).snapshots[0]
     assert b'"snapshot-id":1' in snapshot.json_bytes
