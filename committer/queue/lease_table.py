@@ -127,9 +127,11 @@ class LeaseTable:
         asked = self.version, live
         if asked != self._asked:
             self._asked = asked
+            names = {process: self._members[process].name for process in live}
+            held = (
+                (shard, one.term, names.get(one.process)) for shard, one in self._tenures.items()
+            )
             self._leases = {
-                shard: Lease(self._members[tenure.process].name, tenure.term)
-                for shard, tenure in sorted(self._tenures.items())
-                if tenure.process in live
+                shard: Lease(name, term) for shard, term, name in sorted(held) if name is not None
             }
         return self._leases

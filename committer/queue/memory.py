@@ -157,6 +157,8 @@ class MemoryQueue:
         self._held -= wanted
         with self._reached() as server:
             for number, shard in enumerate(server.shards):
+                if not shard.pending:
+                    continue
                 for key in [key for key in shard.pending if _token(number, key) in wanted]:
                     del shard.pending[key], shard.doorbells[key]
 
