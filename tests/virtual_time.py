@@ -33,11 +33,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """Deterministic as far as the tasks are: the same callbacks in the same order."""
 
     def __init__(self) -> None:
-        self._clock = _NeverBlocks()
-        super().__init__(self._clock)
+        self.clock = _NeverBlocks()
+        super().__init__(self.clock)
 
     def time(self) -> float:
-        return self._clock.now_s
+        return self.clock.now_s
 
     def run_in_executor(
         self, executor: Executor | None, work: Callable[..., T], *args: object

@@ -7,23 +7,30 @@ failing seeds can be shrunk.
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 from hashlib import blake2b
+from struct import Struct
 
 _BITS = 1 << 32
+_FOUR = Struct(">4I")
 
 
 def draws(seed: int, name: str) -> tuple[float, float, float, float]:
     """Four numbers in [0, 1), the same for the same seed and name."""
-    drawn = blake2b(name.encode(), digest_size=16, key=seed.to_bytes(8)).digest()
-    return (
-        int.from_bytes(drawn[0:4]) / _BITS,
-        int.from_bytes(drawn[4:8]) / _BITS,
-        int.from_bytes(drawn[8:12]) / _BITS,
-        int.from_bytes(drawn[12:16]) / _BITS,
-    )
+    keyed = _keyed(seed).copy()
+    keyed.update(name.encode())
+    first, second, third, fourth = _FOUR.unpack(keyed.digest())
+    return first / _BITS, second / _BITS, third / _BITS, fourth / _BITS
 
 
 def rng(seed: int, name: str) -> random.Random:
     """A source of its own for whatever has this name."""
-    key = seed.to_bytes(8)
-    return random.Random(blake2b(name.encode(), digest_size=16, key=key).digest())
+    keyed = _keyed(seed).copy()
+    keyed.update(name.encode())
+    return random.Random(keyed.digest())
+
+
+@lru_cache(maxsize=1)
+def _keyed(seed: int) -> blake2b:
+    """To be copied: the key takes as long as a name."""
+    return blake2b(digest_size=16, key=seed.to_bytes(8))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 from tests.simulation.chance import draws
 
@@ -85,8 +86,7 @@ def applicable(method: str) -> tuple[Fault, ...]:
     return (*faults, *PROCESS_FAULTS)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """The n-th call of a method by a process, counted over all its lives from 0."""
 
     process: str
@@ -119,16 +119,19 @@ class Faults:
     # With a script: every call.
     met: list[Call] = field(default_factory=list)
 
-    def befalls(self, call: Call, chance: float, which: float) -> Fault | None:
-        """The fault that meets a call, by two numbers drawn for it."""
-        self.calls[call.method] += 1
+    def befalls(
+        self, process: str, method: str, number: int, chance: float, which: float
+    ) -> Fault | None:
+        """The fault that meets a call (see `Call`), by two numbers drawn for it."""
+        self.calls[method] += 1
         if self.script is not None:
+            call = Call(process, method, number)
             self.met.append(call)
             return self.script.get(call)
-        rate = self.rate * (FOCUS if call.method == self.focus else 1.0)
-        if not self.is_on or chance >= rate or call in self.spared:
+        rate = self.rate * (FOCUS if method == self.focus else 1.0)
+        if not self.is_on or chance >= rate or Call(process, method, number) in self.spared:
             return None
-        return self._chosen(call.method, which)
+        return self._chosen(method, which)
 
     def count(self, call: Call, fault: Fault) -> None:
         """A fault has fired."""
@@ -146,6 +149,8 @@ class Faults:
         return None
 
 
-def delays_s(seed: int, call: Call) -> tuple[float, float, float, float]:
+def delays_s(
+    seed: int, process: str, method: str, number: int
+) -> tuple[float, float, float, float]:
     """Four numbers in [0, 1) that belong to a call and nothing else."""
-    return draws(seed, f"{call.process}/{call.method}/{call.number}")
+    return draws(seed, f"{process}/{method}/{number}")

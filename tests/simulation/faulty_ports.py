@@ -51,17 +51,15 @@ class _Port:
     def __init__(self, life: Life) -> None:
         self._life = life
 
-    async def _call(self, method: str, apply: Work[T], detail: str = "", **more: Any) -> T:
-        effect = Effect(
-            self.name,
-            f"{self.name}.{method}",
-            apply,
-            lost=more.pop("lost", self._lost),
-            away=type(self).unavailable,
-            detail=detail,
-            **more,
+    def _call(
+        self, method: str, apply: Work[T], detail: str = "", **more: Any
+    ) -> Coroutine[Any, Any, T]:
+        more.setdefault("lost", self._lost)
+        away = type(self).unavailable
+        return send(
+            self._life,
+            Effect(self.name, f"{self.name}.{method}", apply, away=away, detail=detail, **more),
         )
-        return await send(self._life, effect)
 
     def _lost(self, why: str) -> NoReturn:
         raise type(self).unavailable(why)

@@ -306,7 +306,8 @@ class Invariants:
 
     def may_wait(self, key: str) -> bool:
         """What is for a table that somebody has put back waits until an operator decides."""
-        return UUID(key[:36]) in self._history.tampered
+        tampered = self._history.tampered
+        return bool(tampered) and UUID(key[:36]) in tampered
 
     def _why_waiting(self, key: str) -> str:
         ended = "it has ended" if self._has_ended(key) else "it has not ended"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError
@@ -223,9 +224,16 @@ def _span(low: int, high: int) -> range:
 
 def entry_in(metadata: TableMetadata, key: str) -> ProducerEntry | None:
     """An entry of the ledger. None: there is none that can be read."""
+    text = metadata.properties.get(key)
+    return None if text is None else _parsed(text)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> ProducerEntry | None:
+    """Each text is looked at by several rules."""
     try:
-        return parse_entry(metadata.properties[key])
-    except (KeyError, InvalidMetadataError):
+        return parse_entry(text)
+    except InvalidMetadataError:
         return None
 
 

@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from heapq import heappop, heappush
 from typing import Any, TypeVarTuple
 
@@ -30,6 +30,33 @@ class StuckError(Exception):
     """Nothing is left that could happen, or no end of what happens at one time."""
 
 
+class SimHandle(asyncio.TimerHandle):
+    """A callback, with or without a time, and nothing of what helps those who debug."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[object, ...],
+        context: Context | None,
+    ) -> None:
+        self._when = when
+        self._callback: Any = callback
+        self._args: Any = args
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+
+    def __repr__(self) -> str:
+        return f"<SimHandle of {self._callback!r}>"
+
+    def cancel(self) -> None:
+        """Handles leave the loop when their time comes."""
+        self._cancelled = True
+        self._callback = self._args = None
+
+
 class SimTask(asyncio.Task[Any]):
     """A task that knows its place in the order of creation."""
 
@@ -43,6 +70,7 @@ class SimLoop(VirtualTimeLoop):
     # what orders them in front, as handles compare slowly.
     _ready: deque[Any]
     _scheduled: list[Any]
+    _stopping: bool
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -51,7 +79,7 @@ class SimLoop(VirtualTimeLoop):
         self._tasks_made = 0
         self._timers_made = 0
         self._held: dict[str, list[asyncio.Handle]] = {}
-        self._steps_at_this_time = 0
+        self._steps_max = STEPS_AT_ONE_TIME_MAX
         self.set_task_factory(self._make_task)
 
     def pause(self, process: str) -> None:
@@ -70,9 +98,12 @@ class SimLoop(VirtualTimeLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = SimHandle(0.0, callback, args, context)
         self._ready.append(handle)
         return handle
+
+    # Asked once for each future, task and handle: an answer that is no call in Python.
+    get_debug = bool
 
     def call_at(
         self,
@@ -81,13 +112,11 @@ class SimLoop(VirtualTimeLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        timer: Any = asyncio.TimerHandle(when, callback, args, self, context)
+        timer = SimHandle(when, callback, args, context)
         # By number where times are equal: what was asked for first is due first.
         self._timers_made += 1
         heappush(self._scheduled, (when, self._timers_made, timer))
-        timer._scheduled = True
-        made: asyncio.TimerHandle = timer
-        return made
+        return timer
 
     def call_later(
         self,
@@ -96,7 +125,7 @@ class SimLoop(VirtualTimeLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        return self.call_at(self._clock.now_s + delay, callback, *args, context=context)
+        return self.call_at(self.clock.now_s + delay, callback, *args, context=context)
 
     def _make_task(
         self,
@@ -110,52 +139,49 @@ class SimLoop(VirtualTimeLoop):
         return task
 
     def _run_once(self) -> None:
-        self._take_due_timers()
-        ready = self._ready
-        if len(ready) > 1:
-            self._permute()
-        held = self._held
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled:
-                continue
-            if held:
-                process = handle._context.get(PROCESS)
-                if process in held:
-                    held[process].append(handle)
+        """Until the loop is to stop, not once: the base class asks as often, and slowly."""
+        ready, timers, held = self._ready, self._scheduled, self._held
+        while True:
+            if not ready:
+                self._let_time_pass()
+            now_s = self.clock.now_s
+            while timers and timers[0][0] <= now_s:
+                timer = heappop(timers)[2]
+                if not timer._cancelled:
+                    ready.append(timer)
+            if len(ready) > 1:
+                self._permute()
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if handle._cancelled:
                     continue
-            self.steps += 1
-            handle._run()
+                if held:
+                    process = handle._context.get(PROCESS)
+                    if process in held:
+                        held[process].append(handle)
+                        continue
+                self.steps += 1
+                try:
+                    handle._context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001  # as the base class does it
+                    self.call_exception_handler({"message": f"{handle}", "exception": error})
+            if self._stopping:
+                return
+            if self.steps > self._steps_max:
+                raise StuckError("no end of what happens at one time")
 
-    def _take_due_timers(self) -> None:
-        ready, timers = self._ready, self._scheduled
+    def _let_time_pass(self) -> None:
+        """To the first timer that was not cancelled."""
+        timers = self._scheduled
         while timers and timers[0][2]._cancelled:
-            self._pop_timer()
-        if not ready:
-            if not timers:
-                raise StuckError("every task waits, and no timer is left to end it")
-            self._let_time_pass(timers[0][0])
-        elif self._steps_at_this_time > STEPS_AT_ONE_TIME_MAX or self.steps > STEPS_MAX:
-            raise StuckError("no end of what happens at one time")
-        self._steps_at_this_time += len(ready)
-        now_s = self._clock.now_s
-        while timers and timers[0][0] <= now_s:
-            handle = self._pop_timer()
-            if not handle._cancelled:
-                ready.append(handle)
-
-    def _let_time_pass(self, until_s: float) -> None:
-        if until_s > self._clock.now_s:
-            self._clock.now_s = until_s
-            self._steps_at_this_time = 0
-
-    def _pop_timer(self) -> Any:
-        handle = heappop(self._scheduled)[2]
-        handle._scheduled = False
-        return handle
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers leave the heap when their time comes."""
+            heappop(timers)
+        if not timers:
+            raise StuckError("every task waits, and no timer is left to end it")
+        if timers[0][0] > self.clock.now_s:
+            self.clock.now_s = timers[0][0]
+            self._steps_max = min(self.steps + STEPS_AT_ONE_TIME_MAX, STEPS_MAX)
 
     def _permute(self) -> None:
         """By creation first: sets of tasks are walked in the order of their addresses."""

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from committer.errors import FrazilError, InvalidRequestError, NoSuchTableError, PublishError
@@ -87,6 +88,11 @@ class Checkpoint:
         }
 
 
+@lru_cache(maxsize=64)
+def _name(text: str) -> str:
+    return str(uuid5(_NAMES, text))
+
+
 class SparkProducer:
     """One streaming query that appends to one table."""
 
@@ -100,7 +106,7 @@ class SparkProducer:
         self._identifier = identifier
         self._plan = plan
         self._seed = seed
-        self._query_id = str(uuid5(_NAMES, f"{seed}/{name}"))
+        self._query_id = _name(f"{seed}/{name}")
         self._runs = 0
         self._refusals = 0
         self._has_restored = False
@@ -153,8 +159,7 @@ class SparkProducer:
 
     def micro_batch(self, epoch: int) -> MicroBatch:
         """The identity of this run of an epoch; Spark draws a new run id for each start."""
-        run_id = str(uuid5(_NAMES, f"{self._query_id}/{self._runs}"))
-        return MicroBatch(self._query_id, run_id, epoch)
+        return MicroBatch(self._query_id, _name(f"{self._query_id}/{self._runs}"), epoch)
 
 
 class _Driver:

@@ -26,6 +26,7 @@ class _Silent:
     """Any metric, and all of them: takes every number and keeps none."""
 
     def __getattr__(self, name: str) -> _Silent:
+        setattr(self, name, self)
         return self
 
     def __call__(self, *numbers: object) -> _Silent:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.simulation.faults import Fault
 from tests.simulation.scenario import draw_scenario
@@ -16,7 +16,6 @@ from tests.simulation.simulation import Outcome, Simulation
 
 PROGRESS_S = 5.0
 FAILURES_MAX = 10
-_OBJECTS_UNTIL_COLLECTED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +26,12 @@ class Summary:
     digest: str
     commits: int
     requests: int
-    cpu_s: float
     virtual_s: float
     fired: Counter[tuple[str, Fault]]
     calls: Counter[str]
     events: Counter[str]
     violations: tuple[str, ...]
+    cpu_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -90,14 +89,13 @@ class Totals:
         return "\n".join(lines)
 
 
-def summarise(outcome: Outcome, cpu_s: float) -> Summary:
+def summarise(outcome: Outcome) -> Summary:
     """What is kept of an outcome."""
     return Summary(
         seed=outcome.scenario.seed,
         digest=outcome.trace.digest,
         commits=outcome.commits,
         requests=outcome.requests,
-        cpu_s=cpu_s,
         virtual_s=outcome.virtual_s,
         fired=outcome.faults.coverage,
         calls=outcome.faults.calls,
@@ -109,13 +107,15 @@ def summarise(outcome: Outcome, cpu_s: float) -> Summary:
 def play_seed(seed: int) -> Summary:
     """Run the scenario of a seed."""
     started_s = time.process_time()
-    outcome = Simulation(draw_scenario(seed)).run()
-    return summarise(outcome, time.process_time() - started_s)
+    run = summarise(Simulation(draw_scenario(seed)).run())
+    if not gc.isenabled():
+        gc.collect()
+    return replace(run, cpu_s=time.process_time() - started_s)
 
 
 def play_seeds(seeds: Iterable[int], *, jobs: int) -> Iterator[Summary]:
     """Run many, in the order in which they end."""
-    collect_rarely()
+    collect_between_runs()
     if jobs == 1:
         yield from map(play_seed, seeds)
         return
@@ -123,13 +123,13 @@ def play_seeds(seeds: Iterable[int], *, jobs: int) -> Iterator[Summary]:
         yield from pool.imap_unordered(play_seed, seeds, chunksize=4)
 
 
-def collect_rarely() -> None:
-    """Let the garbage collector leave alone what stays to the end, and look rarely at the rest: a
-    run leaves megabytes in cycles, and asking for them all the time takes a tenth of it.
+def collect_between_runs() -> None:
+    """Let the garbage collector leave alone what stays to the end, and look at the rest after each
+    run: that leaves megabytes in cycles, and asking for them all the time takes a tenth of it.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_OBJECTS_UNTIL_COLLECTED, 5, 5)
+    gc.disable()
 
 
 def simulate(

@@ -54,7 +54,7 @@ class TableView:
         self.is_restored = False
         self.commits = 0
         self._read = read
-        self._reachable: tuple[str, frozenset[str]] = ("", frozenset())
+        self._reachable: tuple[str, set[str]] = ("", set())
 
     @property
     def metadata(self) -> TableMetadata:
@@ -170,27 +170,27 @@ class TableView:
         log = {entry.metadata_file for entry in self.metadata.metadata_log}
         return (location for location in sorted(self.reachable()) if location not in log)
 
-    def reachable(self) -> frozenset[str]:
+    def reachable(self) -> Collection[str]:
         """Every object that the current metadata names, directly or not."""
         assert self.current is not None
         location = self.current.metadata_location
         if self._reachable[0] != location:
-            self._reachable = location, frozenset(self._walk(self.current))
+            self._reachable = location, self._walk(self.current)
         return self._reachable[1]
 
-    def _walk(self, table: LoadedTable) -> Iterator[str]:
-        yield table.metadata_location
+    def _walk(self, table: LoadedTable) -> set[str]:
         metadata = table.metadata
         # Older metadata files are named for those who would go back.
-        yield from (entry.metadata_file for entry in metadata.metadata_log)
+        found = {table.metadata_location, *(one.metadata_file for one in metadata.metadata_log)}
         for snapshot in metadata.snapshots:
             if snapshot.manifest_list:
-                yield snapshot.manifest_list
+                found.add(snapshot.manifest_list)
             contents = self.contents.of(snapshot)
-            yield from (row.manifest_path for row in contents.rows)
-            yield from contents.live
+            found.update([row.manifest_path for row in contents.rows])
+            found.update(contents.live)
         for statistics in (*metadata.statistics, *metadata.partition_statistics):
-            yield statistics.statistics_path
+            found.add(statistics.statistics_path)
+        return found
 
 
 def _contents_problems(contents: SnapshotContents, again: Collection[str]) -> Iterator[Problem]:

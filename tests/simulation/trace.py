@@ -6,6 +6,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 LINES_MAX = 400_000
+_HASHED_AT_ONCE = 1_000
 
 
 class Trace:
@@ -14,23 +15,30 @@ class Trace:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self.lines: list[str] = []
+        self._unhashed: list[str] = []
         self._hash = blake2b(digest_size=16)
 
     def add(self, who: str, what: str, detail: str = "") -> None:
         """Note what a process did, or what befell it."""
         line = f"{self._now_s():9.3f} {who:<12} {what:<26} {detail}"
-        self._hash.update(line.encode())
-        self._keep(line)
+        unhashed, lines = self._unhashed, self.lines
+        unhashed.append(line)
+        if len(unhashed) == _HASHED_AT_ONCE:
+            self._hash_lines()
+        if len(lines) < LINES_MAX:
+            lines.append(line)
 
     def note(self, who: str, text: str) -> None:
         """Note something that says no more than what is noted already."""
-        self._keep(f"{self._now_s():9.3f} {who:<12} · {text}")
+        if len(self.lines) < LINES_MAX:
+            self.lines.append(f"{self._now_s():9.3f} {who:<12} · {text}")
 
     @property
     def digest(self) -> str:
         """The hash of all lines so far, also of those that are not kept."""
+        self._hash_lines()
         return self._hash.hexdigest()
 
-    def _keep(self, line: str) -> None:
-        if len(self.lines) < LINES_MAX:
-            self.lines.append(line)
+    def _hash_lines(self) -> None:
+        self._hash.update("".join(self._unhashed).encode())
+        self._unhashed.clear()

@@ -63,18 +63,31 @@ async def send(life: Life, effect: Effect[T]) -> T:
 class Sent(Generic[T]):
     """A call under way."""
 
+    __slots__ = (
+        "_back",
+        "_back_s",
+        "_effect",
+        "_fault",
+        "_life",
+        "_number",
+        "_process",
+        "_stage",
+        "_there",
+        "answer",
+    )
+
     def __init__(self, life: Life, effect: Effect[T]) -> None:
         process = life.process
         self._life = life
         self._effect = effect
         self._stage = stage = process.stage
         self.answer: asyncio.Future[T] = stage.loop.create_future()
-        number = process.calls[effect.method]
-        process.calls[effect.method] = number + 1
-        self._call = call = Call(process.name, effect.method, number)
-        chance, which, there, back = delays_s(stage.seed, call)
-        self._which, self._there, self._back = which, there, back
-        self._fault = stage.faults.befalls(call, chance, which)
+        method, self._process = effect.method, process.name
+        self._number = number = process.calls[method]
+        process.calls[method] = number + 1
+        chance, which, there, back = delays_s(stage.seed, process.name, method, number)
+        self._there, self._back = there, back
+        self._fault = stage.faults.befalls(process.name, method, number, chance, which)
         port_s = _LATENCY_S[effect.port] * stage.slowness
         self._back_s = port_s * _stretched(back)
         stage.later(port_s * _stretched(there), self._arrive)
@@ -92,13 +105,13 @@ class Sent(Generic[T]):
         if fault is None or (fault in PROCESS_FAULTS and self._life.has_ended):
             self._answer()
             return
-        self._stage.faults.count(self._call, fault)
+        self._stage.faults.count(Call(self._process, self._effect.method, self._number), fault)
         self._befall(fault)
 
     def _befall(self, fault: Fault) -> None:
         stage, effect = self._stage, self._effect
         if fault in PROCESS_FAULTS and fault is not Fault.CRASH_AFTER:
-            stage.trace.add(self._call.process, effect.method, f"{effect.detail} [{fault.value}]")
+            stage.trace.add(self._process, effect.method, f"{effect.detail} [{fault.value}]")
             self._life.process.befall(fault, self._back)
             if fault is not Fault.CRASH_BEFORE:
                 self._answer()
@@ -235,7 +248,7 @@ class Sent(Generic[T]):
             except Exception as error:  # noqa: BLE001  # told to the caller
                 outcome = f"! {type(error).__name__}"
         fault = f" [{how}]" if how else ""
-        self._stage.trace.add(self._call.process, effect.method, f"{effect.detail}{outcome}{fault}")
+        self._stage.trace.add(self._process, effect.method, f"{effect.detail}{outcome}{fault}")
 
 
 def _outcome(apply: Callable[[], Coroutine[Any, Any, T]]) -> Callable[[], T]:
