@@ -6,12 +6,13 @@ restored, registered again from an older file, or has lost entries of the ledger
 that only an operator knows, who may accept it (`frazil table accept`). Pure, with its text form:
 
     {"v":1,"table":"<uuid>","accepted-ms":0,"sequence-number":42,"snapshot-id":…,
-     "last-updated-ms":…,"producers":{"frazil.producer.<id>":41},"forgotten":{},"forgotten-ms":0}
+     "last-updated-ms":…,"producers":{"frazil.producer.<id>":41},"forgotten":{},"forgotten-ms":0,
+     "forgotten-at":{},"landed-again":{}}
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from uuid import UUID
@@ -22,7 +23,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.json_reader import Reader
 from committer.iceberg.snapshot import MAIN, Snapshot
 from committer.iceberg.table_metadata import TableMetadata
-from committer.ledger_entry import ProducerEntry, parse_property_key, property_key
+from committer.ledger_entry import Landed, ProducerEntry, parse_property_key, property_key
 from committer.plan.evidence import EpochEvidence, has_evidence, newest_snapshots
 from committer.plan.ledger import Ledger
 from committer.plan.state import TableState
@@ -38,7 +39,8 @@ class Witness:
     before it void. `snapshot_id`: the snapshot that has the sequence number; in format version 1,
     where all have 0, the one that was added last. `producers`: the highest epoch of each lasting
     producer, by its ledger property. `forgotten`: up to which epoch an entry need not be there;
-    `forgotten_ms`: when an operator said so last.
+    `forgotten_ms`: when an operator said so last, `forgotten_at`: the table's sequence number then.
+    `landed_again`: the highest epochs that have landed since, which have to be there.
     """
 
     table_uuid: UUID
@@ -49,6 +51,8 @@ class Witness:
     producers: Mapping[str, int] = field(default_factory=dict)
     forgotten: Mapping[str, int] = field(default_factory=dict)
     forgotten_ms: int = 0
+    forgotten_at: Mapping[str, int] = field(default_factory=dict)
+    landed_again: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: TableState, *, accepted_ms: int = 0) -> Witness:
@@ -64,7 +68,7 @@ class Witness:
             _lasting(state.ledger.entries.items()),
         )
 
-    def after(self, state: TableState, keys: Iterable[str]) -> Witness:
+    def after(self, state: TableState, keys: Collection[str]) -> Witness:
         """The witness once a commit has led to this state and changed these entries only."""
         metadata, entries = state.metadata, state.ledger.entries
         newest = _newest(metadata)
@@ -75,7 +79,17 @@ class Witness:
             snapshot_id=newest.snapshot_id if newest else None,
             last_updated_ms=metadata.last_updated_ms,
             producers={**self.producers, **_lasting(changed)},
-        )
+        ).with_landed_again(state.ledger, keys)
+
+    def with_landed_again(self, ledger: Ledger, keys: Container[str]) -> Witness:
+        """With what has landed, by these entries, since the ledger was let go without it."""
+        again: dict[str, int] = {}
+        for key, at in self.forgotten_at.items():
+            entry = ledger.entries.get(key) if key in keys else None
+            if entry is not None and not entry.one_shot:
+                landed = [one.epoch for one in entry.latest if one.sequence_number > at]
+                again |= {key: max(landed)} if landed else {}
+        return replace(self, landed_again=_highest(self.landed_again, again))
 
     def joined(self, other: Witness) -> Witness:
         """All that both know. Of two acceptances only the later one counts."""
@@ -87,7 +101,14 @@ class Witness:
             producers=_highest(self.producers, other.producers),
             forgotten=_highest(self.forgotten, other.forgotten),
             forgotten_ms=max(self.forgotten_ms, other.forgotten_ms),
+            forgotten_at=(forgotten_at := _highest(self.forgotten_at, other.forgotten_at)),
+            landed_again=_highest(self._again(forgotten_at), other._again(forgotten_at)),
         )
+
+    def _again(self, forgotten_at: Mapping[str, int]) -> dict[str, int]:
+        """What has landed again, but what was to be forgotten once more since."""
+        again = self.landed_again.items()
+        return {key: one for key, one in again if self.forgotten_at.get(key) == forgotten_at[key]}
 
     def contradicts(self, other: Witness) -> bool:
         """Whether one sequence number was given to two snapshots: between them the table was put
@@ -105,9 +126,17 @@ class Witness:
         """
         return self.accepted_ms, self.forgotten_ms
 
-    def without(self, forgotten: Mapping[str, int]) -> Witness:
-        """The witness once the ledger may be without these epochs and those below them."""
-        return replace(self, forgotten=_highest(self.forgotten, forgotten))
+    def without(self, forgotten: Mapping[str, int], *, sequence_number: int) -> Witness:
+        """The witness once the ledger may be without these epochs and those below them, as far as
+        they have landed up to this sequence number.
+        """
+        again = self.landed_again.items()
+        return replace(
+            self,
+            forgotten=_highest(self.forgotten, forgotten),
+            forgotten_at={**self.forgotten_at, **dict.fromkeys(forgotten, sequence_number)},
+            landed_again={key: epoch for key, epoch in again if key not in forgotten},
+        )
 
     @property
     def required(self) -> Iterator[tuple[str, int]]:
@@ -115,6 +144,12 @@ class Witness:
         for key, epoch in self.producers.items():
             if epoch > self.forgotten.get(key, -1):
                 yield key, epoch
+        yield from self.landed_again.items()
+
+    def has_forgotten(self, key: str, landed: Landed) -> bool:
+        """Whether the ledger may be without what has landed."""
+        at = self.forgotten_at.get(key, landed.sequence_number)
+        return landed.epoch <= self.forgotten.get(key, -1) and landed.sequence_number <= at
 
 
 def missing_from(state: TableState, witness: Witness) -> Iterator[str]:
@@ -179,7 +214,7 @@ def not_in_ledger(state: TableState, witness: Witness, landed: EpochEvidence) ->
     """
     for (producer, epoch), one in landed.items():
         if not any(
-            _has_landed(state.ledger, key, epoch) or epoch <= witness.forgotten.get(key, -1)
+            _has_landed(state.ledger, key, epoch) or witness.has_forgotten(key, one)
             for key in _keys_of(state, witness, producer)
         ):
             yield (
@@ -200,13 +235,13 @@ def _keys_of(state: TableState, witness: Witness, producer: str) -> Iterator[str
 
 def dropped_branches(state: TableState, witness: Witness) -> dict[str, int]:
     """What of the ledger went together with a branch: somebody dropped both, and knew it."""
-    gone = {}
+    gone: dict[str, int] = {}
     for key, epoch in witness.required:
         parsed = parse_property_key(key)
         branch = parsed[1] if parsed else MAIN
         is_known = key in state.ledger.entries or key in state.ledger.frozen
         if branch != MAIN and branch not in state.metadata.refs and not is_known:
-            gone[key] = epoch
+            gone[key] = max(epoch, gone.get(key, -1))
     return gone
 
 
@@ -256,6 +291,8 @@ def print_witness(witness: Witness) -> bytes:
             "producers": witness.producers,
             "forgotten": witness.forgotten,
             "forgotten-ms": witness.forgotten_ms,
+            "forgotten-at": witness.forgotten_at,
+            "landed-again": witness.landed_again,
         }
     )
 
@@ -284,6 +321,8 @@ def parse_witness(content: bytes, table_uuid: UUID) -> Witness:
             _epochs(reader, "producers"),
             _epochs(reader, "forgotten"),
             reader.integer("forgotten-ms"),
+            _epochs(reader, "forgotten-at"),
+            _epochs(reader, "landed-again"),
         )
     except ValueError as error:
         raise InvalidMetadataError(f"{where} cannot be read: {error}") from error

@@ -6,7 +6,7 @@ base that an attempt was sent on whose answer is lost is in doubt: that attempt 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from committer.plan.state import TableState
 from committer.plan.witness import Witness
@@ -46,7 +46,7 @@ class Base:
         """It may have moved: read it before it is used again."""
         self._is_current = False
 
-    def landed(self, state: TableState, keys: Iterable[str], *, is_as_planned: bool) -> None:
+    def landed(self, state: TableState, keys: Collection[str], *, is_as_planned: bool) -> None:
         """A commit of ours has led to this state, and changed these entries of the ledger."""
         self.state = state
         # What came back may hold more than we planned: as good as a load.

@@ -221,8 +221,12 @@ class Operator:
         """Tell the witness before the swap, or the table would freeze for want of the epochs."""
         highest = None if entry is None else entry.epochs.highest
         epochs = {name.key: -1 if highest is None else highest}
-        table_uuid = table.metadata.require_uuid()
-        await self.witnesses.forget(table_uuid, epochs, now_ms=self.world.now_ms())
+        await self.witnesses.forget(
+            table.metadata.require_uuid(),
+            epochs,
+            sequence_number=table.metadata.last_sequence_number,
+            now_ms=self.world.now_ms(),
+        )
 
     async def _requests(self, table_uuid: UUID, producer: str) -> set[str]:
         """The keys of all that is durable of a producer and has not landed."""

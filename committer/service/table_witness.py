@@ -7,7 +7,7 @@ this committer has seen itself and others perhaps not yet.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from uuid import UUID
 
@@ -72,7 +72,7 @@ class TableWitness:
         """Whether an operator has decided about the table since it was loaded: load it again."""
         return self._keeper.has_decided_since(self.known)
 
-    def landed(self, state: TableState, keys: Iterable[str]) -> None:
+    def landed(self, state: TableState, keys: Collection[str]) -> None:
         """A commit of ours has led to this state, and changed these entries of the ledger."""
         self.known = self.known.after(state, keys)
 
@@ -113,7 +113,9 @@ class TableWitness:
         self.known = known
         if state.metadata.table_uuid == self._table_uuid:
             seen = Witness.of(state, accepted_ms=known.accepted_ms)
-            self.known = known.joined(seen).without(dropped_branches(state, known))
+            dropped, number = dropped_branches(state, known), state.metadata.last_sequence_number
+            joined = known.joined(seen).without(dropped, sequence_number=number)
+            self.known = joined.with_landed_again(state.ledger, state.ledger.entries)
 
 
 def _frozen(identifier: TableIdentifier, missing: Iterable[str]) -> str:

@@ -113,14 +113,18 @@ class WitnessKeeper:
             self._known.popitem(last=False)
         return known
 
-    async def forget(self, table_uuid: UUID, epochs: Mapping[str, int], *, now_ms: int) -> None:
+    async def forget(
+        self, table_uuid: UUID, epochs: Mapping[str, int], *, sequence_number: int, now_ms: int
+    ) -> None:
         """Let the ledger be without these epochs, by its properties, without those below them and
-        those that are known already: before the swap that takes them out. Errors: as `keep`.
+        those that are known already: before the swap that takes them out, and as far as they have
+        landed up to that sequence number. Errors: as `keep`.
         """
         for _ in range(TRIES_MAX):
             stored = await self.read(table_uuid)
             known = {key: stored.producers.get(key, -1) for key in epochs}
-            less = stored.without(known).without(epochs)
+            less = stored.without(known, sequence_number=sequence_number)
+            less = less.without(epochs, sequence_number=sequence_number)
             forgotten_ms = max(now_ms, stored.forgotten_ms + 1)
             # Not kept where an operator has decided something else in between.
             if await self.keep(replace(less, forgotten_ms=forgotten_ms)):

@@ -150,7 +150,7 @@ def test_entries_may_go_with_their_branch_and_only_with_it() -> None:
     table.foreign(RemoveSnapshotRef("audit"))
     assert missing(table.state, seen) == []
     # Then it may come back without them.
-    seen = seen.without(dropped_branches(table.state, seen))
+    seen = seen.without(dropped_branches(table.state, seen), sequence_number=9)
     table.foreign(SetSnapshotRef("audit", SnapshotRef(head, "branch")))
     assert missing(table.state, seen) == []
     assert dropped_branches(with_branch, seen) == {}
@@ -158,7 +158,7 @@ def test_entries_may_go_with_their_branch_and_only_with_it() -> None:
 
 def test_what_was_forgotten_is_not_missed_until_more_has_landed() -> None:
     table = build_table()
-    seen = Witness.of(table.state).without({KEY: 2})
+    seen = Witness.of(table.state).without({KEY: 2}, sequence_number=9)
     table.foreign(RemoveProperties((KEY,)))
     assert missing(table.state, seen) == []
     later = replace(seen, producers={KEY: 3})
@@ -213,12 +213,26 @@ def test_joining_takes_nothing_back_in_any_order() -> None:
     land(table, epoch=1)
     seen.append(Witness.of(table.state))
     land(table, producer="query-2")
-    seen.append(Witness.of(table.state).without({KEY: 0}))
-    newest = Witness.of(table.state).without({KEY: 0})
+    seen.append(Witness.of(table.state).without({KEY: 0}, sequence_number=9))
+    newest = Witness.of(table.state).without({KEY: 0}, sequence_number=9)
     for one, two, three in permutations(seen):
         assert one.joined(two).joined(three) == newest
         assert one.joined(two.joined(three)) == newest
     assert newest.joined(newest) == newest
+
+
+def test_what_landed_again_is_required_until_it_is_forgotten_once_more() -> None:
+    table = build_table(2)
+    number = table.state.metadata.last_sequence_number
+    seen = Witness.of(table.state).without({KEY: 5}, sequence_number=number)
+    assert list(seen.with_landed_again(table.state.ledger, {KEY}).required) == []
+    land(table, epoch=4)
+    again = seen.after(table.state, {KEY})
+    assert list(again.required) == [(KEY, 4)]
+    assert list(again.joined(seen).required) == list(seen.joined(again).required) == [(KEY, 4)]
+    less = again.without({KEY: 5}, sequence_number=number + 1)
+    assert list(less.required) == []
+    assert list(less.joined(again).required) == list(again.joined(less).required) == []
 
 
 def test_of_two_acceptances_the_later_one_counts_alone() -> None:
@@ -244,7 +258,7 @@ def test_after_a_commit_the_witness_knows_what_a_new_look_would() -> None:
 def test_a_witness_is_read_as_it_was_printed() -> None:
     table = build_table()
     for witness in (
-        Witness.of(table.state, accepted_ms=5).without({KEY: 1}),
+        Witness.of(table.state, accepted_ms=5).without({KEY: 1}, sequence_number=9),
         Witness.of(TableState.of(build_flights(fields=()))),
     ):
         assert parse_witness(print_witness(witness), witness.table_uuid) == witness

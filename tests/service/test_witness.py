@@ -377,7 +377,10 @@ async def test_a_committer_with_an_older_view_takes_nothing_back() -> None:
 
 async def test_two_committers_that_write_at_once_both_have_written() -> None:
     house = House()
-    seen = [Witness.of(state).without({f"key-{n}": n}) for n, state in enumerate(states(6))]
+    seen = [
+        Witness.of(state).without({f"key-{n}": n}, sequence_number=n)
+        for n, state in enumerate(states(6))
+    ]
     keepers = [WitnessKeeper(house.witnesses) for _ in seen]
     assert all(await asyncio.gather(*map(WitnessKeeper.keep, keepers, seen)))
     joined = seen[0]
@@ -404,7 +407,7 @@ async def test_what_was_seen_before_epochs_were_let_go_proves_nothing_each_time(
     committer, desk = WitnessKeeper(house.witnesses), WitnessKeeper(house.witnesses)
     for _ in range(2):
         assert await committer.keep(seen)
-        await desk.forget(seen.table_uuid, epochs, now_ms=5)
+        await desk.forget(seen.table_uuid, epochs, sequence_number=1, now_ms=5)
         assert not await committer.keep(seen)
         assert committer.has_decided_since(seen)
         seen = seen.joined(await committer.read(seen.table_uuid))

@@ -1,0 +1,31 @@
+"""What landed again after a thaw, or after a producer was forgotten, is witnessed again."""
+
+from __future__ import annotations
+
+import pytest
+
+from committer.iceberg.metadata_update import RemoveProperties
+from committer.ledger_entry import EpochRanges
+from tests.service.house import House
+from tests.service.outside import foreign_commit
+from tests.service.test_operator import NAME, land, operator, roll_back
+
+VIRTUAL_TIME = True
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+async def test_what_landed_again_may_not_be_taken_out_of_the_ledger(is_forgotten: bool) -> None:
+    """A foreign engine tidies our properties up; the micro-batch is run again."""
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0, 1)
+    if is_forgotten:
+        await operator(house).forget(table.identifier, NAME)
+    else:
+        await roll_back(house, table, 0)
+        await operator(house).thaw(table.identifier, NAME, EpochRanges.parse("1"))
+    await land(house, table, 1)
+    count = len(await house.live_files())
+    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
+    await land(house, table, 1)
+    assert len(await house.live_files()) == count
