@@ -209,8 +209,7 @@ class TableCommitter:
     async def _freeze(self, error: TableFrozenError) -> None:
         """What waits goes on waiting, and nothing is tidied up, until the table is right again."""
         self._shop.metrics.frozen(self.identifier, is_frozen=True)
-        for pending in self._waiting.all():
-            pending.is_shared = True
+        self._doubt_all()
         await self._upkeep.close()
         await self._pause("frozen", error, FROZEN_PAUSE_S)
 
@@ -270,10 +269,20 @@ class TableCommitter:
         return await self._admission.admit(self._first(), state, self._base.generation)
 
     async def _load(self) -> TableState:
-        before, state = self._base.state, await self._base.load()
+        before, decided = self._base.state, self._base.known.decided
+        state = await self._base.load()
+        if self._base.known.decided > decided:
+            self._doubt_all()
         self._pace.saw(before, state.table)
         self._upkeep.loaded(state)
         return state
+
+    def _doubt_all(self) -> None:
+        """What has waited here others may have ended meanwhile, and an operator has decided since:
+        what the ledger lacks may be what he took out.
+        """
+        for pending in self._waiting.all():
+            pending.is_shared = True
 
     def _first(self) -> list[Pending]:
         return self._waiting.ready(self._shop.policy.requests_max)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.model.state import State
-from tests.model.table import Versions
+from tests.model.table import NONE, Versions
 
 
 def foreign_acts(state: State, versions: Versions) -> Iterator[tuple[str, State]]:
@@ -23,7 +23,9 @@ def foreign_acts(state: State, versions: Versions) -> Iterator[tuple[str, State]
         for kept in range(1, len(table.snapshots)):
             left = replace(table, snapshots=table.snapshots[:kept])
             after = versions.like(table, ("rollback", kept, budget), left)
-            back = state.spent("rollback").moved(after)._replace(was_put_back=True)
+            gone = frozenset(table.head.rows) - set(left.head.rows) if budget.purge else NONE
+            back = state.spent("rollback").moved(after)
+            back = back._replace(was_put_back=True, rolled_back=state.rolled_back | gone)
             yield f"main is rolled back to {left.head.snapshot_id}", back
     if budget.restore:
         for before in state.earlier:

@@ -48,17 +48,22 @@ def _lost(state: State) -> str | None:
 
 def _untrue(state: State) -> str | None:
     for request in state.receipts:
-        if not _has_landed(state, request):
+        if not any(one.is_replay_of(request) for one in state.landed | state.let_again):
             return f"{request} has a receipt, and has not landed"
     for request in state.landed:
-        if request in state.quarantine:
+        if request in state.quarantine and not state.decided:
             return f"{request} landed, and is in quarantine"
     return None
 
 
 def _dangling(state: State) -> str | None:
     missing = state.pointer.files & state.deleted_files
-    return f"the table needs file {min(missing)}, which was deleted" if missing else None
+    if missing:
+        return f"the table needs file {min(missing)}, which was deleted"
+    absent = state.deleted_data.intersection(state.pointer.head.rows)
+    return (
+        f"the table needs the data files of {min(absent)}, which were deleted" if absent else None
+    )
 
 
 def _vanished(state: State) -> str | None:

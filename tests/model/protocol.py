@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 
 from tests.model.foreign import foreign_acts
+from tests.model.operator import operator_acts
 from tests.model.state import Budget, Committer, State
 from tests.model.table import NONE, Mark, Metadata, Request, Requests, Snapshot, Versions
 
@@ -41,6 +42,9 @@ class Rules:
     witness_is_heeded: bool = True
     witness_comes_before_deletion: bool = True
     one_attempt_of_an_epoch: bool = True
+    older_proofs_are_void_after_a_thaw: bool = True
+    who_waits_is_looked_up_after_a_thaw: bool = True
+    expiry_spares_what_may_land_again: bool = True
 
     @classmethod
     def names(cls) -> list[str]:
@@ -51,13 +55,14 @@ class Rules:
 class Scenario:
     """What is published, what may go wrong, how many committers there are.
 
-    `is_one_shot`: the ledger entry goes once its inbox object is gone.
+    `is_one_shot`: the ledger entry goes once its inbox object is gone. `before`: landed long ago.
     """
 
     requests: tuple[Request, ...]
     budget: Budget
     committers: int = 2
     is_one_shot: bool = False
+    before: Requests = NONE
 
 
 Named = Iterator[tuple[str, State]]
@@ -72,16 +77,20 @@ class Protocol:
     _versions: Versions = field(default_factory=Versions)
 
     def start(self) -> State:
+        table = Metadata(0, (Snapshot(0, 0, NONE, ()),), 0, 0, frozenset())
+        before = self.scenario.before
+        if before:
+            table = self._versions.following(table, "before", batch=before)
         return State(
-            pointer=Metadata(0, (Snapshot(0, 0, NONE, ()),), 0, 0, frozenset()),
+            pointer=table,
             earlier=(),
-            published=NONE,
+            published=before,
             inbox=NONE,
             bells=NONE,
             quarantine=NONE,
-            receipts=NONE,
-            landed=NONE,
-            witness=Mark(),
+            receipts=before,
+            landed=before,
+            witness=table.mark,
             flights=frozenset(),
             deleted_files=frozenset(),
             committers=(Committer(),) * self.scenario.committers,
@@ -116,6 +125,7 @@ class Protocol:
                     f"{request} is published",
                     state._replace(
                         published=state.published | {request},
+                        deleted_data=state.deleted_data - {request},
                         inbox=state.inbox | {request},
                         bells=state.bells | {request},
                     ),
@@ -159,28 +169,48 @@ class Protocol:
         is_read = committer.is_fresh and committer.base is state.pointer
         if committer.hand and not is_read:
             seen = NONE if self.rules.looked_up_after_the_base_was_read else committer.seen
-            after = committer._replace(base=state.pointer, seen=seen, is_fresh=True)
+            after = self._informed(state, committer)
+            after = after._replace(base=state.pointer, seen=seen, is_fresh=True)
             yield (
                 f"{place} loads version {state.pointer.number}",
                 state.with_committer(place, after),
             )
 
+    def _informed(self, state: State, committer: Committer) -> Committer:
+        """What it holds for proven is not, once it hears what an operator has decided since."""
+        if committer.decided == state.decided:
+            return committer
+        done = NONE if self.rules.older_proofs_are_void_after_a_thaw else committer.done
+        proven = committer.proven._replace(epoch=-1)
+        shared = committer.hand if self.rules.who_waits_is_looked_up_after_a_thaw else NONE
+        return committer._replace(
+            done=done, proven=proven, decided=state.decided, shared=shared, seen=NONE
+        )
+
     def _look(self, state: State, place: int) -> Named:
         """Is it in the inbox? Asked only where the ledger cannot answer."""
         committer = state.committers[place]
-        unseen = committer.hand - committer.seen
-        if committer.base is None or not unseen or not self._looks_up(committer.base):
+        unseen = self._unanswered(committer) - committer.seen
+        if not unseen:
             return
         gone = unseen - state.inbox
-        after = committer._replace(hand=committer.hand - gone, seen=committer.hand - gone)
+        seen = committer.seen | (unseen - gone)
+        after = committer._replace(hand=committer.hand - gone, seen=seen)
         looked = state._replace(bells=state.bells - gone)
         yield (
             f"{place} looks for {_names(unseen)} in the inbox",
             looked.with_committer(place, after),
         )
 
-    def _looks_up(self, base: Metadata) -> bool:
-        return self.rules.unknown_producers_are_looked_up and not base.ledger
+    def _unanswered(self, committer: Committer) -> Requests:
+        """What lands only while it is in the inbox: all of a producer that the ledger does not
+        know, and what was in hand already when an operator took epochs out of the ledger.
+        """
+        if committer.base is None:
+            return NONE
+        if self.rules.unknown_producers_are_looked_up and not committer.base.ledger:
+            return committer.hand
+        return committer.hand & committer.shared
 
     def _judge(self, state: State, place: int) -> Named:
         """Ends what needs no commit: duplicates, and what can never land."""
@@ -257,7 +287,7 @@ class Protocol:
         base = committer.base
         if base is None or self._is_rolled_back(base) or self._is_frozen_table(state, place):
             return
-        known = committer.seen if self._looks_up(base) else committer.hand
+        known = committer.hand - (self._unanswered(committer) - committer.seen)
         candidates = sorted(one for one in known if self._find(base, one) is None)
         for batch in self._batches(candidates):
             yield f"{place} sends {_names(batch)}", self._sent(state, place, batch)
@@ -305,6 +335,11 @@ class Protocol:
     def _settle(self, state: State, place: int) -> Named:
         """The witness first, then the inbox."""
         committer = state.committers[place]
+        if committer.done and self._informed(state, committer).done != committer.done:
+            after = self._informed(state, committer)._replace(base=None, is_fresh=False, seen=NONE)
+            left = _names(committer.done)
+            yield f"{place} leaves {left} where it is", state.with_committer(place, after)
+            return
         noted, known = state.witness.joined(committer.proven), state.witness
         if known.contradicts(committer.proven) and self.rules.witness_comes_before_deletion:
             # The table was put back, and another has gone on from there: nothing is proven.
@@ -337,6 +372,21 @@ class Protocol:
             names = _names(one.request for one in gone)
             yield f"{place} forgets {names}", state.moved(after)
 
+    def _expire(self, state: State) -> Named:
+        """What was rolled back expires, with the data files that only it needs. Not while a
+        producer is frozen.
+        """
+        gone = state.rolled_back - set(state.pointer.head.rows)
+        if self.rules.expiry_spares_what_may_land_again:
+            gone -= state.inbox | state.quarantine
+        if state.budget.purge and gone and not state.pointer.is_rolled_back:
+            yield (
+                f"the data files of {_names(gone)} expire",
+                state.spent("purge")._replace(
+                    rolled_back=state.rolled_back - gone, deleted_data=state.deleted_data | gone
+                ),
+            )
+
     # --- What befalls them ---
 
     def faults(self, state: State) -> Named:
@@ -357,6 +407,8 @@ class Protocol:
             for request in state.published - state.inbox - state.quarantine:
                 copied = state.spent("late_copy")._replace(inbox=state.inbox | {request})
                 yield f"a late copy of the PUT of {request} arrives", copied
+        yield from self._expire(state)
+        yield from operator_acts(state, self._versions)
         yield from foreign_acts(state, self._versions)
 
     def _lose_answer(self, state: State, place: int) -> Named:

@@ -13,7 +13,8 @@ class Committer(NamedTuple):
     `seen`: in hand and found in the inbox since `base` was read. `is_fresh`: nothing was done since
     then. `flight`: what a swap without an answer would make current. `doubted`: bases of swaps
     whose answer was lost. `done`: proven to have landed, still in the inbox; `proven`: what the
-    witness has to know before they leave it.
+    witness has to know before they leave it; `decided`: the operator's decisions that it knew then.
+    `shared`: in hand when it heard of one.
     """
 
     base: Metadata | None = None
@@ -24,6 +25,8 @@ class Committer(NamedTuple):
     doubted: frozenset[Metadata] = frozenset()
     done: Requests = NONE
     proven: Mark = Mark()
+    decided: int = 0
+    shared: Requests = NONE
 
 
 class Budget(NamedTuple):
@@ -39,6 +42,8 @@ class Budget(NamedTuple):
     rollback: int = 0
     restore: int = 0
     unset: int = 0
+    thaw: int = 0
+    purge: int = 0
 
     def less(self, name: str) -> Budget:
         return self._replace(**{name: getattr(self, name) - 1})
@@ -46,7 +51,9 @@ class Budget(NamedTuple):
 
 class State(NamedTuple):
     """Everything. `flights`: swaps that may arrive at any time, or never. `landed`: what swaps have
-    really added. `was_put_back`: by an operator. `wrong`: a step that must not be.
+    really added, and no operator has `let_again` after a rollback, `decided` how often.
+    `was_put_back`: by an operator. `rolled_back`: whose data files no snapshot needs;
+    `deleted_data`: whose an expiry has deleted then. `wrong`: a step that must not be.
     """
 
     pointer: Metadata
@@ -63,6 +70,10 @@ class State(NamedTuple):
     committers: tuple[Committer, ...]
     budget: Budget
     was_put_back: bool = False
+    decided: int = 0
+    let_again: Requests = NONE
+    rolled_back: Requests = NONE
+    deleted_data: Requests = NONE
     wrong: str | None = None
 
     def moved(self, metadata: Metadata) -> State:

@@ -34,6 +34,12 @@ SCENARIOS = {
     "a rollback, lost answers, one committer": Scenario(
         (FIRST, SECOND), Budget(rollback=1, unknown=1, append=1), committers=1
     ),
+    "a rollback, and what it took may land again": Scenario(
+        (FIRST,), Budget(rollback=1, thaw=1, purge=1, crash=1)
+    ),
+    "a rollback of one of two, which may land again": Scenario(
+        (SECOND,), Budget(rollback=1, thaw=1, purge=1, crash=1), before=frozenset((FIRST,))
+    ),
     "older metadata restored": Scenario((FIRST, SECOND), Budget(restore=1)),
     "older metadata restored, a crash, one committer": Scenario(
         (FIRST, SECOND), Budget(restore=1, crash=1), committers=1
@@ -63,6 +69,9 @@ SHOWN_BY = {
     "witness_is_heeded": "older metadata restored",
     "witness_comes_before_deletion": "older metadata restored, a crash, one committer",
     "one_attempt_of_an_epoch": "expired markers and a replay",
+    "who_waits_is_looked_up_after_a_thaw": "a rollback of one of two, which may land again",
+    "older_proofs_are_void_after_a_thaw": "a rollback, and what it took may land again",
+    "expiry_spares_what_may_land_again": "a rollback, and what it took may land again",
 }
 
 

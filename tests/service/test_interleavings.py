@@ -7,11 +7,13 @@ import gc
 
 import pytest
 
-from committer.errors import StorageUnavailableError
+from committer.errors import CatalogUnavailableError, StorageUnavailableError
 from committer.iceberg.metadata_update import RemoveSnapshotRef, SetProperties
-from committer.ports import Committed, Rejected, Swap, SwapAnswer
+from committer.ledger_entry import EpochRanges
+from committer.plan.producers import ProducerName
+from committer.ports import Committed, LoadedTable, Rejected, Swap, SwapAnswer
 from committer.reason import Reason
-from committer.request import ReceiptState
+from committer.request import ReceiptState, TableIdentifier
 from committer.service.steps import finish
 from committer.service.table_committer import TableCommitter
 from tests.bad_requests import CHECKED
@@ -22,6 +24,7 @@ from tests.request_builders import build_request
 from tests.service.house import House
 from tests.service.outside import add_table, foreign_commit
 from tests.service.scripted import carries, paths, scripted
+from tests.service.test_operator import land, operator, roll_back
 
 VIRTUAL_TIME = True
 
@@ -351,5 +354,43 @@ async def test_a_request_that_another_committer_has_ended_meanwhile_does_not_lan
         # Another committer has quarantined it, and an operator discarded it.
         await house.inbox.delete([ended.request.inbox_key])
         house.catalog.recover()
+        await house.settle(60.0)
+    assert len(await paths(house)) == 1
+
+
+class AwayCatalog(FaultyCatalog):
+    """Nobody can read a table while it is away."""
+
+    is_away = False
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        if self.is_away:
+            raise CatalogUnavailableError("the test keeps it away")
+        return await super().load(identifier)
+
+
+async def test_what_a_rollback_took_lands_once_more_only_from_the_inbox() -> None:
+    """This committer had it in hand when another landed it; an operator let its epoch land again,
+    and who is to publish it is its producer: an expiry may have taken its data files.
+    """
+    house, other = House(), House(with_queue=False)
+    table = await house.create_table()
+    await land(house, table, 0)
+    other.catalog, away = house.catalog, AwayCatalog(house.catalog.inner)
+    house.catalog = away
+    other.storage = other.inbox_storage = house.storage
+    other.inbox, other.witnesses = house.inbox, house.witnesses
+    async with house.running():
+        await house.settle(1.0)
+        away.is_away = True
+        await house.publish(build_request(table, epoch=1, published_at_ms=house.world.now_ms()))
+        await house.settle(5.0)
+        await other.run_until_settled(seconds=5.0)
+        assert len(await paths(house)) == 2
+        assert await house.outstanding() == []
+        await roll_back(house, table, 0)
+        again = EpochRanges(((1, 1),))
+        await operator(other).thaw(table.identifier, ProducerName("query-1"), again)
+        away.is_away = False
         await house.settle(60.0)
     assert len(await paths(house)) == 1
