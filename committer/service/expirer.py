@@ -200,13 +200,14 @@ class Expirer:
 
     async def _clean_up(self, entry: JournalEntry) -> None:
         """Delete what nobody needs any more."""
+        # Before the table: who leaves the inbox meanwhile is in the table that is searched.
+        wanted = await self._wanted_attempts()
         metadata = (await self._files.latest()).metadata
         gone = Gone(entry.snapshots, entry.statistics)
         if await self._is_given_up(entry, metadata):
             return
-        found = await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
-        if found.data_files:
-            found = found.without(await self._wanted_attempts())
+        search = find_unreachable(metadata, gone, named=self._named())
+        found = (await self._files.answer(search)).without(wanted)
         for batch in delete_batches(found.in_order):
             if await self._is_given_up(entry, (await self._files.latest()).metadata):
                 return

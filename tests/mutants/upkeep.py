@@ -101,8 +101,8 @@ UPKEEP = (
     Mutant(
         "expiry_deletes_what_may_land_once_more",
         "committer/service/expirer.py",
-        "            found = found.without(await self._wanted_attempts())\n",
-        "            found = found.without(())\n",
+        "        found = (await self._files.answer(search)).without(wanted)\n",
+        "        found = (await self._files.answer(search)).without(())\n",
         (seeds_from(7001097), "tests/service/test_expirer.py -k once_more"),
     ),
     Mutant(

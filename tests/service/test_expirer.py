@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -27,6 +27,7 @@ from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Committed, LoadedTable, NewObject, ObjectInfo, Storage
 from committer.request import Needs, TableIdentifier
 from committer.storage.inbox import Quarantine, QuarantineRecord
+from tests.counting_storage import CountingStorage
 from tests.faulty_catalog import Fault
 from tests.flights import foreign_swap
 from tests.request_builders import (
@@ -409,6 +410,63 @@ async def test_what_may_land_once_more_after_a_roll_back_keeps_its_data_files(pl
         await traffic.commit(20)
         assert len((await house.load()).snapshots) <= KEPT + 4
         assert (data_file in await objects(house)) == (place != "nowhere")
+
+
+class Hooked(CountingStorage):
+    """Something happens before an object is read, once."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self.location = ""
+        self.then: Callable[[], Awaitable[object]] | None = None
+
+    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        if location == self.location and self.then is not None:
+            then, self.then = self.then, None
+            await then()
+        return await super().get(location, offset=offset, length=length)
+
+
+async def test_what_lands_once_more_during_the_search_keeps_its_data_files() -> None:
+    made: list[Hooked] = []
+
+    def wrap(inner: Storage) -> Storage:
+        made.append(Hooked(inner))
+        return made[0]
+
+    house = House(wrap=wrap)
+    table = await house.create_table(properties=EXPIRING | {"frazil.expire.enabled": "false"})
+    again = build_request(table, producer="again")
+    data_file = build_file(table.metadata, again.request.attempt).file_path
+    await house.storage.inner.create((NewObject(data_file, b"rows"),))
+    traffic = Traffic(house, table)
+    landed: list[bool] = []
+
+    async def lands() -> None:
+        await house.publisher_queue.announce([house.doorbell(again)])
+        await house.settle(20.0)
+        landed.append(await house.outstanding() == [])
+
+    async with house.running():
+        await traffic.commit(2)
+        head = (await house.load()).current_snapshot_id or 0
+        await house.publish(again)
+        await house.settle(4.0)
+        lost = (await house.load()).current_snapshot
+        assert lost is not None
+        await swap_in(
+            house,
+            SetSnapshotRef(MAIN, SnapshotRef(head)),
+            SetProperties({"frazil.expire.enabled": "true"}),
+            RemoveProperties(("frazil.producer.again",)),
+        )
+        await house.accept()
+        await house.inbox.put(again)
+        made[0].location, made[0].then = lost.manifest_list or "", lands
+        await traffic.commit(30)
+        assert landed == [True]
+        assert data_file in {one.file_path for one in await house.live_files()}
+        assert data_file in await objects(house)
 
 
 async def test_snapshots_that_came_back_while_files_were_deleted_stop_it(
