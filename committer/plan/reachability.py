@@ -28,7 +28,7 @@ from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.iceberg.table_statistics import StatisticsFile
 from committer.plan.evidence import is_ours
-from committer.plan.locations import attempts_named
+from committer.plan.locations import attempts_named, names_attempt
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
 _SOURCE_KEY = "source-snapshot-id"
@@ -94,6 +94,25 @@ def find_unreachable(
         tuple(each for each in dict.fromkeys(lists) if each not in lists_left),
         _unnamed_statistics(metadata, gone.statistics),
     )
+
+
+def holds_attempt(snapshot: Snapshot, attempt: str) -> Reading[bool]:
+    """Whether a live file of a snapshot has this attempt in its name.
+
+    Errors: `InvalidMetadataError` for what the snapshot needs and cannot be read.
+    """
+    rows = yield from rows_of_all((snapshot,), missing_is_error=True)
+    found: list[str] = []
+
+    def take(files: Iterable[NamedFile]) -> None:
+        live = (file.path for file in files if file.is_live)
+        found.extend(path for path in live if names_attempt(path, attempt))
+
+    for batch in _batches(list(rows.values())):
+        yield from each_manifest(batch, take, missing_is_error=True)
+        if found:
+            return True
+    return False
 
 
 def fallen_metadata_files(base: TableMetadata, after: TableMetadata) -> tuple[str, ...]:

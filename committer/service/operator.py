@@ -29,10 +29,12 @@ from committer.plan.producers import (
     thawed,
     with_accepted,
 )
+from committer.plan.reachability import holds_attempt
 from committer.plan.state import TableState
 from committer.ports import Catalog, LoadedTable, Storage, World
 from committer.request import CommitRequest, TableIdentifier
 from committer.service.evidence import EvidenceReader
+from committer.service.reading import answer
 from committer.service.table_change import Decide, change_table
 from committer.service.witness import WitnessKeeper
 from committer.storage.replays import Replays
@@ -176,7 +178,7 @@ class Operator:
             found = standing(state.ledger, name)
             _require_readable(found)
             for request in requests:
-                why = await self._why_not(state, request)
+                why = await self._why_not(state, request, found)
                 if why is not None:
                     refused[request.inbox_key] = why
             return await self._with_leave(state, found, requests, refused)
@@ -206,13 +208,23 @@ class Operator:
             entry = marked_lost(entry, found.why, self.world.now_ms())
         return _changed(name, found.entry, entry)
 
-    async def _why_not(self, state: TableState, request: CommitRequest) -> str | None:
-        """What no leave helps against; None if the request may be accepted."""
+    async def _why_not(
+        self, state: TableState, request: CommitRequest, found: Standing
+    ) -> str | None:
+        """What no leave helps against; None if the request may be accepted.
+
+        Beyond the proofs that are kept, the files of the table tell: all manifests are read then.
+        """
         if state.metadata.table_uuid != request.table_uuid:
             return "the table of that name has another uuid now"
         landed = await EvidenceReader(self.storage).landed_in(state, request)
         if landed is not None:
             return f"it has landed, in snapshot {landed}: replay it, to have that found out"
+        head = state.metadata.branch_head(request.branch)
+        if head is None or found.entry is None or request.epoch not in found.entry.epochs:
+            return None
+        if await answer(holds_attempt(head, str(request.attempt)), self.storage):
+            return "its data files are in the table: it has landed long ago; discard it"
         return None
 
     async def _let_lack(

@@ -12,6 +12,7 @@ from committer.iceberg.metadata_update import (
 )
 from committer.iceberg.snapshot import MAIN, SnapshotRef
 from committer.ledger_entry import EpochRanges, Landed, parse_entry, print_entry, property_key
+from committer.plan import evidence
 from committer.plan.ledger import read_ledger
 from committer.plan.producers import ProducerName, ProducerState, standing
 from committer.ports import LoadedTable
@@ -403,6 +404,25 @@ async def test_a_request_that_has_landed_itself_is_not_accepted() -> None:
     (why,) = (await accept(house, table, landed)).values()
     assert "it has landed" in why
     assert parse_entry((await house.load()).properties[NAME.key]).accepted == ()
+
+
+async def test_a_request_that_landed_before_all_proofs_is_not_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A second copy of it would name its data files a second time."""
+    monkeypatch.setattr(evidence, "SNAPSHOTS_MAX", 2)
+    house = House()
+    table = await house.create_table()
+    first = build_request(table)
+    await house.publish(first)
+    await house.run_until_settled()
+    await land(house, table, 1, 2, 3, 4)
+    await house.publish(first)
+    await house.run_until_settled()
+    assert await reasons(house) == [Reason.EPOCH_LANDED_UNPROVEN]
+    refused = await accept(house, table, first)
+    assert "its data files are in the table" in refused[first.request.inbox_key]
+    assert await epochs_of(house) == "0-4"
 
 
 async def test_a_request_of_a_table_that_was_made_again_is_not_accepted() -> None:
