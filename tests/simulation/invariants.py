@@ -258,14 +258,15 @@ class Invariants:
         landing = self._own_landing(key) or self._landing(key)
         if landing is None:
             return "I10", f"a receipt says that {key} is committed, which has not landed"
+        view = self._views[landing.request.table_uuid]
         # To a producer, a ledger that was taken away, or thawed, does not say where it has landed.
-        if receipt.snapshot_id not in (None, landing.proof.snapshot_id):
-            at = landing.proof.snapshot_id
+        # A committer that stood still says where it landed before it was taken back.
+        at = view.ledger.snapshot_ids[landing.proof.attempt]
+        if receipt.snapshot_id not in (None, *at):
             return "I10", f"a receipt says snapshot {receipt.snapshot_id}, {key} landed in {at}"
         is_own = str(landing.proof.attempt) == receipt.attempt
         if is_own == receipt.duplicate:
             return "I10", f"a receipt says duplicate: {receipt.duplicate} of {key}"
-        view = self._views[landing.request.table_uuid]
         unseen = landing.paths - view.live(view.metadata) - view.taken
         if unseen:
             return "I9", f"a receipt says {key} is committed, a reader misses {min(unseen)}"

@@ -7,6 +7,7 @@ I11, and I2 over time).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -51,7 +52,8 @@ class Landing:
 @dataclass(slots=True)
 class LedgerModel:
     """What has landed in one table. `landed` by branch, producer and epoch, as long as it counts;
-    `attempts` is all that ever did. `added`: by which snapshot each path came.
+    `attempts` is all that ever did, `snapshot_ids` where: one that was taken back and landed again
+    has several. `added`: by which snapshot each path came.
     """
 
     table_uuid: UUID
@@ -59,6 +61,7 @@ class LedgerModel:
     read: Read
     landed: dict[tuple[str, str, int], Landing] = field(default_factory=dict)
     attempts: dict[UUID, Landing] = field(default_factory=dict)
+    snapshot_ids: defaultdict[UUID, set[int]] = field(default_factory=lambda: defaultdict(set))
     added: dict[str, int] = field(default_factory=dict)
 
     def find(self, request: CommitRequest) -> Landing | None:
@@ -129,6 +132,7 @@ class LedgerModel:
                     f" {known.request.attempt} had landed in {known.proof.snapshot_id}",
                 )
             self.landed[branch, producer, epoch] = self.attempts[proof.attempt] = landing
+            self.snapshot_ids[proof.attempt].add(proof.snapshot_id)
         yield from self._files(contents, expected)
 
     def remembered(self, contents: SnapshotContents, after: TableMetadata) -> Iterator[Problem]:
