@@ -5,9 +5,16 @@ What they run is what the commands run. They may crash half way, and begin again
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from committer.errors import FrazilError, InvalidRequestError, NotFoundError, PublishError
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    PublishError,
+    UnsupportedError,
+)
 from committer.ledger_entry import EpochRanges
 from committer.plan.ledger import read_ledger
 from committer.plan.producers import ACCEPTABLE, ProducerName, ProducerState, standings
@@ -69,8 +76,9 @@ class QuarantineOperator:
 
 
 class LedgerOperator:
-    """Decides about the producers of one table, and about the table itself: freezes and thaws,
-    lets requests land that the ledger refuses, and accepts a table that somebody has put back.
+    """Decides about the producers of one table, and about the table itself: freezes, thaws and
+    forgets, lets requests land that the ledger refuses, and accepts a table that somebody has put
+    back.
     """
 
     def __init__(
@@ -98,6 +106,7 @@ class LedgerOperator:
         await self._accept_table(ports)
         await self._thaw_all(ports)
         await self._freeze_one(ports)
+        await self._forget_one(ports)
         await self._accept_requests(ports)
 
     async def _accept_table(self, ports: Ports) -> None:
@@ -126,8 +135,12 @@ class LedgerOperator:
             if one.state not in (ProducerState.FROZEN, ProducerState.ROLLED_BACK):
                 continue
             lost = await desk.lost(table, one.name)
-            is_again = self._chance(f"again {one.name.producer}") < 0.5
-            again = lost.epochs if is_again else EpochRanges()
+            chance = self._chance(f"again {one.name.producer}")
+            again = EpochRanges()
+            if chance < 0.5:
+                again = lost.epochs
+            elif chance < 0.65:  # the first of them: `--epochs`
+                again = EpochRanges(tuple((low, low) for low, _ in lost.epochs.ranges[:1]))
             await desk.thaw(self._identifier, one.name, again)
             ports.history.tell(self.name, f"thawed {one.name.producer} again={again}")
 
@@ -137,6 +150,15 @@ class LedgerOperator:
             if self._chance(f"freeze {one.name.producer}") < 0.2:
                 await _desk(ports).freeze(self._identifier, one.name, "a look at it")
                 ports.history.tell(self.name, f"froze {one.name.producer}")
+
+    async def _forget_one(self, ports: Ports) -> None:
+        table = await ports.catalog.load(self._identifier)
+        for one in standings(read_ledger(table.metadata)):
+            if self._chance(f"forget {one.name.producer}") < 0.05:
+                # Refused while a request of it waits.
+                with suppress(UnsupportedError):
+                    await _desk(ports).forget(self._identifier, one.name)
+                    ports.history.tell(self.name, f"forgot {one.name.producer}")
 
     async def _accept_requests(self, ports: Ports) -> None:
         """`frazil quarantine accept`: they land when they are replayed, each once."""
