@@ -37,9 +37,10 @@ from committer.iceberg.schema import Schema
 from committer.iceberg.snapshot import Snapshot, SnapshotRef
 from committer.iceberg.table_metadata import parse_table_metadata
 from committer.iceberg.types import DoubleType
-from committer.ledger_entry import parse_entry, property_key
+from committer.ledger_entry import parse_entry, print_entry, property_key
 from committer.plan.batch import prepare_manifests
 from committer.plan.commit import LedgerChores
+from committer.plan.producers import frozen
 from committer.plan.state import TableState
 from committer.request import SealedRequest
 from tests.bad_requests import good
@@ -548,6 +549,17 @@ def test_a_producer_that_is_no_longer_one_shot_is_not_dropped() -> None:
     table.commit(request(table, "shot", epoch=1))
     table.commit(request(table, "other"), chores=chores)
     assert str(parse_entry(entry_of(table, "shot")).epochs) == "0-1"
+
+
+def test_of_a_producer_that_was_frozen_since_nothing_is_forgotten() -> None:
+    table = table_of()
+    for epoch in (2, 5, 9):
+        table.commit(request(table, epoch=epoch))
+    key = property_key("query-1")
+    entry = frozen(parse_entry(entry_of(table, "query-1")), "why", 1)
+    table.foreign(SetProperties({key: print_entry(entry)}))
+    table.commit(request(table, "other"), chores=LedgerChores({key: 5}))
+    assert str(parse_entry(entry_of(table, "query-1")).epochs) == "2,5,9"
 
 
 def test_chores_of_another_branch_are_left_for_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from committer.plan.producers import ProducerName, ProducerState
 from committer.ports import LoadedTable, ObjectInfo
 from committer.reason import Reason
 from committer.request import TableIdentifier
-from committer.service import ledger_upkeep
+from committer.service import judged, ledger_upkeep
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.counting_storage import CountingStorage
@@ -85,7 +86,10 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_goes_to_quaran
     other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
     key = other.request.inbox_key
 
+    is_refused = asyncio.Event()
+
     async def another_committer_refuses() -> None:
+        is_refused.set()
         record = QuarantineRecord(
             key=key, reason=Reason.EPOCH_CONTENT_DIFFERS, message="", quarantined_at_ms=1
         )
@@ -94,7 +98,9 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_goes_to_quaran
     house.quarantine = Quarantine(Moved(house, "quarantine", another_committer_refuses), INBOX)
     async with house.running(reconcile_interval_s=20.0):
         await house.publish(build_request(table, producer="shot", one_shot=True))
-        await house.settle(110.0)
+        await is_refused.wait()
+        # Before the next listing shows it.
+        await house.settle(5.0)
         await house.publish(build_request(table))
         await house.settle(1.0)
     assert property_key("shot") in (await house.load()).properties
@@ -112,7 +118,8 @@ async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_re
         await house.publish(build_request(table, producer="shot", one_shot=True))
         await house.settle(60.0)
         await house.publish(other)
-        await house.settle(60.0)
+        # Until it does not count as just refused any more.
+        await house.settle(2 * judged.KEPT_S)
         assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
         await house.publish(build_request(table))
         await house.settle(1.0)

@@ -6,9 +6,11 @@ import pytest
 
 from committer.iceberg.metadata_update import RemoveProperties
 from committer.ledger_entry import EpochRanges
-from tests.service.house import House
+from committer.storage.witness import Witnesses
+from tests.service.house import INBOX, House
 from tests.service.outside import foreign_commit
 from tests.service.test_operator import NAME, land, operator, roll_back
+from tests.service.test_witness import PickyWitnesses, is_frozen
 
 VIRTUAL_TIME = True
 
@@ -28,4 +30,23 @@ async def test_what_landed_again_may_not_be_taken_out_of_the_ledger(is_forgotten
     count = len(await house.live_files())
     await foreign_commit(house, table, RemoveProperties((NAME.key,)))
     await land(house, table, 1)
+    assert len(await house.live_files()) == count
+
+
+async def test_what_landed_again_is_missed_although_its_witness_was_not_written() -> None:
+    """A crash in between: the manifest list is newer than what was forgotten."""
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await house.create_table()
+    await land(house, table, 0, 1)
+    await operator(house).forget(table.identifier, NAME)
+    storage.refused = house.witnesses.location(table.metadata.require_uuid())
+    await land(house, table, 1)
+    count = len(await house.live_files())
+    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
+    storage.refused = ""
+    async with house.running():
+        await house.settle(60.0)
+        assert is_frozen(house)
     assert len(await house.live_files()) == count

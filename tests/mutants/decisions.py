@@ -1,0 +1,151 @@
+"""Breakages of what an operator decides about a table that was rolled back, and of what goes on
+beside it.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_TESTS = "tests/service/test_decisions.py -k "
+
+DECISIONS = (
+    # --- What is found, and what has become of it since ---
+    Mutant(
+        "refused_while_the_inbox_is_listed_is_missed",
+        "committer/service/reconciler.py",
+        "            folders |= await self.reconcile(age_s)\n"
+        "            folders |= await self._list_judged(uuids)\n",
+        "            folders |= await self.reconcile(age_s)\n",
+        (_TESTS + "goes_to_quarantine",),
+    ),
+    Mutant(
+        "chore_outlives_what_it_was_found_by",
+        "committer/service/ledger_upkeep.py",
+        "                # Perhaps found to be due before it came.\n"
+        "                self._forget(key)\n",
+        "",
+        (_TESTS + "come_back_refused",),
+    ),
+    Mutant(
+        "chore_forgets_what_was_refused_just_now",
+        "committer/service/ledger_upkeep.py",
+        "        folders = {folder_of(key) for key in judged} if due else set()\n",
+        "        folders: set[str] = set()\n",
+        (_TESTS + "refused_or_frozen",),
+    ),
+    Mutant(
+        "chore_forgets_who_was_frozen_just_now",
+        "committer/plan/commit.py",
+        "if key in ledger.entries and key not in ledger.frozen)\n",
+        "if key in ledger.entries)\n",
+        (_TESTS + "refused_or_frozen",),
+    ),
+    Mutant(
+        "gaps_of_who_was_frozen_just_now_are_closed",
+        "committer/plan/commit.py",
+        "        if known is not None and key not in ledger.frozen:\n",
+        "        if known is not None:\n",
+        ("tests/plan/test_commit.py -k frozen_since",),
+    ),
+    # --- What a rollback took ---
+    Mutant(
+        "thaw_remembers_nothing_of_the_history_that_is_left",
+        "committer/service/operator.py",
+        "await self._with_latest(table, name, after))\n",
+        "after)\n",
+        (_TESTS + "second_rollback",),
+    ),
+    Mutant(
+        "landed_again_by_leave_counts_as_lost",
+        "committer/service/operator.py",
+        "        return Lost(epochs_of(lost - again),",
+        "        return Lost(epochs_of(lost),",
+        (_TESTS + "not_lost_any_more",),
+    ),
+    Mutant(
+        "second_rollback_takes_nothing",
+        "committer/plan/producers.py",
+        "    return RolledBack(first.snapshots + later.snapshots,",
+        "    return RolledBack(first.snapshots,",
+        (_TESTS + "between_two_rollbacks",),
+    ),
+    Mutant(
+        "what_has_landed_long_ago_is_accepted",
+        "committer/service/operator.py",
+        "        if await answer(holds_attempt(head, str(request.attempt)), self.storage):\n",
+        "        if not await answer(holds_attempt(head, ''), self.storage):\n",
+        ("tests/service/test_operator.py -k before_all_proofs",),
+    ),
+    # --- Committers that go on behind a decision ---
+    Mutant(
+        "batch_goes_again_although_the_table_has_moved",
+        "committer/service/intents.py",
+        "is_there and not self._may_have_gone(state)\n",
+        "is_there\n",
+        (_TESTS + "written_anew",),
+    ),
+    Mutant(
+        "merge_goes_again_although_the_table_has_moved",
+        "committer/service/upkeep.py",
+        "                self._merger.may_have_gone(plan)\n",
+        "                pass\n",
+        (_TESTS + "taken_along_again",),
+    ),
+    Mutant(
+        "other_content_of_an_epoch_is_all_that_landed",
+        "committer/service/admission.py",
+        "                    if reason is Reason.EPOCH_CONTENT_DIFFERS:\n",
+        "                    if reason is None:\n",
+        (_TESTS + "told_so_beside",),
+    ),
+    Mutant(
+        "who_waited_when_it_was_decided_is_not_looked_up",
+        "committer/service/table_committer.py",
+        "        if self._base.known.decided > decided:\n            self._doubt_all()\n",
+        "",
+        ("tests/service/test_interleavings.py -k only_from_the_inbox",),
+    ),
+    Mutant(
+        "who_waits_is_asked_after_the_table_is_searched",
+        "committer/service/expirer.py",
+        "(await self._files.answer(search)).without(wanted)\n",
+        "(await self._files.answer(search)).without(await self._wanted_attempts())\n",
+        ("tests/service/test_expirer.py -k during_the_search",),
+    ),
+    # --- What the witness knows of decisions ---
+    Mutant(
+        "second_decision_of_a_millisecond_passes_for_the_first",
+        "committer/service/witness.py",
+        "            forgotten_ms = max(now_ms, stored.forgotten_ms + 1)\n",
+        "            forgotten_ms = now_ms\n",
+        ("tests/service/test_witness.py -k each_time",),
+    ),
+    Mutant(
+        "what_landed_again_is_not_missed",
+        "committer/plan/witness.py",
+        "        yield from self.landed_again.items()\n",
+        "        yield from ()\n",
+        ("tests/service/test_witness_forgets.py",),
+    ),
+    Mutant(
+        "what_landed_again_is_not_seen",
+        "committer/plan/witness.py",
+        "        ).with_landed_again(state.ledger, keys)\n",
+        "        )\n",
+        ("tests/plan/test_witness.py -k landed_again",),
+    ),
+    Mutant(
+        "what_is_forgotten_once_more_is_missed",
+        "committer/plan/witness.py",
+        "if self.forgotten_at.get(key) == forgotten_at[key]}\n",
+        "if key in forgotten_at}\n",
+        ("tests/plan/test_witness.py -k landed_again",),
+    ),
+    Mutant(
+        "what_landed_again_counts_as_forgotten",
+        "committer/plan/witness.py",
+        "and landed.sequence_number <= at\n",
+        "and landed.sequence_number >= 0\n",
+        ("tests/service/test_witness_forgets.py",),
+    ),
+)
