@@ -148,4 +148,18 @@ DECISIONS = (
         "and landed.sequence_number >= 0\n",
         ("tests/service/test_witness_forgets.py",),
     ),
+    Mutant(
+        "what_another_landed_again_is_not_seen",
+        "committer/service/table_witness.py",
+        "            self.known = joined.with_landed_again(state.ledger, state.ledger.entries)\n",
+        "            self.known = joined\n",
+        ("tests/service/test_witness_forgets.py",),
+    ),
+    Mutant(
+        "proofs_of_two_decisions_are_one",
+        "committer/service/leaving.py",
+        "(seen.table_uuid, seen.decided)\n",
+        "(seen.table_uuid, (seen.accepted_ms, 0))\n",
+        ("tests/service/test_leaving.py",),
+    ),
 )

@@ -7,6 +7,7 @@ import pytest
 from committer.iceberg.metadata_update import RemoveProperties
 from committer.ledger_entry import EpochRanges
 from committer.storage.witness import Witnesses
+from tests.request_builders import build_request
 from tests.service.house import INBOX, House
 from tests.service.outside import foreign_commit
 from tests.service.test_operator import NAME, land, operator, roll_back
@@ -49,4 +50,23 @@ async def test_what_landed_again_is_missed_although_its_witness_was_not_written(
     async with house.running():
         await house.settle(60.0)
         assert is_frozen(house)
+    assert len(await house.live_files()) == count
+
+
+async def test_what_another_has_landed_again_is_witnessed_by_who_sees_it() -> None:
+    """The other died before it said so; this one has committed beside it since."""
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await house.create_table()
+    await land(house, table, 0, 1)
+    await operator(house).forget(table.identifier, NAME)
+    storage.refused = house.witnesses.location(table.metadata.require_uuid())
+    await land(house, table, 1)
+    storage.refused = ""
+    await house.publish(build_request(table, producer="another"))
+    await house.run_until_settled(seconds=5.0)
+    count = len(await house.live_files())
+    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
+    await land(house, table, 1)
     assert len(await house.live_files()) == count
