@@ -200,20 +200,33 @@ class Expirer:
 
     async def _clean_up(self, entry: JournalEntry) -> None:
         """Delete what nobody needs any more."""
-        # Before the table: who leaves the inbox meanwhile is in the table that is searched.
-        wanted = await self._wanted_attempts()
-        metadata = (await self._files.latest()).metadata
-        gone = Gone(entry.snapshots, entry.statistics)
-        if await self._is_given_up(entry, metadata):
+        found = await self._find(entry)
+        if found is None:
             return
-        search = find_unreachable(metadata, gone, named=self._named())
-        found = (await self._files.answer(search)).without(wanted)
         for batch in delete_batches(found.in_order):
             if await self._is_given_up(entry, (await self._files.latest()).metadata):
                 return
             await self._files.delete(batch)
         await self._parts.journal.delete(entry)
         self._log_expired(entry, found)
+
+    async def _find(self, entry: JournalEntry) -> Unreachable | None:
+        """What nobody needs any more, nor may need once more. None: it is given up."""
+        found = await self._search(entry)
+        if found is None or not found.data_files:
+            return found
+        # Who leaves the inbox while it is listed is in the table that is searched behind that.
+        wanted = await self._wanted_attempts()
+        found = await self._search(entry)
+        return None if found is None else found.without(wanted)
+
+    async def _search(self, entry: JournalEntry) -> Unreachable | None:
+        """What no snapshot needs, by the table as it is now. None: it is given up."""
+        metadata = (await self._files.latest()).metadata
+        if await self._is_given_up(entry, metadata):
+            return None
+        gone = Gone(entry.snapshots, entry.statistics)
+        return await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
 
     async def _is_given_up(self, entry: JournalEntry, metadata: TableMetadata) -> bool:
         """Whether the files have to stay because somebody may need them."""

@@ -108,8 +108,9 @@ DECISIONS = (
     Mutant(
         "who_waits_is_asked_after_the_table_is_searched",
         "committer/service/expirer.py",
-        "(await self._files.answer(search)).without(wanted)\n",
-        "(await self._files.answer(search)).without(await self._wanted_attempts())\n",
+        "        wanted = await self._wanted_attempts()\n"
+        "        found = await self._search(entry)\n",
+        "        wanted = await self._wanted_attempts()\n",
         ("tests/service/test_expirer.py -k during_the_search",),
     ),
     # --- What the witness knows of decisions ---
