@@ -112,10 +112,13 @@ class Replica:
     def restart_otherwise(self, chance: float) -> None:
         """With other settings or of another version: others of its kind go on with theirs."""
         self.is_before = not self.is_before and int(chance * 576) % 2 == 0
+        batch = (1, 2, 5, 10_000)[int(chance * 4)]
+        interval_ms = (0, 200, 1_000, 5_000)[int(chance * 16) % 4]
         commit = self.settings.commit.model_copy(
             update={
-                "batch_requests_max": (1, 2, 5, 10_000)[int(chance * 4)],
-                "min_interval_ms": (0, 200, 1_000, 5_000)[int(chance * 16) % 4],
+                "batch_requests_max": batch,
+                # At least one a second, or what waits in the end would outlast the run.
+                "min_interval_ms": min(interval_ms, 1_000 * batch),
             }
         )
         upkeep = self.settings.upkeep.model_copy(
