@@ -37,7 +37,8 @@ from committer.plan.orphans import (
 from committer.plan.state import TableState
 from committer.plan.witness import missing_from
 from committer.ports import Catalog, LoadedTable, NewObject, ObjectInfo, Storage, World
-from committer.request import SealedRequest, TableIdentifier, parse_inbox_key, read_request
+from committer.request import SealedRequest, TableIdentifier, read_request
+from committer.service.inbox_keys import parsed
 from committer.service.parts import Parts
 from committer.service.reading import answer
 from committer.service.witness import WitnessKeeper
@@ -131,8 +132,11 @@ class OrphanSearch:
         table now.
         """
         sources, self.unreadable = self._sources, []
-        async for place, key in sources.replays.all_durable(self.uuid):
-            if key not in self._known:
+        # Of all tables: one that is dropped may have had the same folder.
+        async for place, key in sources.replays.all_durable():
+            if (parts := parsed(key)) is not None:
+                self._names.add_attempt(parts.attempt)
+            if key not in self._known and key.startswith(f"{self.uuid}/"):
                 await self._name_waiting(place, key)
         await self._name_journal()
         await self._name_table()
@@ -140,19 +144,12 @@ class OrphanSearch:
     async def _name_waiting(self, waiting: Inbox | Quarantine, key: str) -> None:
         """What cannot be read is told: nobody knows what it names."""
         try:
-            self._names.add_attempt(parse_inbox_key(key).attempt)
             sealed = await _request(waiting, key)
             if sealed is not None:
                 named = manifests_named_by(sealed.request)
                 contents = [await self._sources.storage.get(location) for location in named]
                 await asyncio.to_thread(name_request, sealed, contents, self._names)
-        except (
-            ValueError,
-            InvalidRequestError,
-            InvalidMetadataError,
-            UnsupportedError,
-            NotFoundError,
-        ):
+        except (InvalidRequestError, InvalidMetadataError, UnsupportedError, NotFoundError):
             self.unreadable.append(key)
         else:
             self._known.add(key)

@@ -33,9 +33,9 @@ class Replays:
         return self.copies.list()
 
     async def all_durable(
-        self, table_uuid: UUID, producer: str | None = None
+        self, table_uuid: UUID | None = None, producer: str | None = None
     ) -> AsyncIterator[tuple[Inbox | Quarantine, str]]:
-        """Every request of a table, or of one of its producers, that has not ended for good: where
+        """Every request (of a table, or of one of its producers) that has not ended for good: where
         it is, and its key. Some are told twice.
 
         The inbox once more in the end: a replay puts back what was not in quarantine any more.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from uuid import uuid4
 
 import pytest
 
@@ -163,6 +164,19 @@ async def test_files_that_were_there_before_and_wait_to_be_adopted_are_not_orpha
     assert locations(await yard.found()) == {path}
     await yard.house.inbox.put(adopting(table, path))
     assert await yard.found() == []
+
+
+async def test_files_that_wait_for_a_dropped_table_stay_in_the_folder_of_a_new_one() -> None:
+    yard = Yard()
+    table = await yard.open()
+    line = build_line(table).model_copy(update={"table_uuid": uuid4()})
+    manifest = build_manifest(table.metadata, [build_file(table.metadata, line.attempt)])
+    dropped = seal(line, [manifest])
+    await yard.house.inbox.put(dropped)
+    await yard.drop(path_of(table, dropped))
+    yard.later()
+    (found,) = await yard.found()
+    assert found.why_it_stays == "a file of this name is in use, or waits to be"
 
 
 async def test_a_file_of_a_waiting_attempt_stays_although_its_request_does_not_name_it() -> None:
