@@ -204,8 +204,8 @@ def _compressed(raw: bytes) -> bytes:
 # --- Reading -------------------------------------------------------------------------------------
 
 
-# Rows that were read, and as they are encoded: by the schema of the file, and by their path.
-KnownRows = dict[bytes, dict[bytes, tuple[bytes, ManifestFile]]]
+# Rows that were read, and as we encode them: by the format version of the list, and by their path.
+KnownRows = dict[int, dict[bytes, tuple[bytes, ManifestFile]]]
 
 
 def decode_manifest_list(
@@ -215,8 +215,9 @@ def decode_manifest_list(
 
     `encoded_rows` are for `format_version` (default: the file's own): the very bytes of the file
     where the writer laid them out as we do, encoded anew where not. Lists that follow one another
-    share most of their rows to the byte: with one `known` for all of them each is decoded once.
-    Errors: `InvalidMetadataError`; `UnsupportedError` for a codec or version.
+    share most of their rows to the byte: with one `known` for all of them each is decoded once, if
+    it is laid out as we do. Errors: `InvalidMetadataError`; `UnsupportedError` for a codec or
+    version.
     """
     header = read_header(buf)
     schema_text = header.metadata["avro.schema"]
@@ -224,10 +225,10 @@ def decode_manifest_list(
     version = format_version or _format_version(header.metadata, shape)
     ours = schema_shape(schema_headers(manifest_file_type(version), "manifest_file")[0])
     decoder = record_decoder(schema_text)
-    of_schema = None if known is None or shape != ours else known.setdefault(schema_text, {})
+    of_version = None if known is None or shape != ours else known.setdefault(version, {})
     rows, encoded = [], []
     for block, raw in iter_raw_blocks(buf, header):
-        for row, as_written in _rows_of_block(raw, block.count, decoder, of_schema):
+        for row, as_written in _rows_of_block(raw, block.count, decoder, of_version):
             rows.append(row)
             encoded.append(as_written if shape == ours else encode_manifest_file(row, version))
     texts = {key: value.decode(errors="replace") for key, value in header.metadata.items()}

@@ -23,12 +23,14 @@ class ListedManifest:
 class TableState:
     """A loaded table, its ledger, and the manifests of the branch heads that were committed to.
 
-    `heads` maps a snapshot id to its manifests; a missing head is asked for by the planner.
+    `heads` maps a snapshot id to its manifests; a missing head is asked for by the planner. `gone`:
+    those of heads that are none any more, as the lists of those that follow hold most of them.
     """
 
     table: LoadedTable
     ledger: Ledger
     heads: Mapping[int, tuple[ListedManifest, ...]] = field(default_factory=dict)
+    gone: tuple[ListedManifest, ...] = ()
 
     @property
     def metadata(self) -> TableMetadata:
@@ -40,20 +42,26 @@ class TableState:
 
         Not over an upgrade: their rows are encoded for the format version that they were read for.
         """
-        version = table.metadata.format_version
-        kept = previous.heads if previous and previous.metadata.format_version == version else {}
-        heads = {ref.snapshot_id for ref in table.metadata.refs.values()}
-        return cls(
-            table,
-            read_ledger(table.metadata),
-            {snapshot_id: rows for snapshot_id, rows in kept.items() if snapshot_id in heads},
-        )
+        metadata = table.metadata
+        if previous is None or previous.metadata.format_version != metadata.format_version:
+            return cls(table, read_ledger(metadata))
+        current = {ref.snapshot_id for ref in metadata.refs.values()}
+        heads = {key: rows for key, rows in previous.heads.items() if key in current}
+        gone = [row for key, rows in previous.heads.items() if key not in current for row in rows]
+        return cls(table, read_ledger(metadata), heads, tuple(gone) or previous.gone)
 
     def with_head(self, snapshot_id: int, manifest_list: bytes) -> TableState:
-        """The state once a manifest list was read. Errors: `InvalidMetadataError`."""
-        decoded = decode_manifest_list(manifest_list, format_version=self.metadata.format_version)
+        """The state once a manifest list was read; of what was known only what is new is decoded.
+
+        Errors: `InvalidMetadataError`.
+        """
+        version = self.metadata.format_version
+        known = {one.row.manifest_path.encode(): (one.encoded, one.row) for one in self.gone}
+        decoded = decode_manifest_list(
+            manifest_list, format_version=version, known={version: known}
+        )
         rows = tuple(
             ListedManifest(encoded, row)
             for encoded, row in zip(decoded.encoded_rows, decoded.rows, strict=True)
         )
-        return replace(self, heads={**self.heads, snapshot_id: rows})
+        return replace(self, heads={**self.heads, snapshot_id: rows}, gone=())
