@@ -95,7 +95,7 @@ class Witness:
         """All that both know. Of two acceptances only the later one counts."""
         if self.accepted_ms != other.accepted_ms:
             return max(self, other, key=lambda one: one.accepted_ms)
-        newer = max(other, self, key=lambda one: (one.sequence_number, one.last_updated_ms))
+        newer = max(other, self, key=_age)
         return replace(
             newer,
             producers=_highest(self.producers, other.producers),
@@ -112,10 +112,11 @@ class Witness:
 
     def contradicts(self, other: Witness) -> bool:
         """Whether one sequence number was given to two snapshots: between them the table was put
-        back, and has gone on from there.
+        back, and has gone on from there. One that was rolled back and has expired is not another.
         """
         return (
             self.sequence_number == other.sequence_number > 0
+            and None not in (self.snapshot_id, other.snapshot_id)
             and self.snapshot_id != other.snapshot_id
         )
 
@@ -258,6 +259,12 @@ def _lasting(entries: Iterable[tuple[str, ProducerEntry]]) -> dict[str, int]:
         for key, entry in entries
         if not entry.one_shot and entry.epochs.ranges
     }
+
+
+def _age(witness: Witness) -> tuple[int, bool, int]:
+    """Of one sequence number, the snapshot is still known that has expired since."""
+    number = witness.sequence_number
+    return number, number > 0 and witness.snapshot_id is not None, witness.last_updated_ms
 
 
 def _newest(metadata: TableMetadata) -> Snapshot | None:

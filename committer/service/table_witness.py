@@ -55,10 +55,9 @@ class TableWitness:
         # At once, so that the witness costs no time. It may know of a commit that came after the
         # pointer was read: only a pointer that is read behind it proves anything against a table.
         state, stored = await self._read(previous)
-        # And what is accepted may be less: only what is read behind it is known to be accepted.
+        # And what was decided may let it be less: only what is read behind a decision follows it.
         known = stored.joined(self.known)
-        is_accepted_anew = stored.accepted_ms > self.known.accepted_ms
-        if is_accepted_anew or self._lacks(state, known):
+        if stored.decided > self.known.decided or self._lacks(state, known):
             state = await self._load(previous)
             missing = self._lacks(state, known)
             if missing:

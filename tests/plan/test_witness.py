@@ -130,6 +130,19 @@ def test_a_rollback_with_its_clean_up_is_the_producers_affair() -> None:
     assert KEY in table.state.ledger.frozen
 
 
+def test_a_rollback_with_its_clean_up_is_no_other_history() -> None:
+    table = build_table()
+    seen = Witness.of(table.state)
+    first, *others = [one.snapshot_id for one in table.state.metadata.snapshots]
+    table.foreign(SetSnapshotRef(MAIN, SnapshotRef(first, "branch")))
+    table.foreign(RemoveSnapshots(tuple(others)))
+    now = Witness.of(table.state)
+    assert now.snapshot_id is None
+    assert not seen.contradicts(now)
+    # Nor is that a leave for another snapshot of that number.
+    assert seen.joined(now).contradicts(replace(seen, snapshot_id=1))
+
+
 def test_an_upgrade_from_version_1_is_no_step_back() -> None:
     table = build_table(format_version=1)
     seen = Witness.of(table.state)

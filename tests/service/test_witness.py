@@ -15,6 +15,7 @@ from committer.catalog.memory import MemoryCatalog
 from committer.errors import TableFrozenError
 from committer.iceberg.metadata_update import (
     RemoveProperties,
+    RemoveSnapshots,
     SetProperties,
     SetSnapshotRef,
     Update,
@@ -188,6 +189,22 @@ async def test_a_rollback_of_the_branch_freezes_its_producers_and_not_the_table(
     (record,) = await house.quarantined()
     assert record.reason == Reason.PRODUCER_FROZEN
     assert len(await house.live_files()) == 2
+
+
+async def test_a_rollback_with_its_clean_up_keeps_nothing_in_the_inbox_for_ever() -> None:
+    house = House()
+    table = await house.create_table()
+    again = build_request(table, producer="query-2")
+    async with house.running(reconcile_interval_s=60.0):
+        await house.publish(again)
+        await house.settle(7.0)
+        await land(house, table, 0, 1)
+        first, *others = [one.snapshot_id for one in (await house.load()).snapshots]
+        await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(first, "branch")))
+        await foreign_commit(house, table, RemoveSnapshots(tuple(others)))
+        await house.publish(again)
+        await house.settle(300.0)
+        assert await house.outstanding() == []
 
 
 async def test_a_new_table_of_the_same_name_has_a_witness_of_its_own() -> None:
@@ -549,6 +566,24 @@ async def test_what_was_read_before_an_acceptance_is_not_taken_for_what_was_acce
     assert state.ledger.entries == {}
     assert witness.known.producers == {}
     assert (await witness.load(state)).metadata == await house.load()
+
+
+async def test_what_was_read_before_a_thaw_is_no_proof_behind_it() -> None:
+    """Epoch 1 may land once more, and its request is in the inbox."""
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await land(house, table, 0, 1)
+    keeper, evidence = SlowKeeper(house.witnesses), EvidenceReader(house.storage)
+    witness = TableWitness(NAME, table.metadata.require_uuid(), keeper, house.catalog, evidence)
+    loading = asyncio.create_task(witness.load(None))
+    await asyncio.sleep(0.5)
+    head = (await house.load()).snapshots[0].snapshot_id
+    await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
+    await operator(house).thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
+    state = await loading
+    assert await keeper.keep(witness.known)
+    assert 1 not in state.ledger.entries[property_key("query-1")].epochs
 
 
 class SlowCatalog(MemoryCatalog):
