@@ -103,7 +103,7 @@ UPKEEP = (
         "committer/service/expirer.py",
         "        return None if found is None else found.without(wanted)\n",
         "        return found\n",
-        (seeds_from(7001097), "tests/service/test_expirer.py -k once_more"),
+        (seeds_from(7767), "tests/service/test_expirer.py -k once_more"),
     ),
     Mutant(
         "expired_files_go_before_the_swap_is_proven",
