@@ -96,23 +96,24 @@ def find_unreachable(
     )
 
 
-def holds_attempt(snapshot: Snapshot, attempt: str) -> Reading[bool]:
-    """Whether a live file of a snapshot has this attempt in its name.
+def attempts_held(snapshot: Snapshot, attempts: Collection[str]) -> Reading[set[str]]:
+    """Those of these attempts that live files of a snapshot have in their names.
 
     Errors: `InvalidMetadataError` for what the snapshot needs and cannot be read.
     """
     rows = yield from rows_of_all((snapshot,), missing_is_error=True)
-    found: list[str] = []
+    sought, found = set(attempts), set[str]()
 
     def take(files: Iterable[NamedFile]) -> None:
-        live = (file.path for file in files if file.is_live)
-        found.extend(path for path in live if names_attempt(path, attempt))
+        for path in (file.path for file in files if file.is_live):
+            found.update(one for one in sought if names_attempt(path, one))
 
     for batch in _batches(list(rows.values())):
         yield from each_manifest(batch, take, missing_is_error=True)
-        if found:
-            return True
-    return False
+        sought -= found
+        if not sought:
+            break
+    return found
 
 
 def fallen_metadata_files(base: TableMetadata, after: TableMetadata) -> tuple[str, ...]:
@@ -290,6 +291,4 @@ def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _missing(location: str) -> InvalidMetadataError:
-    return InvalidMetadataError(
-        f"`{location}` does not exist, but a snapshot that stays needs it: nothing is deleted"
-    )
+    return InvalidMetadataError(f"`{location}` does not exist, but a snapshot that stays needs it")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from committer.errors import NotFoundError, UnsupportedError
+from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
 from committer.iceberg.metadata_update import RemoveProperties, SetProperties, Update
 from committer.iceberg.snapshot import Snapshot
 from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
@@ -29,7 +29,7 @@ from committer.plan.producers import (
     thawed,
     with_accepted,
 )
-from committer.plan.reachability import holds_attempt
+from committer.plan.reachability import attempts_held
 from committer.plan.state import TableState
 from committer.ports import Catalog, LoadedTable, Storage, World
 from committer.request import CommitRequest, TableIdentifier
@@ -177,10 +177,13 @@ class Operator:
             state = TableState.of(table)
             found = standing(state.ledger, name)
             _require_readable(found)
+            reader = EvidenceReader(self.storage)
             for request in requests:
-                why = await self._why_not(state, request, found)
+                why = await _why_not(reader, state, request)
                 if why is not None:
                     refused[request.inbox_key] = why
+            left = [one for one in requests if one.inbox_key not in refused]
+            refused.update(await self._landed_long_ago(state, found, left))
             return await self._with_leave(state, found, requests, refused)
 
         await self._change(identifier, decide)
@@ -208,24 +211,24 @@ class Operator:
             entry = marked_lost(entry, found.why, self.world.now_ms())
         return _changed(name, found.entry, entry)
 
-    async def _why_not(
-        self, state: TableState, request: CommitRequest, found: Standing
-    ) -> str | None:
-        """What no leave helps against; None if the request may be accepted.
-
-        Beyond the proofs that are kept, the files of the table tell: all manifests are read then.
+    async def _landed_long_ago(
+        self, state: TableState, found: Standing, requests: Sequence[CommitRequest]
+    ) -> dict[str, str]:
+        """Why not, for those that have landed beyond the proofs that are kept: the files of the
+        table tell. All manifests are read for that, once.
         """
-        if state.metadata.table_uuid != request.table_uuid:
-            return "the table of that name has another uuid now"
-        landed = await EvidenceReader(self.storage).landed_in(state, request)
-        if landed is not None:
-            return f"it has landed, in snapshot {landed}: replay it, to have that found out"
-        head = state.metadata.branch_head(request.branch)
-        if head is None or found.entry is None or request.epoch not in found.entry.epochs:
-            return None
-        if await answer(holds_attempt(head, str(request.attempt)), self.storage):
-            return "its data files are in the table: it has landed long ago; discard it"
-        return None
+        head, entry = state.metadata.branch_head(found.name.branch), found.entry
+        if head is None or entry is None:
+            return {}
+        asked = [one for one in requests if one.epoch in entry.epochs]
+        attempts = {str(one.attempt) for one in asked}
+        try:
+            held = await answer(attempts_held(head, attempts), self.storage) if asked else set()
+        except InvalidMetadataError as error:
+            why = f"nobody can see whether its data files are in the table: {error}"
+            return {one.inbox_key: why for one in asked}
+        why = "its data files are in the table: it has landed long ago; discard it"
+        return {one.inbox_key: why for one in asked if str(one.attempt) in held}
 
     async def _let_lack(
         self, table: LoadedTable, name: ProducerName, entry: ProducerEntry | None
@@ -255,6 +258,16 @@ def _known(ledger: Ledger, name: ProducerName) -> Standing:
             f"the ledger has no producer `{name.producer}` on branch `{name.branch}`"
         )
     return found
+
+
+async def _why_not(reader: EvidenceReader, state: TableState, request: CommitRequest) -> str | None:
+    """What no leave helps against; None if the request may be accepted, by what is proven."""
+    if state.metadata.table_uuid != request.table_uuid:
+        return "the table of that name has another uuid now"
+    landed = await reader.landed_in(state, request)
+    if landed is not None:
+        return f"it has landed, in snapshot {landed}: replay it, to have that found out"
+    return None
 
 
 def _require_readable(found: Standing) -> None:

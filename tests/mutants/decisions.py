@@ -72,8 +72,8 @@ DECISIONS = (
     Mutant(
         "what_has_landed_long_ago_is_accepted",
         "committer/service/operator.py",
-        "        if await answer(holds_attempt(head, str(request.attempt)), self.storage):\n",
-        "        if not await answer(holds_attempt(head, ''), self.storage):\n",
+        "        return {one.inbox_key: why for one in asked if str(one.attempt) in held}\n",
+        "        return {one.inbox_key: why for one in asked if str(one.attempt) in ()}\n",
         ("tests/service/test_operator.py -k before_all_proofs",),
     ),
     # --- Committers that go on behind a decision ---

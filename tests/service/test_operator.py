@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from committer.errors import CatalogUnavailableError, NotFoundError, UnsupportedError
@@ -22,6 +24,7 @@ from committer.service.operator import Lost, Operator
 from committer.service.table_change import ATTEMPTS_MAX
 from committer.service.witness import WitnessKeeper
 from committer.storage.replays import Replays
+from tests.counting_storage import CountingStorage
 from tests.faulty_catalog import Fault
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
@@ -423,6 +426,33 @@ async def test_a_request_that_landed_before_all_proofs_is_not_accepted(
     refused = await accept(house, table, first)
     assert "its data files are in the table" in refused[first.request.inbox_key]
     assert await epochs_of(house) == "0-4"
+
+
+async def test_many_requests_are_accepted_by_reading_the_table_once() -> None:
+    house = House()
+    table = await house.create_table()
+    await land(house, table, *range(4))
+    others = [build_request(table, epoch=epoch) for epoch in range(4)]
+    for other in others:
+        await house.publish(other)
+    await house.run_until_settled()
+    storage = CountingStorage(house.storage.inner)
+    lines = [sealed.request for sealed in others]
+    desk = replace(operator(house), storage=storage)
+    assert await desk.accept(table.identifier, NAME, lines) == {}
+    # Each manifest list for its proof, the newest once more for its files, and each manifest.
+    assert storage.calls["get"] == 4 + 1 + 4
+
+
+async def test_nothing_is_accepted_where_the_files_of_the_table_cannot_be_seen() -> None:
+    house = House()
+    table, other = await refused_for_its_content(house)
+    paths = [one.location async for one in house.storage.inner.list(table.metadata.location)]
+    (manifest,) = [path for path in paths if path.endswith("-m0.avro")]
+    await house.storage.inner.delete([manifest])
+    (why,) = (await accept(house, table, other)).values()
+    assert "nobody can see" in why
+    assert manifest in why
 
 
 async def test_a_request_of_a_table_that_was_made_again_is_not_accepted() -> None:
