@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import islice
+
 from committer.errors import NotFoundError
 from committer.iceberg.snapshot import Snapshot
 from committer.ledger_entry import Landed, property_key
@@ -13,6 +17,7 @@ from committer.request import CommitRequest
 
 # A crash leaves many requests of few snapshots behind: each list is read once.
 REMEMBERED_MAX = 200
+READS_AT_ONCE = 32
 
 
 class EvidenceReader:
@@ -28,8 +33,7 @@ class EvidenceReader:
         An epoch that landed with several contents, since an operator accepted it: with this one.
         """
         newest: Landed | None = None
-        for snapshot in snapshots_with_evidence(state.metadata, request.branch):
-            evidence = await self.evidence_of(snapshot)
+        async for evidence in self._newest_first(state, request.branch):
             landed = evidence.get((request.producer.id, request.epoch))
             if landed is None:
                 continue
@@ -52,12 +56,19 @@ class EvidenceReader:
         return None if found is None else found.snapshot_id
 
     async def _find_attempt(self, state: TableState, request: CommitRequest) -> Landed | None:
-        for snapshot in snapshots_with_evidence(state.metadata, request.branch):
-            evidence = await self.evidence_of(snapshot)
+        async for evidence in self._newest_first(state, request.branch):
             landed = evidence.get((request.producer.id, request.epoch))
             if landed is not None and landed.attempt == request.attempt:
                 return landed
         return None
+
+    async def _newest_first(self, state: TableState, branch: str) -> AsyncIterator[EpochEvidence]:
+        """Of one snapshot after another, more at once the longer it takes: commits wait for it."""
+        left, at_once = snapshots_with_evidence(state.metadata, branch), 1
+        while some := list(islice(left, at_once)):
+            for evidence in await asyncio.gather(*map(self.evidence_of, some)):
+                yield evidence
+            at_once = min(2 * at_once, READS_AT_ONCE)
 
     async def evidence_of(self, snapshot: Snapshot) -> EpochEvidence:
         """What landed in one snapshot. Errors: those of the storage."""
@@ -68,7 +79,7 @@ class EvidenceReader:
             content = await self._storage.get(snapshot.manifest_list or "")
         except NotFoundError:
             return {}
-        if len(self._read) >= REMEMBERED_MAX:
-            self._read.clear()
         found = self._read[snapshot.snapshot_id] = read_evidence(content, snapshot)
+        while len(self._read) > REMEMBERED_MAX:
+            del self._read[next(iter(self._read))]
         return found

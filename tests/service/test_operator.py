@@ -432,7 +432,7 @@ async def test_many_requests_are_accepted_by_reading_the_table_once() -> None:
     house = House()
     table = await house.create_table()
     await land(house, table, *range(4))
-    others = [build_request(table, epoch=epoch) for epoch in range(4)]
+    others = [build_request(table, epoch=epoch, fingerprint="other") for epoch in range(4)]
     for other in others:
         await house.publish(other)
     await house.run_until_settled()
