@@ -78,6 +78,8 @@ class Invariants:
         self._written: dict[str, bytes] = {}
         # Ended by a landing, whatever became of that since.
         self._superseded: set[str] = set()
+        # Taken out of quarantine by an operator.
+        self._put_back: set[str] = set()
         # What the catalog has refused when it came alone, in one attempt or another.
         self._refused: set[str] = set()
         self._by_attempt: dict[tuple[str, int, str], list[str]] = defaultdict(list)
@@ -154,6 +156,7 @@ class Invariants:
     def _leaves_quarantine(self, process: str, key: str) -> None:
         """A replay keeps a copy while it is on its way; a discard is an operator's word."""
         if key in self._history.discarded or self._exists(self._copies + key):
+            self._put_back.add(key)
             return
         if key in self._refused and self._own_landing(key) is not None:
             return  # another committer has landed it meanwhile
@@ -372,8 +375,11 @@ class Invariants:
         return landing is not None and sealed is not None and landing.stands_for(sealed.request)
 
     def _has_gone(self, key: str) -> bool:
-        """Whether it ended by a landing that an operator has written off since."""
-        return key in self._superseded and not self._exists(self._inbox + key)
+        """Whether it ended by a landing that an operator has written off since, or in quarantine,
+        from which he has put it back by now: its first doorbell may be answered late.
+        """
+        is_there = self._exists(self._inbox + key)
+        return key in (self._put_back if is_there else self._superseded)
 
     def _landing(self, key: str) -> Landing | None:
         """What has landed of the key's epoch."""
