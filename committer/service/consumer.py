@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from committer.errors import AccessError, QueueUnavailableError
 from committer.plan.backoff import backoff_s
-from committer.ports import Delivery, Queue, World, shard_of
+from committer.ports import ALL_SHARDS, Delivery, Queue, World, shard_of
 from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.interruptible import Interruptible
@@ -51,8 +51,10 @@ class Consumer:
         self.has_caught_up = asyncio.Event()
 
     def _shards_changed(self) -> None:
-        """At once: a shard may be back before the next read."""
-        self._let_go(self._read_of - self._shards.owned)
+        """At once: a shard may be back before the next read, and one that is being taken over may
+        go as well.
+        """
+        self._let_go(frozenset(ALL_SHARDS) - self._shards.owned)
         self._reading.interrupt()
 
     def _let_go(self, shards: frozenset[int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
-from tests.mutants.run import SEEDS
+from tests.mutants.run import SEEDS, seeds_from
 
 PROTOCOL = (
     # --- The ledger's answers ---
@@ -306,6 +306,13 @@ PROTOCOL = (
         "            one.pending.is_shared = True\n",
         "",
         ("tests/service/test_quarantine_interleavings.py",),
+    ),
+    Mutant(
+        "what_is_being_taken_over_is_kept_when_its_shard_goes",
+        "committer/service/consumer.py",
+        "        self._let_go(frozenset(ALL_SHARDS) - self._shards.owned)\n",
+        "        self._let_go(self._read_of - self._shards.owned)\n",
+        (seeds_from(60000077), "tests/service/test_consumer.py"),
     ),
     Mutant(
         "publication_takes_any_object_for_its_own",

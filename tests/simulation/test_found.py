@@ -33,6 +33,7 @@ FOUND = {
 # taken out.
 FOUND_SINCE = {
     33: "what a consumer held of a shard that it lost and got back was handed to nobody again",
+    60000077: "what was being taken over with a shard that went and came back was handed to nobody",
     108: "a one-shot request that came again landed twice: its entry had gone early",
     162: "a quarantining that was cut off, whose reason went away, landed from the inbox",
     1036: "landed while the record of its quarantining, which nobody had answered for, was to come",
