@@ -28,7 +28,7 @@ from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.iceberg.table_statistics import StatisticsFile
 from committer.plan.evidence import is_ours
-from committer.plan.locations import attempts_named, names_attempt
+from committer.plan.locations import attempts_named
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
 _SOURCE_KEY = "source-snapshot-id"
@@ -105,8 +105,9 @@ def attempts_held(snapshot: Snapshot, attempts: Collection[str]) -> Reading[set[
     sought, found = set(attempts), set[str]()
 
     def take(files: Iterable[NamedFile]) -> None:
-        for path in (file.path for file in files if file.is_live):
-            found.update(one for one in sought if names_attempt(path, one))
+        for file in files:
+            if file.is_live:
+                found.update(sought.intersection(attempts_named(file.path)))
 
     for batch in _batches(list(rows.values())):
         yield from each_manifest(batch, take, missing_is_error=True)
