@@ -78,6 +78,8 @@ class Invariants:
         self._written: dict[str, bytes] = {}
         # Ended by a landing, whatever became of that since.
         self._superseded: set[str] = set()
+        # By other engines, that no snapshot needed then: they do not ask who waits.
+        self._taken: set[str] = set()
         # Taken out of quarantine by an operator.
         self._put_back: set[str] = set()
         # What the catalog has refused when it came alone, in one attempt or another.
@@ -144,8 +146,12 @@ class Invariants:
                 self._leaves_inbox(process, location[len(self._inbox) :])
             elif location.startswith(self._quarantine):
                 self._leaves_quarantine(process, location[len(self._quarantine) :])
-            elif not location.startswith(self._root) and process not in self._history.foreign:
+            elif location.startswith(self._root):
+                continue
+            elif process not in self._history.foreign:
                 self._leaves_table(process, location)
+            elif not any(location in view.reachable() for view in self._views.values()):
+                self._taken.add(location)
 
     def _leaves_inbox(self, process: str, key: str) -> None:
         if not self._has_ended(key):
@@ -346,6 +352,8 @@ class Invariants:
         self._all_violated(view.check())
         for needed in () if view.is_restored else view.needed():
             found = self._read(needed)
+            if found is None and needed in self._taken:
+                continue
             if found is None:
                 self._violated("I6", f"{identifier} needs {needed}, which does not exist")
             elif needed in self._written and found != self._written[needed]:
