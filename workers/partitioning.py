@@ -26,7 +26,7 @@ from committer.iceberg.transforms import (
     UnknownTransform,
     VoidTransform,
 )
-from committer.iceberg.types import IcebergType
+from committer.iceberg.types import FixedType, IcebergType
 from workers import vectors
 from workers.arrow_types import field_id
 from workers.arrow_values import physical, to_values
@@ -144,6 +144,10 @@ def _bind(
     if isinstance(field.transform, UnknownTransform):
         raise UnsupportedError(f"partition field {field.name}: unknown transform {field.transform}")
     is_void = isinstance(field.transform, VoidTransform)
+    if isinstance(result_type, FixedType) and not is_void:
+        raise UnsupportedError(
+            f"partition field {field.name}: {field.transform} of a fixed column is not supported"
+        )
     if table.field(field.source_id) is None and not is_void:
         raise InvalidMetadataError(
             f"partition field {field.name}: expected a column with field id {field.source_id}"

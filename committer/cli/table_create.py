@@ -128,7 +128,7 @@ def _first_table(
     format_version: int,
     location: str,
 ) -> LoadedTable:
-    from committer.errors import InvalidMetadataError
+    from committer.errors import InvalidMetadataError, UnsupportedError
     from committer.iceberg.locations import metadata_file_location, metadata_folder
     from committer.iceberg.metadata_gzip import writes_gzip
     from committer.iceberg.table_metadata import new_table_metadata
@@ -154,7 +154,7 @@ def _first_table(
             format_version=format_version,
             now_ms=parts.world.now_ms(),
         )
-    except InvalidMetadataError as error:
+    except (InvalidMetadataError, UnsupportedError) as error:
         raise typer.BadParameter(str(error)) from None
     folder = metadata_folder(metadata.location, metadata.properties)
     gzip = writes_gzip(metadata.properties)

@@ -14,6 +14,7 @@ from committer.iceberg.changes.partition_field_ids import (
     with_field_ids_by_position,
 )
 from committer.iceberg.metadata_check import (
+    check_new_spec,
     check_partition_name,
     check_schema,
     check_sort_order,
@@ -113,7 +114,7 @@ class LayoutBuilder:
     def add_spec(self, spec: PartitionSpec) -> None:
         known = next((each for each in self.specs if _equivalent(each, spec)), None)
         if known is None:
-            check_spec(spec, self._current_schema)
+            check_new_spec(spec, self._current_schema)
             next_id = _next_id(each.spec_id for each in self.specs)
             known = replace(self._numbered(spec), spec_id=next_id)
             self.specs = (*self.specs, known)

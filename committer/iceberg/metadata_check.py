@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.partition_spec import PartitionField, PartitionSpec, fixed_field
 from committer.iceberg.schema import Schema, validate_schema
 from committer.iceberg.snapshot import MAIN, MetadataLogEntry, SnapshotLogEntry
 from committer.iceberg.sort_order import SortOrder
@@ -84,6 +84,21 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
             continue  # the source of a dropped field may be gone
         where = f"spec {spec.spec_id}: field `{field.name}`"
         _check_sources(field.source_ids, field.transform, schema, where)
+
+
+def check_new_spec(spec: PartitionSpec, schema: Schema) -> None:
+    """As `check_spec`, of a spec that no table has yet.
+
+    Errors: also `UnsupportedError` for values of type `fixed`.
+    """
+    check_spec(spec, schema)
+    found = fixed_field(spec, schema)
+    if found is not None:
+        raise UnsupportedError(
+            f"partition field `{found.name}`: {found.transform} of a fixed column is not supported,"
+            " as Iceberg Java does not write such values as the specification says; use a bucket"
+            " transform, or a column of type binary or string"
+        )
 
 
 def check_partition_name(field: PartitionField, schema: Schema) -> None:

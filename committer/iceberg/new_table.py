@@ -14,6 +14,7 @@ from committer.iceberg.metadata_check import (
     RESERVED_PROPERTIES,
     check_format_version,
     check_metadata,
+    check_new_spec,
     check_schema,
 )
 from committer.iceberg.metadata_model import TableMetadata
@@ -39,7 +40,7 @@ def new_table_metadata(
     """Make a table without snapshots. Ids of columns, partition fields and the order are new.
 
     Reserved properties are not stored. Errors: `InvalidMetadataError` if spec, order and schema do
-    not fit each other or the format version.
+    not fit each other or the format version; `UnsupportedError` for partitions of `fixed` values.
     """
     check_format_version(format_version)
     fresh_schema = assign_fresh_ids(schema)
@@ -64,6 +65,7 @@ def new_table_metadata(
         next_row_id=0 if format_version >= 3 else None,
     )
     check_metadata(metadata)
+    check_new_spec(spec, fresh_schema)
     return metadata
 
 

@@ -13,7 +13,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.json_reader import is_integer
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import Transform, VoidTransform, parse_transform
-from committer.iceberg.types import IcebergType, NestedField, StructType, UnknownType
+from committer.iceberg.types import FixedType, IcebergType, NestedField, StructType, UnknownType
 
 PARTITION_FIELD_ID_START = 1000
 
@@ -73,6 +73,20 @@ def partition_type(spec: PartitionSpec, schema: Schema) -> StructType:
 def _result_type(field: PartitionField, schema: Schema) -> IcebergType:
     source = schema.field(field.source_id)
     return UnknownType() if source is None else field.transform.result_type(source.field_type)
+
+
+def fixed_field(spec: PartitionSpec, schema: Schema) -> PartitionField | None:
+    """The first field whose values have the type `fixed`, if there is one.
+
+    Iceberg Java writes and reads these values with a length that the manifest's own Avro schema
+    does not have, so no manifest of such a spec is right for Java and for all other readers.
+    `void` has no values.
+    """
+    for field in spec.fields:
+        is_void = isinstance(field.transform, VoidTransform)
+        if not is_void and isinstance(_result_type(field, schema), FixedType):
+            return field
+    return None
 
 
 def partition_path(spec: PartitionSpec, schema: Schema, partition: tuple[object, ...]) -> str:

@@ -27,9 +27,14 @@ from committer.iceberg.manifest import (
 )
 from committer.iceberg.manifest_splice import ManifestPart
 from committer.iceberg.manifest_walk import WalkedManifest, walk_additions
-from committer.iceberg.partition_spec import PartitionSpec, partition_type, same_fields
+from committer.iceberg.partition_spec import (
+    PartitionSpec,
+    fixed_field,
+    partition_type,
+    same_fields,
+)
 from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import UnknownTransform
+from committer.iceberg.transforms import UnknownTransform, VoidTransform
 from committer.iceberg.types import StructType
 from committer.reason import Reason
 
@@ -58,6 +63,8 @@ class _FittingHeader:
     spec_id: int
     format_version: int
     partition_type: StructType
+    # The places of `void` fields in partition tuples.
+    void_places: tuple[int, ...]
 
 
 class HeaderCheck:
@@ -88,6 +95,7 @@ class HeaderCheck:
                 _CONTENTS[kind],
                 header=header,
             )
+            _check_void(walked.partitions, fitting.void_places)
         except InvalidRequestError as error:
             raise InvalidRequestError(error.reason, f"{place}: {error}") from None
         except TruncatedAvroError as error:
@@ -127,17 +135,34 @@ class HeaderCheck:
                 Reason.SPEC_MISMATCH,
                 f"partition spec {written.spec_id} has other fields than the table's",
             )
-        _check_writable(known)
+        _check_writable(known, self._schemas)
         if not any(_contains(found, schema) for found in self._schemas):
             raise InvalidRequestError(
                 Reason.SCHEMA_MISMATCH,
                 f"schema {schema.schema_id} has a field id or type that no schema of the table has",
             )
-        return _FittingHeader(written.spec_id, version, partition_type(known, schema))
+        void_places = tuple(
+            place
+            for place, field in enumerate(known.fields)
+            if isinstance(field.transform, VoidTransform)
+        )
+        kind = partition_type(known, schema)
+        return _FittingHeader(written.spec_id, version, kind, void_places)
 
 
-def _check_writable(spec: PartitionSpec) -> None:
-    """Nothing may be committed under a transform that is not known. spec: Partitioning."""
+def _check_void(partitions: Sequence[tuple[object, ...]], places: tuple[int, ...]) -> None:
+    """A field that was dropped has no values: readers leave out rows by those that it has."""
+    for place in places:
+        if any(partition[place] is not None for partition in partitions):
+            raise InvalidRequestError(
+                Reason.PARTITION_TYPE_MISMATCH,
+                f"partition field {place} is void, expected null as its value in each entry",
+            )
+
+
+def _check_writable(spec: PartitionSpec, schemas: Sequence[Schema]) -> None:
+    """Nothing may be committed under a transform that is not known (spec: Partitioning), nor with
+    partition values that Iceberg Java does not read as they are written."""
     for field in spec.fields:
         if isinstance(field.transform, UnknownTransform):
             raise InvalidRequestError(
@@ -145,6 +170,14 @@ def _check_writable(spec: PartitionSpec) -> None:
                 f"partition spec {spec.spec_id}: transform {field.transform} of field"
                 f" `{field.name}` is not known",
             )
+    fixed = next(filter(None, (fixed_field(spec, schema) for schema in schemas)), None)
+    if fixed is not None:
+        raise InvalidRequestError(
+            Reason.UNSUPPORTED,
+            f"partition spec {spec.spec_id}: field `{fixed.name}` is the {fixed.transform} of a"
+            " fixed column, which Iceberg Java does not write as the specification says; change"
+            " the table's partition spec to a bucket transform, or to another column",
+        )
 
 
 def _contains(table_schema: Schema, written: Schema) -> bool:
@@ -183,6 +216,6 @@ def encode_inline_files(
             )
         by_spec[file.spec_id].append(file)
     for spec_id, group in sorted(by_spec.items()):
-        _check_writable(specs[spec_id])
+        _check_writable(specs[spec_id], (schema,))
         context = ManifestContext(format_version, schema, specs[spec_id])
         yield encode_additions(group, context, sync=_INLINE_SYNC).content

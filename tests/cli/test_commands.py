@@ -105,6 +105,10 @@ def test_a_name_that_is_taken_is_refused(frazil: Frazil) -> None:
         (("table", "create", "db.x", "--schema", "{}"), "type `struct`"),
         (("table", "create", "db/x.y", "--schema", "id long"), "without `/`"),
         (("table", "create", "db.x", "--schema", "v variant"), "format version 3"),
+        (
+            ("table", "create", "db.x", "--schema", "a fixed[4]", "--partition", "a"),
+            "identity of a fixed column is not supported",
+        ),
         (("table", "create", "db.x", "--schema", "id long", "--property", "a"), "KEY=VALUE"),
         (("table", "create", "db.x", "--schema", "id long", "--location", "gs://b/x"), "gs:"),
         (("quarantine", "replay"), "--all"),

@@ -16,6 +16,7 @@ from committer.iceberg.table_metadata import parse_table_metadata, print_table_m
 from committer.iceberg.transforms import parse_transform
 from committer.iceberg.types import (
     DoubleType,
+    FixedType,
     ListType,
     LongType,
     NestedField,
@@ -26,6 +27,8 @@ from committer.iceberg.types import (
 )
 from tests.fixtures import table_dir, table_names
 from tests.iceberg.metadata_builders import START_MS, build_table
+
+FIXED_PARTITIONS = "v2_identity_fixed_java_quirk"
 
 
 @pytest.mark.parametrize("name", ["v1_empty", "v2_empty", "v3_empty"])
@@ -46,7 +49,7 @@ def test_a_new_table_is_byte_for_byte_that_of_iceberg_java(name: str) -> None:
     assert print_table_metadata(created) == content
 
 
-@pytest.mark.parametrize("name", table_names())
+@pytest.mark.parametrize("name", sorted({*table_names()} - {FIXED_PARTITIONS}))
 def test_the_first_file_of_every_table_of_iceberg_java_is_made_alike(name: str) -> None:
     paths = [
         path
@@ -161,3 +164,14 @@ def test_a_schema_that_no_reader_accepts_is_refused(
         base = build_table(format_version=3)
         with pytest.raises(InvalidMetadataError, match="optional"):
             apply_updates(base, [AddSchema(schema)], base_location=None, now_ms=START_MS)
+
+
+def test_no_new_table_is_partitioned_by_fixed_values() -> None:
+    schema = Schema((NestedField(1, "code", FixedType(4), False),))
+    for transform, is_refused in (("identity", True), ("bucket[4]", False), ("void", False)):
+        spec = PartitionSpec(0, (PartitionField((1,), 1000, "p", parse_transform(transform)),))
+        if is_refused:
+            with pytest.raises(UnsupportedError, match="`p`: identity of a fixed column"):
+                build_table(schema=schema, partition_spec=spec)
+        else:
+            assert build_table(schema=schema, partition_spec=spec).default_spec.fields

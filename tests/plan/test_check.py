@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 
@@ -9,20 +10,21 @@ import fastavro
 import pytest
 
 from committer.errors import InvalidRequestError
+from committer.iceberg.content_file_json import print_content_file
 from committer.iceberg.metadata_update import (
     AddSchema,
     SetCurrentSchema,
     SetProperties,
     UpgradeFormatVersion,
 )
-from committer.iceberg.partition_spec import PartitionField
+from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import LongType, NestedField
+from committer.iceberg.types import FixedType, LongType, NestedField
 from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import SealedRequest, read_request
+from committer.request import SealedRequest, read_request, seal_request
 from tests.bad_requests import (
     CHECKED,
     BadRequest,
@@ -35,7 +37,7 @@ from tests.bad_requests import (
     naming,
 )
 from tests.flights import FIELDS, build_flights, changed
-from tests.request_builders import build_line, seal
+from tests.request_builders import build_file, build_line, seal
 
 
 def checker_of(table: LoadedTable) -> Checker:
@@ -88,6 +90,58 @@ def test_nothing_is_committed_under_a_transform_that_is_not_known(make: Make) ->
     with pytest.raises(InvalidRequestError, match="zorder") as caught:
         check(table, make(table, "query-1"))
     assert caught.value.reason == Reason.UNSUPPORTED
+
+
+def of_codes(transform: str) -> LoadedTable:
+    """A table that Iceberg Java has partitioned by its carriers, which are fixed."""
+    table = build_flights(fields=())
+    fields = (FIELDS[0], replace(FIELDS[1], field_type=FixedType(2)), *FIELDS[2:])
+    carrier = PartitionField((2,), 1000, "carrier", parse_transform(transform))
+    metadata = replace(
+        table.metadata,
+        schemas=(Schema(fields),),
+        partition_specs=(PartitionSpec(0, (carrier,)),),
+        last_partition_id=1000,
+    )
+    return replace(table, metadata=metadata)
+
+
+def with_partition(table: LoadedTable, value: object) -> SealedRequest:
+    line = build_line(table)
+    file = build_file(table.metadata, line.attempt, partition=(value,))
+    return seal(line, [hand_over(table, entry(file))])
+
+
+def inline_with_partition(table: LoadedTable, value: object) -> SealedRequest:
+    line = build_line(table)
+    file = build_file(table.metadata, line.attempt, partition=(value,))
+    metadata = table.metadata
+    document = print_content_file(file, metadata.default_spec, metadata.current_schema)
+    return seal_request(line.model_copy(update={"files": (document,)}))
+
+
+@pytest.mark.parametrize("make", [with_partition, inline_with_partition])
+def test_nothing_is_committed_under_a_spec_of_fixed_values(
+    make: Callable[[LoadedTable, object], SealedRequest],
+) -> None:
+    table = of_codes("identity")
+    for value in (b"AA", None):
+        with pytest.raises(
+            InvalidRequestError, match="`carrier` is the identity of a fix"
+        ) as found:
+            check(table, make(table, value))
+        assert found.value.reason == Reason.UNSUPPORTED
+
+
+@pytest.mark.parametrize("make", [with_partition, inline_with_partition])
+def test_a_void_field_has_no_values(
+    make: Callable[[LoadedTable, object], SealedRequest],
+) -> None:
+    table = of_codes("void")
+    assert isinstance(check(table, make(table, None)), CheckedRequest)
+    with pytest.raises(InvalidRequestError, match="void") as found:
+        check(table, make(table, b"AA"))
+    assert found.value.reason == Reason.PARTITION_TYPE_MISMATCH
 
 
 def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:

@@ -23,6 +23,7 @@ from committer.iceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -160,6 +161,14 @@ def test_an_unknown_transform_is_refused() -> None:
     table = schema(optional(1, "id", LongType()))
     with pytest.raises(UnsupportedError, match="zorder"):
         bind_partitioner(spec((1, "p", "zorder")), table, arrow_schema(table))
+
+
+def test_fixed_partition_values_are_refused() -> None:
+    table = schema(optional(1, "code", FixedType(4)))
+    with pytest.raises(UnsupportedError, match="identity of a fixed column"):
+        bind_partitioner(spec((1, "p", "identity")), table, arrow_schema(table))
+    for transform in ("bucket[4]", "void"):
+        bind_partitioner(spec((1, "p", transform)), table, arrow_schema(table))
 
 
 def test_a_source_column_that_the_table_lacks_is_refused() -> None:

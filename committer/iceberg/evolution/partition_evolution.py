@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.metadata_check import check_spec
+from committer.iceberg.metadata_check import check_new_spec
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import (
@@ -46,7 +46,7 @@ class PartitionSpecUpdate:
 
     Names of fields are those before the changes. `specs`: all of the table.
     Errors of every method: `InvalidMetadataError` for a change that the rules forbid;
-    `UnsupportedError` where a transform is not known.
+    `UnsupportedError` where a transform is not known, or would give `fixed` values.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class PartitionSpecUpdate:
         """The spec with all changes. Errors also for names that collide."""
         fields = [self._kept(each) for each in self._spec.fields if self._stays(each)]
         changed = PartitionSpec(self._spec.spec_id, (*fields, *self._added))
-        check_spec(changed, self._schema)
+        check_new_spec(changed, self._schema)
         return EvolvedSpec(changed, self._last_partition_id)
 
     def _stays(self, field: PartitionField) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,8 +24,9 @@ from committer.iceberg.metadata_update import (
 )
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec, print_partition_spec
 from committer.iceberg.schema import Schema, print_schema
-from committer.iceberg.transforms import DAY, HOUR, VOID, YEAR, Transform, parse_transform
+from committer.iceberg.transforms import DAY, HOUR, IDENTITY, VOID, YEAR, Transform, parse_transform
 from committer.iceberg.types import (
+    FixedType,
     ListType,
     LongType,
     NestedField,
@@ -43,6 +45,7 @@ SCHEMA = Schema(
         NestedField(5, "list", ListType(7, LongType(), False), False),
     )
 )
+CODES = Schema((*SCHEMA.fields, NestedField(8, "code", FixedType(4), False)))
 BUCKET = parse_transform("bucket[16]")
 Change = Callable[[PartitionSpecUpdate], object]
 
@@ -356,3 +359,20 @@ def test_a_field_that_version_1_dropped_comes_back_beside_its_void_under_a_new_i
     ]
     instead = evolve(table, lambda u: u.remove_field("id"), lambda u: u.add_identity("id"))
     assert [each.field_id for each in instead.default_spec.fields] == [1000]
+
+
+def test_a_spec_with_fixed_values_is_not_made_and_may_be_left() -> None:
+    for format_version in (1, 2):
+        table = build_table(format_version=format_version, schema=CODES)
+        column = table.current_schema.fields[-1]
+        by_code = PartitionSpec(0, (PartitionField((column.field_id,), 1000, "code", IDENTITY),))
+        with pytest.raises(UnsupportedError, match="`code`: identity of a fixed column"):
+            update_of(table).add_identity("code").apply()
+        with pytest.raises(UnsupportedError, match="`code`: identity of a fixed column"):
+            apply_updates(table, [AddPartitionSpec(by_code)], base_location=None, now_ms=START_MS)
+        # Iceberg Java has made it.
+        foreign = replace(table, partition_specs=(by_code,), last_partition_id=1000)
+        with pytest.raises(UnsupportedError, match="`code`: identity of a fixed column"):
+            update_of(foreign).add_field("id", BUCKET).apply()
+        left = update_of(foreign).remove_field("code").add_field("code", BUCKET).apply()
+        assert [str(field.transform) for field in left.spec.fields][-1:] == ["bucket[16]"]
