@@ -1,6 +1,8 @@
 """What the process says of itself: is its loop alive, and may it be relied upon?
 
-Liveness never depends on a server outside: an outage must not become a restart storm.
+Liveness never depends on a server outside: an outage must not become a restart storm. Readiness
+depends on what every table needs, never on one table: a rollout waits for readiness, and the
+release that repairs a table must not wait for that table.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from committer.ports import World
 
 Phase = Literal["starting", "running", "draining"]
 
+# Without these no table gets anywhere. Trouble of any other component shows, and is no more.
+REQUIRED = frozenset({"catalog", "storage", "inbox"})
 HEARTBEAT_S = 1.0
 HEARTBEAT_LATE_S = 30.0
 
@@ -28,7 +32,12 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        return self.phase == "running" and not self.troubles
+        return self.phase == "running" and not self.unreachable
+
+    @property
+    def unreachable(self) -> dict[str, str]:
+        """The troubles that readiness depends on."""
+        return {name: why for name, why in self.troubles.items() if name in REQUIRED}
 
     @property
     def is_alive(self) -> bool:

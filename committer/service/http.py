@@ -1,7 +1,8 @@
 """The endpoints for operators: health, metrics, and what `frazil status` shows.
 
-Liveness is the loop's heartbeat, readiness says what is wrong. The loop that does the work answers
-here too: one that is stuck does not answer at all, which a probe takes for a no.
+Liveness is the loop's heartbeat; readiness is that of `Health`, and `/status` has all troubles. The
+loop that does the work answers here too: one that is stuck does not answer at all, so the probe
+times out.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def application(overview: Overview) -> web.Application:
         return _health(health.is_alive, {})
 
     async def ready(_: web.Request) -> web.Response:
-        return _health(health.is_ready, {"phase": health.phase, "troubles": health.troubles})
+        return _health(health.is_ready, {"phase": health.phase, "troubles": health.unreachable})
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=overview.page(), headers={"Content-Type": CONTENT_TYPE})

@@ -79,17 +79,18 @@ class Instruments:
         info = self._gauge("frazil_info", "Always 1. The labels say which release runs.", "version")
         info.labels(version("frazil")).set(1)
         self.ready = self._gauge(
-            "frazil_ready", "1 while `/readyz` answers 200: started, not draining, no trouble."
+            "frazil_ready",
+            "1 while `/readyz` answers 200: started, not draining, catalog and inbox reachable.",
         )
         self.trouble = self._gauge(
             "frazil_trouble",
-            "1 for each component that is in trouble now; `/readyz` says why.",
+            "1 for each component that is in trouble now; `/status` says why.",
             "component",
         )
         self.table_frozen = self._gauge(
             "frazil_table_frozen",
             "1 while a table lacks what was committed to it: it was restored, or lost entries of"
-            " the ledger. Nothing lands until an operator decides. `/readyz` says what is missing.",
+            " the ledger. Nothing lands until an operator decides. `/status` says what is missing.",
             "table",
         )
         self.bugs = self._counter(

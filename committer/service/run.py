@@ -24,6 +24,7 @@ from committer.service.parts import (
     named_setting,
     policy,
 )
+from committer.service.reachability import Reachability
 from committer.service.reconciler import Reconciler
 from committer.service.settler import Settler
 from committer.service.shards import LetGo, Shards
@@ -158,6 +159,8 @@ class Service:
             metrics=self._overview.metrics,
         )
         readers.append(watch.run())
+        reachability = Reachability(catalog=parts.catalog, world=parts.world, health=self.health)
+        readers.append(reachability.run())
         readers.append(self._signatures.run())
         self._overview.started(intake, reconciler, self._shards)
         return readers

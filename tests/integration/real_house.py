@@ -175,10 +175,23 @@ class RealHouse:
         status, _ = await asyncio.to_thread(self.readiness)
         return status == 200
 
+    async def is_well(self) -> bool:
+        """Whether the committer is ready, and nothing is in trouble."""
+        return await self.is_ready() and not await asyncio.to_thread(self.troubles)
+
     def readiness(self) -> tuple[int, dict[str, Any]]:
         """Status and body of `/readyz`; status 0 while nobody listens."""
+        return self._ask("readyz")
+
+    def troubles(self) -> dict[str, str]:
+        """All troubles, as `/status` has them; none while nobody listens."""
+        _, body = self._ask("status")
+        found: dict[str, str] = body.get("troubles", {})
+        return found
+
+    def _ask(self, path: str) -> tuple[int, dict[str, Any]]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as it:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=5) as it:
                 return it.status, json.load(it)
         except urllib.error.HTTPError as error:
             with error:

@@ -1,4 +1,4 @@
-"""Storage, catalog or queue away or unusable: `/readyz` says so, and nothing is lost."""
+"""Storage, catalog or queue away or unusable: `/status` says so, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing
 
 import pytest
 
+from committer.service.health import REQUIRED
 from tests.integration.mounts import full, read_only, read_only_file, tmpfs
 from tests.integration.readers import live_files
 from tests.integration.real_house import RealHouse, real_house, until
@@ -27,7 +28,7 @@ async def publishing(house: RealHouse) -> AsyncIterator[RealProducer]:
     async with producers(house, table, 1) as [producer]:
         yield producer
     await until(house.is_settled, "an empty inbox")
-    await until(house.is_ready, "a committer that is ready again")
+    await until(house.is_well, "a committer without trouble again")
     live = live_files(await house.load(TABLE))
     paths = [file.path for file in live]
     assert sorted(paths) == all_paths([producer])
@@ -37,15 +38,19 @@ async def publishing(house: RealHouse) -> AsyncIterator[RealProducer]:
 
 
 async def until_troubled(house: RealHouse, component: str, said: str) -> None:
-    """Readiness is refused because of this component, and says why."""
+    """The status says so. Readiness is refused for what every table needs, and never for one
+    table or for the queue.
+    """
 
     def is_troubled() -> bool:
         assert house.committer is not None and house.committer.poll() is None
-        status, body = house.readiness()
-        return status == 503 and said in body["troubles"].get(component, "")
+        return said in house.troubles().get(component, "")
 
     await until(is_troubled, f"trouble of {component}: {said}")
-    print(f"/readyz: 503 {house.readiness()[1]['troubles']}")
+    status, body = house.readiness()
+    print(f"/readyz: {status} {body}; /status: {house.troubles()}")
+    assert (component in body["troubles"]) == (component in REQUIRED)
+    assert status == (503 if body["troubles"] or body["phase"] != "running" else 200)
 
 
 async def test_catalog_file_that_is_moved_away_is_waited_for() -> None:
@@ -138,5 +143,5 @@ async def test_queue_server_that_comes_later_than_the_committer_is_waited_for() 
             await until(house.is_settled, "the inbox alone to do")
             print("  landed without a queue")
             house.start_queue()
-            await until(house.is_ready, "a committer that is ready again")
+            await until(house.is_well, "a committer without trouble again")
             await producer.publish(3)

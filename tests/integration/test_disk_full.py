@@ -79,7 +79,7 @@ async def test_requests_land_once_after_a_disk_took_nothing(place: str, spoil: S
                 await until(lambda: _shows(house), "what the matter is, or that nothing is")
             await publishing
             await until(house.is_settled, "an empty inbox")
-            await until(house.is_ready, "a committer that is ready again")
+            await until(house.is_well, "a committer without trouble again")
             found = await check_exactly_once(house, TABLE, published)
             assert (found.superseded, found.quarantined) == (1, 1)
 
@@ -103,9 +103,8 @@ async def _shows(house: DyingHouse) -> bool:
     room enough: SQLite has some of its own.
     """
     assert house.committer is not None and house.committer.poll() is None
-    status, body = house.readiness()
-    put_off = house.events("request.put_off")
-    if status == 503 or put_off:
-        print(body.get("troubles") or put_off)
+    troubles, put_off = house.troubles(), house.events("request.put_off")
+    if troubles or put_off:
+        print(troubles or put_off)
         return True
     return await house.is_settled()

@@ -146,28 +146,52 @@ async def test_metadata_is_as_large_as_its_file() -> None:
     [
         ("starting", {}, 503),
         ("running", {}, 200),
-        ("running", {"queue": "away"}, 503),
+        ("running", {"queue": "away"}, 200),
+        ("running", {"table db.flights": "broken", "keys": "away", "leases": "refused"}, 200),
+        ("running", {"catalog": "away"}, 503),
+        ("running", {"storage": "away"}, 503),
+        ("running", {"inbox": "away"}, 503),
         ("draining", {}, 503),
     ],
 )
-async def test_readiness_is_running_without_trouble(
+async def test_readiness_is_running_with_catalog_and_inbox_and_no_tables_affair(
     phase: Phase, troubles: dict[str, str], code: int
 ) -> None:
     house = House()
     house.health.phase = phase
-    house.health.troubles = troubles
+    house.health.troubles = dict(troubles)
     async with operating(house) as operator:
         assert await operator.ask("/readyz") == (
             code,
             {
                 "status": "ok" if code == 200 else "unavailable",
                 "phase": phase,
-                "troubles": troubles,
+                "troubles": troubles if code == 503 else {},
             },
         )
         page = await operator.page()
+        _, status = await operator.ask("/status")
     assert page("frazil_ready") == (1 if code == 200 else 0)
-    assert page("frazil_trouble", component="queue") == (1 if troubles else None)
+    assert status["troubles"] == troubles
+    assert status["ready"] == (code == 200)
+    for component in troubles:
+        assert page("frazil_trouble", component=component) == 1
+
+
+async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status() -> None:
+    house = House()
+    table = await house.create_table()
+    await house.storage.inner.delete([table.metadata_location])
+    async with operating(house) as operator, house.running():
+        house.health.phase = "running"
+        await house.publish(build_request(table))
+        await house.settle()
+        code, _ = await operator.ask("/readyz")
+        _, status = await operator.ask("/status")
+        page = await operator.page()
+    assert (code, page("frazil_ready")) == (200, 1)
+    assert list(status["troubles"]) == [f"table {TABLE}"]
+    assert page("frazil_trouble", component=f"table {TABLE}") == 1
 
 
 async def test_liveness_is_the_heartbeat_and_no_trouble_outside() -> None:

@@ -8,12 +8,20 @@ from pathlib import Path
 import pytest
 
 from committer.catalog.memory import MemoryCatalog
-from committer.errors import CatalogUnavailableError, FrazilError, InvariantError, SettingsError
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    FrazilError,
+    InvariantError,
+    SettingsError,
+)
 from committer.ports import Swap, SwapAnswer
+from committer.request import TableIdentifier
 from committer.service.health import Health
 from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.parts import Parts
+from committer.service.reachability import AWAY_INTERVAL_S, INTERVAL_S
 from committer.service.run import Service, until_answered
 from committer.service.serve import first_error
 from committer.settings import Settings
@@ -108,6 +116,41 @@ async def test_a_service_does_not_start_without_the_keys_that_it_is_told_of(tmp_
     assert isinstance(error, SettingsError)
     assert "the file of keys does not exist" in str(error)
     assert overview.health.phase == "starting"
+
+
+class AwayCatalog(MemoryCatalog):
+    """Raises `error` at every read of a pointer, while there is one."""
+
+    error: FrazilError | None = None
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        if self.error is not None:
+            raise self.error
+        return await super().current_location(identifier)
+
+
+@pytest.mark.parametrize("error", [CatalogUnavailableError("away"), AccessError("forbidden")])
+async def test_an_idle_committer_is_ready_exactly_while_its_catalog_answers(
+    tmp_path: Path, error: FrazilError
+) -> None:
+    world = LoopWorld()
+    storage = MemoryStorage(world=world)
+    catalog = AwayCatalog(storage=storage)
+    parts = memory_parts(tmp_path, world, storage, catalog)
+    overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()
+    health = overview.health
+    running = asyncio.ensure_future(Service(parts, overview).run(stop))
+    await asyncio.sleep(120.0)
+    assert (health.is_ready, health.troubles) == (True, {})
+    catalog.error = error
+    await asyncio.sleep(INTERVAL_S + 1)
+    assert (health.is_ready, health.troubles) == (False, {"catalog": str(error)})
+    assert health.is_alive
+    catalog.error = None
+    await asyncio.sleep(AWAY_INTERVAL_S + 1)
+    assert (health.is_ready, health.troubles) == (True, {})
+    stop.set()
+    await running
 
 
 async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains(
