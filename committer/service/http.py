@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from committer.errors import SettingsError
+from committer.service.http_connections import Listener
 from committer.service.instruments import CONTENT_TYPE
 from committer.service.overview import Overview
 
@@ -27,12 +28,9 @@ async def serving(overview: Overview, *, host: str, port: int) -> AsyncIterator[
     if port == 0:
         yield
         return
-    runner = web.AppRunner(application(overview), access_log=None)
-    await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        listener = await Listener.open(application(overview), host=host, port=port)
     except OSError as error:
-        await runner.cleanup()
         raise SettingsError(
             f"cannot listen on {host}:{port} (service.http_host, service.http_port):"
             f" {error.strerror or error}"
@@ -40,7 +38,7 @@ async def serving(overview: Overview, *, host: str, port: int) -> AsyncIterator[
     try:
         yield
     finally:
-        await runner.cleanup()
+        await listener.close()
 
 
 def application(overview: Overview) -> web.Application:

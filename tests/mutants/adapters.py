@@ -155,4 +155,33 @@ ADAPTERS = (
         '        forget = [("DEL", key)] if taken else []\n',
         ("tests/contract/test_queue.py", "tests/queue/test_redis_stream.py"),
     ),
+    # --- Endpoints ---
+    Mutant(
+        "connections_without_a_limit",
+        "committer/service/http_connections.py",
+        "        while len(self._open) >= self.limits.connections_max:\n",
+        "        while False:\n",
+        ("tests/service/test_http_connections.py -k four_hundred",),
+    ),
+    Mutant(
+        "slow_head_has_all_the_time",
+        "committer/service/http_connections.py",
+        "        self._all.opened(self)\n        self._allow(self._limits.request_s_max, _LATE)\n",
+        "        self._all.opened(self)\n        self._allow(3_600.0, _LATE)\n",
+        ("tests/service/test_http_connections.py -k sends_no_whole_head",),
+    ),
+    Mutant(
+        "every_byte_of_a_head_begins_its_time_anew",
+        "committer/service/http_connections.py",
+        "            self._is_idle = False\n            self._allow",
+        "            self._allow",
+        ("tests/service/test_http_connections.py -k byte_by_byte",),
+    ),
+    Mutant(
+        "http_errors_repeat_the_request",
+        "committer/service/http_connections.py",
+        '            resp.text = f"{resp.status}\\n"\n',
+        "            pass\n",
+        ("tests/service/test_http_connections.py -k whatever_a_client_sends",),
+    ),
 )
