@@ -11,6 +11,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -100,10 +101,12 @@ def _seal(metadata: TableMetadata, number: int, files: int, files_a_day: int) ->
         schema_id=metadata.current_schema_id,
         producer=Producer(id=f"writer-{number}", sequential=True),
         epoch=0,
-        attempt=workload.attempt_of(start),
+        nonce=workload.nonce_of(start),
         fingerprint=Fingerprint(kind="bench", value=str(number)),
-        files=list(workload.data_files(metadata.location, start, files, files_a_day)),
+        files=(),
     )
+    found = workload.descriptors(metadata.location, start, files, files_a_day)
+    written = replace(written, files=[workload.data_file(one, written.attempt) for one in found])
     manifests = encode_manifests(metadata, written)
     request = CommitRequest(
         catalog="bench",
@@ -111,6 +114,7 @@ def _seal(metadata: TableMetadata, number: int, files: int, files_a_day: int) ->
         table_uuid=written.table_uuid,
         producer=written.producer,
         epoch=written.epoch,
+        nonce=written.nonce,
         attempt=written.attempt,
         fingerprint=written.fingerprint,
         published_at_ms=0,

@@ -12,16 +12,15 @@ import gc
 import resource
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from uuid import UUID
 
 from bench.child import Message, answer_lines
 from bench.delay import delayed
-from bench.workload import attempt_of, data_files
+from bench.workload import Descriptor, data_file, descriptors, nonce_of
 from committer.catalog.sql import SqlCatalog
 from committer.errors import FrazilError
-from committer.iceberg.data_file import DataFile
 from committer.ports import Doorbell, LoadedTable, Queue
 from committer.queue.redis_stream import RedisQueue
 from committer.request import Fingerprint, Producer, TableIdentifier
@@ -57,10 +56,10 @@ class WatchedQueue:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request that waits for a writer."""
+    """A request that waits for a writer, whose name and epoch its attempt follows from."""
 
-    attempt: UUID
-    files: list[DataFile]
+    nonce: UUID
+    files: list[Descriptor]
 
 
 @dataclass(slots=True)
@@ -123,7 +122,7 @@ class Publishing:
         location = self._table.metadata.location
         gc.unfreeze()
         self._prepared = [
-            Prepared(attempt_of(first), list(data_files(location, first, files, files_a_day)))
+            Prepared(nonce_of(first), list(descriptors(location, first, files, files_a_day)))
             for first in range(start, start + requests * files, files)
         ]
         gc.collect()
@@ -190,16 +189,17 @@ class Publishing:
 
     def _written(self, writer: int, epoch: int, prepared: Prepared) -> WrittenEpoch:
         table: LoadedTable = self._table
-        return WrittenEpoch(
+        written = WrittenEpoch(
             identifier=table.identifier,
             table_uuid=table.metadata.require_uuid(),
             schema_id=table.metadata.current_schema_id,
             producer=Producer(id=f"writer-{writer}", sequential=True),
             epoch=epoch,
-            attempt=prepared.attempt,
+            nonce=prepared.nonce,
             fingerprint=Fingerprint(kind="bench", value=f"{writer}/{epoch}"),
-            files=prepared.files,
+            files=(),
         )
+        return replace(written, files=[data_file(one, written.attempt) for one in prepared.files])
 
     async def _publish(
         self,

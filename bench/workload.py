@@ -130,8 +130,8 @@ def _double(value: float) -> bytes:
     return struct.pack("<d", value)
 
 
-def attempt_of(number: int) -> UUID:
-    """The attempt that a request is published with; `number` is that of its first file."""
+def nonce_of(number: int) -> UUID:
+    """The nonce that a request is published with; `number` is that of its first file."""
     return uuid5(_NAMESPACE, str(number))
 
 
@@ -152,8 +152,7 @@ def data_file(found: Descriptor, attempt: UUID) -> DataFile:
     )
 
 
-def data_files(location: str, start: int, count: int, files_a_day: int) -> Iterator[DataFile]:
+def descriptors(location: str, start: int, count: int, files_a_day: int) -> Iterator[Descriptor]:
     """Files `start` … of one request."""
-    attempt = attempt_of(start)
     for number in range(start, start + count):
-        yield data_file(descriptor(location, number, files_a_day), attempt)
+        yield descriptor(location, number, files_a_day)

@@ -14,6 +14,7 @@ class Reason(StrEnum):
     REQUEST_VERSION_UNKNOWN = "request_version_unknown"
     REQUEST_KEY_MISMATCH = "request_key_mismatch"
     REQUEST_TOO_LARGE = "request_too_large"
+    ATTEMPT_MISMATCH = "attempt_mismatch"
     HASH_MISMATCH = "hash_mismatch"
     SIGNATURE_MISSING = "signature_missing"
     SIGNATURE_INVALID = "signature_invalid"
@@ -68,6 +69,9 @@ _MEANING: Mapping[Reason, str] = {
     Reason.REQUEST_VERSION_UNKNOWN: "A `request-version` that this committer does not read.",
     Reason.REQUEST_KEY_MISMATCH: "It lies under another key than its line says.",
     Reason.REQUEST_TOO_LARGE: "The line or the object is larger than allowed.",
+    Reason.ATTEMPT_MISMATCH: (
+        "Its attempt is not the UUIDv5 of its table uuid, branch, producer, epoch and nonce."
+    ),
     Reason.HASH_MISMATCH: "A manifest does not have the length or hash that its reference names.",
     Reason.SIGNATURE_MISSING: "Its table wants signed requests, and it has no signature.",
     Reason.SIGNATURE_INVALID: "Its signature is not that of its content by the key that it names.",
@@ -101,7 +105,9 @@ _MEANING: Mapping[Reason, str] = {
         "A manifest holds other counts of files or rows than its reference says."
     ),
     Reason.PATH_NOT_ALLOWED: "A path outside the table's places, or in another spelling.",
-    Reason.PATH_WITHOUT_ATTEMPT: "A file name without the attempt.",
+    Reason.PATH_WITHOUT_ATTEMPT: (
+        "A file name without the attempt, or in which another uuid follows the attempt."
+    ),
     Reason.PATH_REPEATED: "One path twice in a request.",
     Reason.EPOCH_CONTENT_DIFFERS: "The epoch has landed and stood for something else.",
     Reason.EPOCH_LANDED_UNPROVEN: (
@@ -132,6 +138,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.REQUEST_VERSION_UNKNOWN: "Upgrade the committer, then replay it.",
     Reason.REQUEST_KEY_MISMATCH: _CLIENT,
     Reason.REQUEST_TOO_LARGE: "Publish the files in several epochs, then discard this one.",
+    Reason.ATTEMPT_MISMATCH: _CLIENT,
     Reason.HASH_MISMATCH: _RESEND,
     Reason.SIGNATURE_MISSING: (
         "Give its producer a key (setting `security.keys`) and publish again."
@@ -173,7 +180,9 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.PARTITION_TYPE_MISMATCH: _CLIENT,
     Reason.COUNT_MISMATCH: _CLIENT,
     Reason.PATH_NOT_ALLOWED: "Write files below the table's data location and publish again.",
-    Reason.PATH_WITHOUT_ATTEMPT: "Put the attempt uuid into every file name and publish again.",
+    Reason.PATH_WITHOUT_ATTEMPT: (
+        "Make the attempt the last uuid in every file name and publish again."
+    ),
     Reason.PATH_REPEATED: _CLIENT,
     Reason.EPOCH_CONTENT_DIFFERS: _EPOCH,
     Reason.EPOCH_LANDED_UNPROVEN: (

@@ -33,6 +33,7 @@ from pydantic import (
     model_validator,
 )
 
+from committer.attempt import attempt_of
 from committer.errors import InvalidRequestError
 from committer.reason import Reason
 
@@ -211,7 +212,10 @@ Operation = Literal["append", "overwrite", "replace", "delete", "row-delta"]
 
 
 class CommitRequest(_Model):
-    """The JSON line: one atomic change of one (table uuid, producer, epoch, attempt)."""
+    """The JSON line: one atomic change of one (table uuid, producer, epoch, attempt).
+
+    `attempt` follows from `nonce` and what stands beside it (`attempt_of`), and is checked.
+    """
 
     request_version: Annotated[Literal[1], BeforeValidator(_integer)] = 1
     catalog: Name
@@ -220,6 +224,7 @@ class CommitRequest(_Model):
     branch: Name = "main"
     producer: Producer
     epoch: Annotated[int, Field(ge=0, le=EPOCH_MAX)]
+    nonce: UUID
     attempt: UUID
     fingerprint: Fingerprint
     published_at_ms: Count
@@ -247,6 +252,10 @@ class CommitRequest(_Model):
     @property
     def identifier(self) -> TableIdentifier:
         return TableIdentifier(self.table.namespace, self.table.name)
+
+    @property
+    def expected_attempt(self) -> UUID:
+        return attempt_of(self.table_uuid, self.branch, self.producer.id, self.epoch, self.nonce)
 
     @cached_property
     def inbox_key(self) -> str:
@@ -341,6 +350,7 @@ def read_request(content: bytes, *, key: str | None = None) -> SealedRequest:
             Reason.REQUEST_KEY_MISMATCH,
             f"found under the key `{key}`, but its line says `{sealed.request.inbox_key}`",
         )
+    _check_attempt(sealed.request)
     _check_body(sealed)
     return sealed
 
@@ -376,6 +386,17 @@ def _problems(error: ValidationError) -> str:
         for problem in problems[:5]
     ]
     return "; ".join(texts) + ("; …" if len(problems) > 5 else "")
+
+
+def _check_attempt(request: CommitRequest) -> None:
+    expected = request.expected_attempt
+    if request.attempt != expected:
+        raise _refused(
+            Reason.ATTEMPT_MISMATCH,
+            f"attempt {request.attempt}, expected {expected}: UUIDv5 with the"
+            f" table uuid {request.table_uuid} as the namespace and, as the name, branch, producer"
+            " id, epoch and nonce joined by line feeds",
+        )
 
 
 def _check_body(sealed: SealedRequest) -> None:

@@ -33,7 +33,7 @@ from committer.request import (
     seal_request,
 )
 from tests.flights import BY_CARRIER, BY_DAY, FIELDS
-from tests.request_builders import SYNC, build_file, build_line, seal
+from tests.request_builders import SYNC, build_file, build_line, changed_line, seal
 
 Make = Callable[[LoadedTable, str], SealedRequest]
 ADDED = ManifestEntryStatus.ADDED
@@ -112,9 +112,7 @@ def file_of(table: LoadedTable, line: CommitRequest, **changes: object) -> DataF
 
 def _line(table: LoadedTable, producer: str, **changes: object) -> CommitRequest:
     line = build_line(table, producer=producer)
-    return CommitRequest.model_validate(
-        {**{name: getattr(line, name) for name in CommitRequest.model_fields}, **changes}
-    )
+    return CommitRequest.model_validate(dict(changed_line(line, **changes)))
 
 
 def _sealed(line: CommitRequest, *manifests: InlineManifest) -> SealedRequest:

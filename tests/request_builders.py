@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
+from committer.attempt import attempt_of
 from committer.iceberg.data_file import DataFile, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.locations import data_file_location
 from committer.iceberg.manifest import ManifestContext, encode_manifest
@@ -72,7 +73,7 @@ def build_line(
     *,
     producer: str = "query-1",
     epoch: int = 0,
-    attempt: UUID | None = None,
+    nonce: UUID | None = None,
     fingerprint: str | None = None,
     sequential: bool = True,
     one_shot: bool = False,
@@ -81,14 +82,16 @@ def build_line(
     published_at_ms: int = 1_800_000_000_000,
 ) -> CommitRequest:
     """A request's line before its manifests are added. It names a path until it is sealed."""
+    table_uuid, nonce = table.metadata.require_uuid(), nonce or uuid4()
     return CommitRequest(
         catalog=catalog,
         table=TableName(namespace=table.identifier.namespace, name=table.identifier.name),
-        table_uuid=table.metadata.table_uuid,
+        table_uuid=table_uuid,
         branch=branch,
         producer=Producer(id=producer, sequential=sequential and not one_shot, one_shot=one_shot),
         epoch=epoch,
-        attempt=attempt or uuid4(),
+        nonce=nonce,
+        attempt=attempt_of(table_uuid, branch, producer, epoch, nonce),
         fingerprint=Fingerprint(
             kind="spark-offsets", value=f"offsets-{epoch}" if fingerprint is None else fingerprint
         ),
@@ -118,6 +121,12 @@ def build_request(
         for number in range(files_count)
     ]
     return seal(request, [build_manifest(table.metadata, files)])
+
+
+def changed_line(line: CommitRequest, **changes: object) -> CommitRequest:
+    """The line with other fields, valid or not, and the attempt that follows from them."""
+    changed = line.model_copy(update=changes)
+    return changed.model_copy(update={"attempt": changed.expected_attempt, **changes})
 
 
 def seal(request: CommitRequest, manifests: Sequence[InlineManifest]) -> SealedRequest:

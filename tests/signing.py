@@ -8,7 +8,7 @@ from typing import Any
 
 from committer.request import SealedRequest, seal_request
 from committer.signature import SigningKey, sign_request
-from tests.request_builders import sealed_manifests
+from tests.request_builders import changed_line, sealed_manifests
 
 OLD = SigningKey("2026-10", b"o" * 32)
 NEW = SigningKey("2026-11", b"n" * 32)
@@ -49,5 +49,5 @@ def bound(key: SigningKey, **patterns: Sequence[str]) -> SigningKey:
 
 def with_changes(sealed: SealedRequest, **changes: object) -> SealedRequest:
     """Another line with the signature of the first: what a forger can do."""
-    request = sealed.request.model_copy(update=changes)
+    request = changed_line(sealed.request, **changes)
     return seal_request(request, sealed_manifests(sealed))

@@ -31,7 +31,9 @@ from committer.request import (
 )
 
 TABLE = UUID("7f9c1c1e-60a6-4b39-9d2b-6f6f0b8c1d11")
-ATTEMPT = UUID("0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e")
+NONCE = UUID("0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e")
+# The format is durable: this value never changes.
+ATTEMPT = UUID("7d77e23b-f475-56d3-9110-a27a30ebd02f")
 MANIFESTS = (b"first manifest", b"the second")
 
 
@@ -52,16 +54,29 @@ def reference(manifest: bytes, offset: int, /, **changes: object) -> dict[str, o
     }
 
 
-def line(**changes: object) -> dict[str, object]:
-    """What a client in any language writes, with nothing but JSON and a hash."""
+def attempt_by_hand(branch: object, producer: object, epoch: object, nonce: object) -> str:
+    """RFC 9562, version 5, with nothing but a hash."""
+    name = f"{branch}\n{producer}\n{epoch}\n{nonce}"
+    hashed = bytearray(hashlib.sha1(TABLE.bytes + name.encode()).digest()[:16])
+    hashed[6] = hashed[6] & 0x0F | 0x50
+    hashed[8] = hashed[8] & 0x3F | 0x80
+    return str(UUID(bytes=bytes(hashed)))
+
+
+def line(**changes: Any) -> dict[str, object]:
+    """What a client in any language writes, with nothing but JSON and two hashes."""
+    producer: dict[str, object] = {"id": "query-1", "sequential": True}
+    found: dict[str, Any] = {"branch": "main", "producer": producer, "epoch": 41} | changes
+    known = found["producer"] if isinstance(found["producer"], dict) else {}
     return {
         "request-version": 1,
         "catalog": "lake",
         "table": {"namespace": ["db"], "name": "flights"},
         "table-uuid": str(TABLE),
-        "producer": {"id": "query-1", "sequential": True},
+        "producer": producer,
         "epoch": 41,
-        "attempt": str(ATTEMPT),
+        "nonce": str(NONCE),
+        "attempt": attempt_by_hand(found["branch"], known.get("id"), found["epoch"], NONCE),
         "fingerprint": {"kind": "spark-offsets", "value": "0123456789abcdef"},
         "published-at-ms": 1_800_000_000_000,
         "manifests": [reference(MANIFESTS[0], 0), reference(MANIFESTS[1], len(MANIFESTS[0]))],
@@ -173,6 +188,7 @@ REQUIRED = (
     "table-uuid",
     "producer",
     "epoch",
+    "nonce",
     "attempt",
     "fingerprint",
     "published-at-ms",
@@ -195,6 +211,8 @@ WRONG: dict[str, dict[str, object]] = {
     "a huge epoch": {"epoch": 10**400},
     "no uuid": {"table-uuid": "flights"},
     "a number for a uuid": {"attempt": 5},
+    "a number for a nonce": {"nonce": 5},
+    "a nonce that is no uuid": {"nonce": "run-1"},
     "an empty namespace": {"table": {"namespace": [], "name": "t"}},
     "a namespace of text": {"table": {"namespace": "db", "name": "t"}},
     "an empty name": {"table": {"namespace": ["db"], "name": ""}},
@@ -251,6 +269,33 @@ def test_numbers_that_json_does_not_have_are_refused(number: str, place: str) ->
         value = f"[{place}]" if field == "files" else '{"conflict-filter": ' + place + "}"
         text = json.dumps(document).replace('"HERE"', value % number)
         assert refusal(text.encode() + b"\n").reason == Reason.REQUEST_MALFORMED
+
+
+# --- Attempts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"attempt": str(UUID(int=1))},
+        {"attempt": str(NONCE)},
+        {"attempt": attempt_by_hand("main", "query-2", 41, NONCE)},
+        {"attempt": attempt_by_hand("main", "query-1", 42, NONCE)},
+        {"attempt": attempt_by_hand("audit", "query-1", 41, NONCE)},
+        {"attempt": attempt_by_hand("main", "query-1", 41, TABLE)},
+        {"nonce": str(UUID(int=1))},
+    ],
+)
+def test_an_attempt_that_is_another_requests_is_refused(change: Mapping[str, Any]) -> None:
+    error = refusal(by_hand(line(**change), *MANIFESTS))
+    assert error.reason == Reason.ATTEMPT_MISMATCH
+    expected = attempt_by_hand("main", "query-1", 41, change.get("nonce", NONCE))
+    assert f"expected {expected}" in str(error)
+
+
+def test_an_attempt_of_another_table_is_refused() -> None:
+    error = refusal(by_hand(line(**{"table-uuid": str(UUID(int=1))}), *MANIFESTS))
+    assert error.reason == Reason.ATTEMPT_MISMATCH
 
 
 # --- Versions ------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_a_client_needs_json_and_hmac_only() -> None:
 
 CHANGES: dict[str, dict[str, Any]] = {
     "epoch": {"epoch": 1},
-    "attempt": {"attempt": request().request.attempt},
+    "attempt": {"nonce": request().request.nonce},
     "table uuid": {"table_uuid": request().request.attempt},
     "branch": {"branch": "audit"},
     "time": {"not_after_ms": 2_000_000_000_000},

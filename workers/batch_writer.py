@@ -12,6 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter
 
+from workers.identity import WriteIdentity
 from workers.options import WriteOptions
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten, current_micro_batch, write_task
@@ -23,12 +24,12 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
     def __init__(self, options: WriteOptions, target: TargetTable) -> None:
         self._options = options
         self._target = target
-        self._attempt = _fresh_attempt()
+        self._nonce = _fresh_nonce()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
         micro_batch = current_micro_batch()
-        attempt = micro_batch.attempt(self._options.sink) if micro_batch else self._attempt
-        return write_task(iterator, self._target, attempt, micro_batch)
+        identity = WriteIdentity.of(self._options, micro_batch or self._nonce)
+        return write_task(iterator, self._target, identity, micro_batch)
 
     def commit(self, messages: Sequence[FilesWritten]) -> None:
         """Publish; with the same messages again this changes nothing."""
@@ -40,7 +41,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         """Delete nothing: see `FrazilStreamWriter.abort`."""
 
 
-def _fresh_attempt() -> UUID:
+def _fresh_nonce() -> UUID:
     from committer.world import RealWorld  # executors do without it
 
     return RealWorld().uuid()

@@ -1,4 +1,4 @@
-"""Who writes: the micro-batch that a Spark task belongs to, and the attempt it stands for.
+"""Who writes: the micro-batch that a Spark task belongs to, and the nonce of its attempt.
 
 Runs on executors: knows Spark's task properties, no request and no I/O.
 """
@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 from uuid import UUID, uuid5
 
-# Attempts are derived below this namespace; it is part of what makes two versions agree.
-_ATTEMPTS = UUID("9c6f2a51-6c0e-5d0f-9f6c-0a4b8f1d7e33")
+from committer.attempt import attempt_of
+from committer.iceberg.snapshot import MAIN
+from workers.options import WriteOptions
+
+# Nonces are derived below this namespace; it is part of what makes two versions agree.
+_NONCES = UUID("9c6f2a51-6c0e-5d0f-9f6c-0a4b8f1d7e33")
 _CHECKPOINT_CONF = "spark.sql.streaming.checkpointLocation"
 
 
@@ -26,9 +31,39 @@ class MicroBatch:
     batch_id: int
     checkpoints: str | None = None
 
-    def attempt(self, sink: str) -> UUID:
+    def nonce(self, sink: str) -> UUID:
         """The same for all tasks and the commit, without a word between them."""
-        return uuid5(_ATTEMPTS, f"{self.run_id}/{sink}/{self.batch_id}")
+        return uuid5(_NONCES, f"{self.run_id}/{sink}/{self.batch_id}")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIdentity:
+    """What a write is published as. Its tasks and its commit compute the same one."""
+
+    producer: str
+    epoch: int
+    nonce: UUID
+
+    @classmethod
+    def of(cls, options: WriteOptions, source: MicroBatch | UUID) -> Self:
+        """`source`: the micro-batch; of any other write, a nonce that the driver has drawn.
+
+        The producer is the name given, else Spark's query id, else the nonce, used once.
+        """
+        if isinstance(source, MicroBatch):
+            query, epoch, nonce = source.query_id, source.batch_id, source.nonce(options.sink)
+        else:
+            query, epoch, nonce = str(source), 0, source
+        name = options.producer or query
+        return cls(
+            f"{name}/{options.sink}" if options.sink else name,
+            epoch if options.epoch is None else options.epoch,
+            nonce,
+        )
+
+    def attempt(self, table_uuid: UUID) -> UUID:
+        """What the names of this write's files carry."""
+        return attempt_of(table_uuid, MAIN, self.producer, self.epoch, self.nonce)
 
 
 def read_micro_batch(local_property: Callable[[str], str | None]) -> MicroBatch | None:

@@ -1,4 +1,4 @@
-"""Receipts of one publisher and table: one address for all of them, and one reader at a time.
+"""Receipts of one publisher: one address for all of them, and one reader at a time.
 
 Of those who wait one reads for all, and hands the reading on when it has its own receipt. So
 nothing runs while nobody waits: Spark's workers stop their event loop between micro-batches.
@@ -18,9 +18,9 @@ _Key = tuple[str, int, str]
 
 
 class Mailbox:
-    """Takes receipts of requests for one table: of others an equal producer and epoch may come.
+    """Takes receipts. Each request is waited for by one caller at a time.
 
-    Each request is waited for by one caller at a time.
+    A receipt names no table, but its attempt is that of one.
     """
 
     def __init__(self, queue: Queue, world: World, address: str) -> None:

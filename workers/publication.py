@@ -23,7 +23,7 @@ from workers.backlog import BacklogPolicy
 from workers.blocking_publisher import borrow_publisher
 from workers.file_writer import FileNames, PartitionedWriter
 from workers.fingerprint import epoch_fingerprint, fingerprint_of
-from workers.identity import MicroBatch
+from workers.identity import MicroBatch, WriteIdentity
 from workers.options import WriteOptions
 from workers.publisher import PublishPolicy, WrittenEpoch
 from workers.s3_files import S3Access
@@ -54,8 +54,8 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
 
 def _check_names(options: WriteOptions) -> None:
     """A name that is too long is better refused before the rows are written than after."""
-    query = UUID(int=0)
-    producer_of(options, MicroBatch(str(query), str(query), 0), query)
+    query = str(UUID(int=0))
+    producer_of(options, MicroBatch(query, query, 0))
 
 
 def _check_writable(target: TargetTable, schema: StructType) -> None:
@@ -102,7 +102,7 @@ def publish_micro_batch(
     settings = load_settings(options.settings)
     checkpoint = options.checkpoint or _checkpoint_of_session(options, micro_batch)
     identity = _Identity(
-        producer_of(options, micro_batch, written[0].attempt),
+        producer_of(options, micro_batch),
         batch_id,
         fingerprint_of(checkpoint, batch_id, settings.s3),
         may_repeat=False,
@@ -119,14 +119,14 @@ def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Re
     return _publish(options, settings, written, _batch_identity(options, written[0], settings.s3))
 
 
-def producer_of(options: WriteOptions, micro_batch: MicroBatch | None, one_shot: UUID) -> Producer:
-    """The name given, else Spark's query id, else an identity that is used once."""
-    name = options.producer or (micro_batch.query_id if micro_batch else str(one_shot))
+def producer_of(options: WriteOptions, source: MicroBatch | UUID) -> Producer:
+    """The identity of a write, and what it promises. `source` as of `WriteIdentity.of`."""
+    is_named, is_batch = options.producer is not None, isinstance(source, UUID)
     try:
         return Producer(
-            id=f"{name}/{options.sink}" if options.sink else name,
-            sequential=micro_batch is not None and options.producer is None,
-            one_shot=micro_batch is None and options.producer is None,
+            id=WriteIdentity.of(options, source).producer,
+            sequential=not is_batch and not is_named,
+            one_shot=is_batch and not is_named,
         )
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]["msg"]
@@ -135,7 +135,7 @@ def producer_of(options: WriteOptions, micro_batch: MicroBatch | None, one_shot:
 
 def _batch_identity(options: WriteOptions, written: FilesWritten, s3: S3Access) -> _Identity:
     micro_batch = written.micro_batch
-    producer = producer_of(options, micro_batch, written.attempt)
+    producer = producer_of(options, micro_batch or written.identity.nonce)
     if options.epoch is not None:
         return _Identity(
             producer, options.epoch, epoch_fingerprint(options.epoch), micro_batch is not None
@@ -154,17 +154,17 @@ def _publish(
     identity: _Identity,
 ) -> Receipt:
     first = written[0]
-    if {(w.attempt, w.table_uuid, w.schema_id) for w in written} != {
-        (first.attempt, first.table_uuid, first.schema_id)
+    if {(w.identity, w.table_uuid, w.schema_id) for w in written} != {
+        (first.identity, first.table_uuid, first.schema_id)
     }:
-        raise InvariantError("tasks of one write disagree about its attempt or table")
+        raise InvariantError("tasks of one write disagree about its identity or table")
     epoch = WrittenEpoch(
         identifier=TableIdentifier.parse(options.table),
         table_uuid=first.table_uuid,
         schema_id=first.schema_id,
         producer=identity.producer,
         epoch=identity.epoch,
-        attempt=first.attempt,
+        nonce=first.identity.nonce,
         fingerprint=identity.fingerprint,
         files=[file for each in written for file in each.files],
         may_repeat=identity.may_repeat,

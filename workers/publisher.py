@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Literal
 from uuid import UUID
 
+from committer.attempt import attempt_of
 from committer.errors import (
     FrazilError,
     InvalidRequestError,
@@ -24,7 +25,7 @@ from committer.errors import (
 from committer.iceberg.data_file import DataFile
 from committer.iceberg.manifest import ManifestContext, encode_additions
 from committer.iceberg.table_metadata import TableMetadata
-from committer.ledger_entry import parse_entry, property_key
+from committer.ledger_entry import MAIN, parse_entry, property_key
 from committer.ports import Doorbell, LoadedTable, Queue, World
 from committer.reason import Reason
 from committer.request import (
@@ -73,10 +74,15 @@ class WrittenEpoch:
     schema_id: int
     producer: Producer
     epoch: int
-    attempt: UUID
+    nonce: UUID
     fingerprint: Fingerprint
     files: Sequence[DataFile]
     may_repeat: bool = False
+
+    @property
+    def attempt(self) -> UUID:
+        """What the names of the files carry."""
+        return attempt_of(self.table_uuid, MAIN, self.producer.id, self.epoch, self.nonce)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ class Publisher:
         self._sealer = Sealer(key_file)
         self._seen_s: dict[TableIdentifier, float] = {}
         self._committed: dict[tuple[UUID, str], int] = {}
-        self._mailboxes: dict[UUID, Mailbox] = {}
+        self._mailbox: Mailbox | None = None
         self._waiter = ReceiptWaiter(tables, inbox, quarantine, world)
         self._backlog = BacklogWaiter(queue, world) if queue is not None else None
 
@@ -135,7 +141,7 @@ class Publisher:
         await self._check_quarantine(written, policy)
         sealed = await self._make_durable(written, await self._seal(table.metadata, written))
         waits = policy.wait == "committed"
-        mailbox = self._mailbox(written.table_uuid) if waits else None
+        mailbox = self._open_mailbox() if waits else None
         told = await self._announce(sealed, mailbox)
         if not waits:
             return _durable(written, await self._slowed(written, told, policy))
@@ -255,6 +261,7 @@ class Publisher:
             table_uuid=written.table_uuid,
             producer=written.producer,
             epoch=written.epoch,
+            nonce=written.nonce,
             attempt=written.attempt,
             fingerprint=written.fingerprint,
             published_at_ms=self._world.now_ms(),
@@ -293,14 +300,11 @@ class Publisher:
 
     # --- After it is durable ---------------------------------------------------------------------
 
-    def _mailbox(self, table_uuid: UUID) -> Mailbox | None:
-        """Where receipts of a table come to; None without a queue. A receipt names no table."""
-        if self._queue is None:
-            return None
-        if table_uuid not in self._mailboxes:
-            address = str(self._world.uuid())
-            self._mailboxes[table_uuid] = Mailbox(self._queue, self._world, address)
-        return self._mailboxes[table_uuid]
+    def _open_mailbox(self) -> Mailbox | None:
+        """Where receipts of all tables come to; None without a queue."""
+        if self._mailbox is None and self._queue is not None:
+            self._mailbox = Mailbox(self._queue, self._world, str(self._world.uuid()))
+        return self._mailbox
 
     async def _announce(self, sealed: SealedRequest, mailbox: Mailbox | None) -> int | None:
         """The backlog of the table's shard; None if nobody was told."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from committer.errors import InvariantError
+from workers.identity import WriteIdentity
 from workers.options import WriteOptions
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten, current_micro_batch, write_task
@@ -28,8 +29,8 @@ class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # 
         micro_batch = current_micro_batch()
         if micro_batch is None:
             raise InvariantError("a streaming write outside a streaming query")
-        attempt = micro_batch.attempt(self._options.sink)
-        return write_task(iterator, self._target, attempt, micro_batch)
+        identity = WriteIdentity.of(self._options, micro_batch)
+        return write_task(iterator, self._target, identity, micro_batch)
 
     def commit(self, messages: Sequence[FilesWritten], batchId: int) -> None:  # noqa: N803
         """Publish; with the same messages again this changes nothing."""

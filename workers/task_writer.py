@@ -18,7 +18,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from committer.iceberg.data_file import DataFile
 from workers.arrow_schema import match_columns
 from workers.file_writer import FileNames, PartitionedWriter
-from workers.identity import MicroBatch, read_micro_batch
+from workers.identity import MicroBatch, WriteIdentity, read_micro_batch
 from workers.invalidate_caches import patch_zipimporter
 from workers.target import TargetTable
 
@@ -38,7 +38,7 @@ class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no
     """What a task tells the commit. `micro_batch` is None outside a streaming query."""
 
     micro_batch: MicroBatch | None
-    attempt: UUID
+    identity: WriteIdentity
     table_uuid: UUID
     schema_id: int
     files: tuple[DataFile, ...]
@@ -52,7 +52,7 @@ def current_micro_batch() -> MicroBatch | None:
 def write_task(
     batches: Iterator[pa.RecordBatch],
     target: TargetTable,
-    attempt: UUID,
+    identity: WriteIdentity,
     micro_batch: MicroBatch | None,
 ) -> FilesWritten:
     """Write all rows of the running task. A task that fails deletes its own files only.
@@ -61,11 +61,11 @@ def write_task(
     """
     task = TaskContext.get()
     _warn_of_slow_transport(task.getLocalProperty(_BYTES_PER_BATCH))
-    names = FileNames(
-        task.partitionId(), task.taskAttemptId(), str(attempt), os.urandom(_SALT_BYTES).hex()
-    )
+    attempt = str(identity.attempt(target.table_uuid))
+    salt = os.urandom(_SALT_BYTES).hex()
+    names = FileNames(task.partitionId(), task.taskAttemptId(), attempt, salt)
     files = tuple(_write(batches, target, names))
-    return FilesWritten(micro_batch, attempt, target.table_uuid, target.schema.schema_id, files)
+    return FilesWritten(micro_batch, identity, target.table_uuid, target.schema.schema_id, files)
 
 
 def _write(

@@ -41,7 +41,9 @@ def context() -> ManifestContext:
 
 
 def files(count: int, start: int = 0) -> list[DataFile]:
-    return list(workload.data_files(LOCATION, start, count, max(count // 10, 1)))
+    found = workload.descriptors(LOCATION, start, count, max(count // 10, 1))
+    attempt = workload.nonce_of(start)
+    return [workload.data_file(one, attempt) for one in found]
 
 
 def manifest(count: int, start: int = 0) -> bytes:

@@ -22,8 +22,11 @@ _SUSPICIOUS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _PLACES = ("write.data.path", "write.metadata.path")
-# Found also where they overlap.
-_ATTEMPT = re.compile(r"(?=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_LAST_UUID = re.compile(f".*({_UUID.pattern})", re.IGNORECASE | re.DOTALL)
+_UUID_LENGTH = 36
+# A uuid that begins behind the start of another and ends behind it shares eight digits at most.
+_SHARED_MAX = 8
 
 
 # What writers name most of their files: nothing in it could be spelled in another way.
@@ -90,11 +93,22 @@ def _leaves(rest: str) -> bool:
     return False
 
 
+# --- Whose a file is -----------------------------------------------------------------------------
+
+
 def names_attempt(path: str, attempt: str) -> bool:
-    """Whether the file's name (not only its folder) contains the attempt uuid."""
-    return attempt in path[path.rfind("/") + 1 :]
+    """Whether the attempt is the last uuid, in any spelling, of the file's name (not its folder).
+
+    So a path names one attempt, and an attempt is one request's: no other may list the file.
+    """
+    at = path.rfind(attempt)
+    if at < 0 or path.find("/", at) >= 0:
+        return False
+    is_too_short_for_another = len(path) - at < 2 * _UUID_LENGTH - _SHARED_MAX
+    return is_too_short_for_another or _UUID.search(path, at + 1) is None
 
 
-def attempts_named(path: str) -> list[str]:
-    """All attempts that `names_attempt` may say so of, in lower case."""
-    return _ATTEMPT.findall(path[path.rfind("/") + 1 :].lower())
+def attempt_named(path: str) -> str | None:
+    """The attempt that `names_attempt` may say so of, in lower case; None where there is none."""
+    found = _LAST_UUID.match(path, path.rfind("/") + 1)
+    return found[1].lower() if found else None

@@ -21,7 +21,7 @@ from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.manifest_paths import NamedFile, iter_named_files
 from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
-from committer.plan.locations import attempts_named
+from committer.plan.locations import attempt_named
 from committer.plan.reachability import Reading, each_manifest, rows_of_all
 from committer.ports import LoadedTable
 from committer.request import CommitRequest, SealedRequest
@@ -128,7 +128,7 @@ class Names:
         self._add(path[path.rfind("/") + 1 :])
 
     def add_attempt(self, attempt: UUID) -> None:
-        """All files with this attempt in their names belong to a request that waits."""
+        """All files that name this attempt belong to a request that waits."""
         self._attempts.add(str(attempt))
 
     def __contains__(self, location: str) -> bool:
@@ -140,7 +140,7 @@ class Names:
         name = path[path.rfind("/") + 1 :]
         if name == _VERSION_HINT or self._holds(name):
             return True
-        return not self._attempts.isdisjoint(attempts_named(path))
+        return attempt_named(path) in self._attempts
 
     def _add(self, text: str) -> None:
         if not self._holds(text):

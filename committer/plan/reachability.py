@@ -28,7 +28,7 @@ from committer.iceberg.snapshot import Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.iceberg.table_statistics import StatisticsFile
 from committer.plan.evidence import is_ours
-from committer.plan.locations import attempts_named
+from committer.plan.locations import attempt_named
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
 _SOURCE_KEY = "source-snapshot-id"
@@ -63,7 +63,7 @@ class Unreachable:
 
     def without(self, attempts: Collection[str]) -> Unreachable:
         """Without the data files of these attempts, by their names."""
-        kept = (path for path in self.data_files if set(attempts_named(path)).isdisjoint(attempts))
+        kept = (path for path in self.data_files if attempt_named(path) not in attempts)
         return replace(self, data_files=tuple(kept))
 
 
@@ -97,7 +97,7 @@ def find_unreachable(
 
 
 def attempts_held(snapshot: Snapshot, attempts: Collection[str]) -> Reading[set[str]]:
-    """Those of these attempts that live files of a snapshot have in their names.
+    """Those of these attempts that live files of a snapshot name.
 
     Errors: `InvalidMetadataError` for what the snapshot needs and cannot be read.
     """
@@ -107,7 +107,7 @@ def attempts_held(snapshot: Snapshot, attempts: Collection[str]) -> Reading[set[
     def take(files: Iterable[NamedFile]) -> None:
         for file in files:
             if file.is_live:
-                found.update(sought.intersection(attempts_named(file.path)))
+                found.update(sought.intersection((attempt_named(file.path),)))
 
     for batch in _batches(list(rows.values())):
         yield from each_manifest(batch, take, missing_is_error=True)

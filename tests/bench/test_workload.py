@@ -13,13 +13,15 @@ from bench.child import Child, Message, StoppedError, answer_lines
 from committer.iceberg.data_file import added_entry
 from committer.iceberg.manifest import ManifestContext, decode_manifest, encode_manifest
 from committer.iceberg.single_value import decode_value
+from committer.plan.locations import names_attempt
 
 LOCATION = "file:///warehouse/db/t"
 
 
 def test_a_file_has_metrics_of_twenty_columns_that_the_table_can_hold() -> None:
     schema = workload.schema()
-    file = next(workload.data_files(LOCATION, 12_345, 1, workload.FILES_A_DAY))
+    [found] = workload.descriptors(LOCATION, 12_345, 1, workload.FILES_A_DAY)
+    file = workload.data_file(found, workload.nonce_of(0))
     context = ManifestContext(2, schema, workload.partition_spec())
     encoded = encode_manifest([added_entry(file)], context, sync=b"0123456789abcdef")
     [entry] = decode_manifest(encoded.content).entries
@@ -33,14 +35,12 @@ def test_a_file_has_metrics_of_twenty_columns_that_the_table_can_hold() -> None:
 
 
 def test_every_file_of_a_request_is_named_by_its_attempt_and_no_two_are_alike() -> None:
-    files = [
-        file
-        for start in (0, 3)
-        for file in workload.data_files(LOCATION, start, 3, workload.FILES_A_DAY)
-    ]
+    attempts = [workload.nonce_of(start) for start in (0, 0, 0, 3, 3, 3)]
+    found = workload.descriptors(LOCATION, 0, 6, workload.FILES_A_DAY)
+    files = list(map(workload.data_file, found, attempts))
     assert len({file.file_path for file in files}) == 6
-    for number, file in enumerate(files):
-        assert str(workload.attempt_of(number // 3 * 3)) in file.file_path.rpartition("/")[2]
+    for file, attempt in zip(files, attempts, strict=True):
+        assert names_attempt(file.file_path, str(attempt))
 
 
 # --- Children ------------------------------------------------------------------------------------

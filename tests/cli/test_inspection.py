@@ -18,13 +18,13 @@ from tests.request_builders import build_line, build_request
 from tests.table_builders import build_table
 
 TABLE = build_table(warehouse="file:///warehouse")
-ATTEMPT = UUID("00000000-0000-4000-8000-000000000001")
+NONCE = UUID("00000000-0000-4000-8000-000000000001")
 # Broken as its writer left them: the values of its partition are no valid Avro.
 UNREADABLE = "v2_identity_fixed_java_quirk"
 
 
 def request() -> SealedRequest:
-    return build_request(TABLE, attempt=ATTEMPT, files_count=2, epoch=7)
+    return build_request(TABLE, nonce=NONCE, files_count=2, epoch=7)
 
 
 def kinds(found: Inspection) -> list[object]:
@@ -94,7 +94,7 @@ def test_a_request_is_shown_with_the_entries_of_its_manifests() -> None:
 
 def test_files_that_a_request_lists_as_json_count_with_their_rows() -> None:
     listed = ({"record-count": 3}, {"record-count": 4}, {"record-count": "many"})
-    line = build_line(TABLE, attempt=ATTEMPT).model_copy(update={"files": listed})
+    line = build_line(TABLE, nonce=NONCE).model_copy(update={"files": listed})
     (facts,) = inspect_content(seal_request(line).content).views
     assert isinstance(facts, Facts)
     assert (facts.facts["files"], facts.facts["rows"]) == (3, 7)

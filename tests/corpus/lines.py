@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from uuid import UUID
 
+from committer.attempt import attempt_of
+from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import LINE_BYTES_MAX
-from tests.corpus.hostile import Hostile, changed_bytes, changed_line, replaced, setting, settings
+from committer.request import LINE_BYTES_MAX, CommitRequest
+from tests.bad_requests import entry, file_of, hand_over
+from tests.corpus.hostile import (
+    Hostile,
+    Sent,
+    changed_bytes,
+    changed_line,
+    replaced,
+    setting,
+    settings,
+)
+from tests.request_builders import build_line, seal
 
 _NIL = "00000000-0000-0000-0000-000000000000"
 _NO_INTEGERS = ("1", 1.5, True, None, [1], {"a": 1}, -1, 2**63, 10**400)
@@ -31,6 +45,7 @@ TYPES = tuple(
             "producer.one_shot": (True,),
             "producer.admin": (True,),
             "epoch": (..., *_NO_INTEGERS),
+            "nonce": (..., None, 5, "", "x", "a" * 36),
             "attempt": (..., None, 5, "", "x", "a" * 36),
             "fingerprint": (..., "value", None, {}, {"kind": "a"}, {"value": "a"}),
             "fingerprint.kind": ("", "Spark", "a b", "x" * 41, 5, None, "kind\n"),
@@ -245,4 +260,39 @@ LENGTHS = (
     ),
 )
 
-LINES: tuple[Hostile, ...] = (*TYPES, *VERSIONS, *JSON, *KEYS, *LENGTHS)
+
+def _claimed(claim: Callable[[CommitRequest], UUID], table: LoadedTable, producer: str) -> Sent:
+    """A request that is right in every way but says that it is another attempt."""
+    line = build_line(table, producer=producer)
+    line = line.model_copy(update={"attempt": claim(line)})
+    return Sent.of(seal(line, [hand_over(table, entry(file_of(table, line)))]))
+
+
+# Each lies under the key that its own line says.
+ATTEMPTS = (
+    *settings(
+        Reason.ATTEMPT_MISMATCH,
+        {"nonce": (_NIL, "ffffffff-ffff-ffff-ffff-ffffffffffff"), "branch": ("audit",)},
+    ),
+    *(
+        Hostile(f"the attempt {name}", Reason.ATTEMPT_MISMATCH, partial(_claimed, claim))
+        for name, claim in {
+            "of another producer": lambda one: attempt_of(
+                one.table_uuid, "main", "query-1", one.epoch, one.nonce
+            ),
+            "of another epoch": lambda one: attempt_of(
+                one.table_uuid, "main", one.producer.id, one.epoch + 1, one.nonce
+            ),
+            "of another branch": lambda one: attempt_of(
+                one.table_uuid, "audit", one.producer.id, one.epoch, one.nonce
+            ),
+            "of another table": lambda one: attempt_of(
+                UUID(_NIL), "main", one.producer.id, one.epoch, one.nonce
+            ),
+            "that is its nonce": lambda one: one.nonce,
+            "that is drawn": lambda one: UUID("0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e"),
+        }.items()
+    ),
+)
+
+LINES: tuple[Hostile, ...] = (*TYPES, *VERSIONS, *JSON, *KEYS, *LENGTHS, *ATTEMPTS)

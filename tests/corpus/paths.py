@@ -95,6 +95,11 @@ WITHOUT_ATTEMPT = (
     "{t}/data/{a}/",
     "{t}/data/x={a}/00000.parquet",
     "{t}/data/00000-00000000-0000-0000-0000-000000000000.parquet",
+    # Two attempts: the file is the other's.
+    "{t}/data/{a}-00000000-0000-0000-0000-000000000000.parquet",
+    "{t}/data/{a}-ABCDEF00-0000-0000-0000-000000000000.parquet",
+    "{t}/data/{a}-0000-0000-0000-000000000000.parquet",
+    "{t}/data/{a}00000000-0000-0000-0000-000000000000",
 )
 
 PATHS: tuple[Hostile, ...] = (

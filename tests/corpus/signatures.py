@@ -92,7 +92,7 @@ SIGNATURES: tuple[Hostile, ...] = (
     _forged("stolen from another producer", _stolen),
     _forged("stolen from another epoch", _transplanted),
     _forged("of another epoch", _changed(epoch=5)),
-    _forged("of another attempt", _changed(attempt=UUID(int=99))),
+    _forged("of another attempt", _changed(nonce=UUID(int=99))),
     _forged("of another time", _changed(published_at_ms=1)),
     _forged("with a longer life", _changed(not_after_ms=2**62)),
     _forged("without its branch", _changed(adopt_existing=True)),

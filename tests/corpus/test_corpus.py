@@ -4,14 +4,15 @@ alone, with its reason and a sentence, and its neighbours commit in one snapshot
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
+from uuid import UUID
 
 import pytest
 
 from committer.ports import LoadedTable, NewObject
-from committer.request import parse_inbox_key
 from committer.signature import SigningKey
 from tests.bad_requests import good
 from tests.corpus.files import FILES, PARTITIONS
@@ -110,8 +111,8 @@ async def test_a_hostile_doorbell_cannot_take_a_request_out_of_the_inbox(number:
     rights = []
     for index, hostile in enumerate(batches(DOORBELLS)[number]):
         told = hostile.send(table, f"query-{index}")
-        attempt = parse_inbox_key(told.key).attempt
-        right = good(table, f"query-{index}", attempt=attempt)
+        nonce = UUID(json.loads(told.content.partition(b"\n")[0])["nonce"])
+        right = good(table, f"query-{index}", nonce=nonce)
         rights.append(right)
         await house.inbox.put(right)
         await ring(house, right.request.inbox_key, told.content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -80,28 +80,27 @@ class RealProducer:
 
     def write_attempt(self, epoch: int, *, fingerprint: str) -> Written:
         """Data files of another attempt at an epoch: the same rows in files of its own."""
-        attempt = uuid4()
+        written = WrittenEpoch(
+            identifier=self.table.identifier,
+            table_uuid=self.table.metadata.require_uuid(),
+            schema_id=self.table.metadata.current_schema_id,
+            producer=Producer(id=self.name, sequential=True),
+            epoch=epoch,
+            nonce=uuid4(),
+            fingerprint=Fingerprint(kind="spark-offsets", value=fingerprint),
+            files=(),
+        )
         start = (self.number * _EPOCHS_MAX + epoch) * ROWS_A_REQUEST
         ids = list(range(start, start + ROWS_A_REQUEST))
         metadata = self.table.metadata
         schema = arrow_schema(metadata.current_schema)
         rows = pa.record_batch([ids, [("AA", "UA")[each % 2] for each in ids]], schema=schema)
-        names = FileNames(0, epoch, str(attempt), f"{self.number:04x}")
+        names = FileNames(0, epoch, str(written.attempt), f"{self.number:04x}")
         target = TargetTable.of(str(self.table.identifier), metadata, self.s3)
         with PartitionedWriter(target, schema, names) as writer:
             writer.write(rows)
             files = writer.close()
-        written = WrittenEpoch(
-            identifier=self.table.identifier,
-            table_uuid=metadata.require_uuid(),
-            schema_id=metadata.current_schema_id,
-            producer=Producer(id=self.name, sequential=True),
-            epoch=epoch,
-            attempt=attempt,
-            fingerprint=Fingerprint(kind="spark-offsets", value=fingerprint),
-            files=files,
-        )
-        self.written.append(Written(written, tuple(ids)))
+        self.written.append(Written(replace(written, files=files), tuple(ids)))
         return self.written[-1]
 
     async def publish(self, count: int = 1) -> None:

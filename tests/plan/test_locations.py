@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from committer.plan.locations import AllowedPlaces, attempts_named, names_attempt
+from committer.plan.locations import AllowedPlaces, attempt_named, names_attempt
 from tests.flights import build_flights
 
 TABLE = "s3://lake/db/flights"
@@ -193,6 +193,7 @@ def test_a_place_that_is_named_twice_counts_once() -> None:
 
 
 ATTEMPT = "0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e"
+OTHER = "7b3e2f10-aa01-4bcd-8e5f-0123456789ab"
 
 
 @pytest.mark.parametrize(
@@ -207,15 +208,39 @@ ATTEMPT = "0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e"
         (f"data/00000-{ATTEMPT.upper()}.parquet", False),
         (f"data/00000-{ATTEMPT.replace('-', '')}.parquet", False),
         (f"data/00000-{ATTEMPT[:-1]}.parquet", False),
+        # Another request's attempt may stand before it, and never behind it.
+        (f"data/{OTHER}-{ATTEMPT}.parquet", True),
+        (f"data/{OTHER.upper()}{ATTEMPT}.parquet", True),
+        (f"data/{ATTEMPT}-{ATTEMPT}.parquet", True),
+        (f"data/{ATTEMPT}-{OTHER}.parquet", False),
+        (f"data/{ATTEMPT}-{OTHER.upper()}.parquet", False),
+        (f"data/{ATTEMPT}-{ATTEMPT.upper()}.parquet", False),
+        (f"data/{ATTEMPT}{OTHER}", False),
+        (f"data/{ATTEMPT}/{OTHER}.parquet", False),
+        (f"data/{OTHER}/{ATTEMPT}.parquet", True),
+        # Its last eight digits are the first of another uuid.
+        (f"data/{ATTEMPT}-0000-0000-0000-{'0' * 12}.parquet", False),
+        (f"data/{ATTEMPT}-0000-0000-0000-{'0' * 11}.parquet", True),
+        (f"data/0000-{ATTEMPT}-00000000-0000-0000.parquet", True),
         ("data/00000.parquet", False),
     ],
 )
-def test_the_file_name_itself_contains_the_attempt(name: str, names: bool) -> None:
+def test_the_attempt_is_the_last_uuid_of_the_file_name(name: str, names: bool) -> None:
     assert names_attempt(f"{TABLE}/{name}", ATTEMPT) is names
-    # Whoever asks the other way round must miss none.
-    assert ATTEMPT in attempts_named(f"{TABLE}/{name}") or not names
+    if names:
+        assert attempt_named(f"{TABLE}/{name}") == ATTEMPT
 
 
-def test_attempts_are_found_in_a_name_although_they_overlap() -> None:
-    overlapping = f"{ATTEMPT[:-8]}{'0' * 8}-0000-0000-0000-{'0' * 12}"
-    assert attempts_named(f"x/{overlapping}.parquet") == [overlapping[:36], overlapping[28:]]
+@given(name=st.text("0af-/x", max_size=40).map(lambda text: text.replace("x", ATTEMPT)))
+def test_a_path_names_one_attempt_at_most(name: str) -> None:
+    found = attempt_named(name)
+    tail = name[name.rfind("/") + 1 :]
+    uuids = [tail[at : at + 36] for at in range(len(tail) - 35) if _is_uuid(tail[at : at + 36])]
+    assert found == (uuids[-1] if uuids else None)
+    for one in {ATTEMPT, *uuids}:
+        assert names_attempt(name, one) is (one == found)
+
+
+def _is_uuid(text: str) -> bool:
+    dashes = [at for at, character in enumerate(text) if character == "-"]
+    return dashes == [8, 13, 18, 23] and set(text) <= set("0123456789abcdef-")

@@ -114,9 +114,9 @@ async def test_of_two_runs_of_a_query_each_epoch_lands_whole_and_once(is_announc
     async with house.running(reconcile_interval_s=5.0):
         for epoch in range(6):
             for number, run in enumerate(RUNS if epoch % 2 else RUNS[::-1], start=1):
-                attempt = MicroBatch("query-1", run, epoch).attempt("")
-                sealed = build_request(table, epoch=epoch, attempt=attempt, files_count=number)
-                tries[epoch][str(attempt)] = number
+                nonce = MicroBatch("query-1", run, epoch).nonce("")
+                sealed = build_request(table, epoch=epoch, nonce=nonce, files_count=number)
+                tries[epoch][str(sealed.request.attempt)] = number
                 await house.publish(sealed, announce=is_announced)
                 await house.settle(0.001 * epoch)
         await house.settle()
@@ -136,9 +136,9 @@ async def test_two_sinks_of_one_query_are_two_producers() -> None:
         for epoch in range(3):
             for sink in ("", "errors"):
                 producer = f"query-1/{sink}" if sink else "query-1"
-                attempt = MicroBatch("query-1", RUNS[0], epoch).attempt(sink)
+                nonce = MicroBatch("query-1", RUNS[0], epoch).nonce(sink)
                 await house.publish(
-                    build_request(table, producer=producer, epoch=epoch, attempt=attempt)
+                    build_request(table, producer=producer, epoch=epoch, nonce=nonce)
                 )
         await house.settle()
     properties = (await house.load()).properties

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from uuid import UUID, uuid5
 
@@ -189,8 +189,7 @@ class _Driver:
 
     async def _micro_batch(self, epoch: int, sink: str) -> None:
         table = await self._publisher.load_table(self._query.identifier)
-        attempt = self._query.micro_batch(epoch).attempt(sink)
-        written = self._written(table, epoch, sink, attempt)
+        written = self._written(table, epoch, sink)
         await write_files(self._ports, written.files)
         if self._dies("written", epoch):
             if self._query.chance("zombie", epoch) < self._plan.zombie:
@@ -212,35 +211,38 @@ class _Driver:
         )
 
     def _written(
-        self, table: LoadedTable, epoch: int, sink: str, attempt: UUID, *, other: str = ""
+        self, table: LoadedTable, epoch: int, sink: str, *, other: str = ""
     ) -> WrittenEpoch:
-        query_id = self._query.micro_batch(epoch).query_id
-        # How the rows are cut into files is another matter in each run.
-        count = 1 + int(self._query.chance(f"files {sink}{other}", epoch) * self._plan.files_max)
-        files = [
-            build_data_file(table.metadata, attempt, f"{number:05d}{other}", rows=ROWS // count)
-            for number in range(count)
-        ]
-        return WrittenEpoch(
+        micro_batch = self._query.micro_batch(epoch)
+        written = WrittenEpoch(
             identifier=table.identifier,
             table_uuid=table.metadata.require_uuid(),
             schema_id=table.metadata.current_schema_id,
             producer=Producer(
-                id=f"{query_id}/{sink}" if sink else query_id,
+                id=f"{micro_batch.query_id}/{sink}" if sink else micro_batch.query_id,
                 sequential=self._plan.is_sequential,
             ),
             epoch=epoch,
-            attempt=attempt,
+            nonce=micro_batch.nonce(sink),
             fingerprint=Fingerprint(
                 kind=SPARK_OFFSETS, value=self._query.checkpoint.offsets[epoch]
             ),
-            files=files,
+            files=(),
             may_repeat=self._plan.doubles > 0,
         )
+        # How the rows are cut into files is another matter in each run.
+        count = 1 + int(self._query.chance(f"files {sink}{other}", epoch) * self._plan.files_max)
+        files = [
+            build_data_file(
+                table.metadata, written.attempt, f"{number:05d}{other}", rows=ROWS // count
+            )
+            for number in range(count)
+        ]
+        return replace(written, files=files)
 
     async def _write_twice(self, table: LoadedTable, first: WrittenEpoch, sink: str) -> None:
         """Two writes in one `foreachBatch` without sink names: the second must be refused."""
-        second = self._written(table, first.epoch, sink, first.attempt, other="-again")
+        second = self._written(table, first.epoch, sink, other="-again")
         await write_files(self._ports, second.files)
         try:
             await self._publisher.publish(second, self._policy())
@@ -310,19 +312,20 @@ class OneShots:
 
     async def _write(self, ports: Ports, publisher: Publisher, number: int) -> None:
         table = await publisher.load_table(self._identifier)
-        job, attempt = ports.world.uuid(), ports.world.uuid()
-        files = [build_data_file(table.metadata, attempt, "00000", rows=ROWS)]
-        await write_files(ports, files)
+        nonce = ports.world.uuid()
         written = WrittenEpoch(
             identifier=table.identifier,
             table_uuid=table.metadata.require_uuid(),
             schema_id=table.metadata.current_schema_id,
-            producer=Producer(id=str(job), one_shot=True),
+            producer=Producer(id=str(nonce), one_shot=True),
             epoch=0,
-            attempt=attempt,
+            nonce=nonce,
             fingerprint=epoch_fingerprint(0),
-            files=files,
+            files=(),
         )
+        files = [build_data_file(table.metadata, written.attempt, "00000", rows=ROWS)]
+        await write_files(ports, files)
+        written = replace(written, files=files)
         await publisher.publish(written, PublishPolicy())
         is_again, lag, *_ = draws(self._seed, f"{self.name} again {number}")
         if is_again < 0.2:

@@ -29,7 +29,7 @@ class Attempt:
 
     number: int
     epoch: int
-    attempt: str
+    nonce: str
     fingerprint: str
     paths: list[str]
     ids: list[int]
@@ -151,7 +151,7 @@ class Published:
             schema_id=self.table.metadata.current_schema_id,
             producer=Producer(id=name, sequential=True),
             epoch=attempt.epoch,
-            attempt=UUID(attempt.attempt),
+            nonce=UUID(attempt.nonce),
             fingerprint=Fingerprint(kind="spark-offsets", value=attempt.fingerprint),
             files=files,
         )

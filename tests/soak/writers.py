@@ -123,7 +123,7 @@ def _attempt(number: int, written: Written) -> Attempt:
     return Attempt(
         number,
         epoch.epoch,
-        str(epoch.attempt),
+        str(epoch.nonce),
         epoch.fingerprint.value,
         [file.file_path for file in epoch.files],
         list(written.ids),

@@ -69,7 +69,7 @@ async def test_the_same_bytes_twice_are_one_publication() -> None:
 
 async def test_other_content_under_one_attempt_is_an_error_that_names_the_sink_option() -> None:
     inbox, sealed = Inbox(MemoryStorage(), ROOT), build_request(TABLE)
-    other = build_request(TABLE, attempt=sealed.request.attempt, files_count=2)
+    other = build_request(TABLE, nonce=sealed.request.nonce, files_count=2)
     await inbox.put(sealed)
     with pytest.raises(PublishError, match="sink"):
         await inbox.put(other)

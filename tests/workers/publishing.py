@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid5
 
 from committer.catalog.memory import MemoryCatalog
@@ -31,7 +31,7 @@ from workers.table_cache import TableCache
 FLIGHTS = TableIdentifier(("db",), "flights")
 
 
-def attempt_of(number: int) -> UUID:
+def nonce_of(number: int) -> UUID:
     return uuid5(UUID(int=7), str(number))
 
 
@@ -62,20 +62,21 @@ class Bench:
         table_uuid: UUID | None = None,
         schema_id: int | None = None,
     ) -> WrittenEpoch:
-        return WrittenEpoch(
+        written = WrittenEpoch(
             identifier=FLIGHTS,
             table_uuid=table_uuid or self.metadata.require_uuid(),
             schema_id=self.metadata.current_schema_id if schema_id is None else schema_id,
             producer=producer or Producer(id="stream", sequential=True),
             epoch=epoch,
-            attempt=attempt_of(attempt),
+            nonce=nonce_of(attempt),
             fingerprint=Fingerprint(kind="spark-offsets", value=f"offsets of {epoch}"),
-            files=[self._file(name, attempt) for name in names],
+            files=(),
             may_repeat=may_repeat,
         )
+        return replace(written, files=[self._file(name, written.attempt) for name in names])
 
-    def _file(self, name: str, attempt: int) -> DataFile:
-        location = f"{self.metadata.location}/data/{name}-{attempt_of(attempt)}.parquet"
+    def _file(self, name: str, attempt: UUID) -> DataFile:
+        location = f"{self.metadata.location}/data/{name}-{attempt}.parquet"
         return DataFile(
             file_path=location,
             record_count=10,
@@ -94,7 +95,9 @@ class Bench:
             written.epoch,
             written.fingerprint.kind,
             short_fingerprint(written.fingerprint.value),
-            written.attempt if attempt is None else attempt_of(attempt),
+            written.attempt
+            if attempt is None
+            else replace(written, nonce=nonce_of(attempt)).attempt,
             snapshot_id=4711,
             sequence_number=42,
         )

@@ -26,17 +26,17 @@ def test_a_replaced_job_group_is_refused_because_the_run_is_not_known_any_more()
         read_micro_batch({**PROPERTIES, "spark.jobGroup.id": "mine"}.get)
 
 
-def test_an_attempt_is_one_of_run_sink_and_batch() -> None:
-    attempt = MicroBatch(QUERY, RUN, 7).attempt("")
-    assert attempt == MicroBatch(QUERY, RUN, 7, "/checkpoints").attempt("")
+def test_a_nonce_is_one_of_run_sink_and_batch() -> None:
+    nonce = MicroBatch(QUERY, RUN, 7).nonce("")
+    assert nonce == MicroBatch(QUERY, RUN, 7, "/checkpoints").nonce("")
     others = {
-        MicroBatch(QUERY, QUERY, 7).attempt(""),
-        MicroBatch(QUERY, RUN, 8).attempt(""),
-        MicroBatch(QUERY, RUN, 7).attempt("side"),
-        attempt,
+        MicroBatch(QUERY, QUERY, 7).nonce(""),
+        MicroBatch(QUERY, RUN, 8).nonce(""),
+        MicroBatch(QUERY, RUN, 7).nonce("side"),
+        nonce,
     }
     assert len(others) == 4
 
 
-def test_attempts_are_the_same_in_every_version() -> None:
-    assert str(MicroBatch(QUERY, RUN, 7).attempt("")) == "a903dde7-dd34-5745-86f2-60be62734392"
+def test_nonces_are_the_same_in_every_version() -> None:
+    assert str(MicroBatch(QUERY, RUN, 7).nonce("")) == "a903dde7-dd34-5745-86f2-60be62734392"

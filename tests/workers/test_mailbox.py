@@ -9,7 +9,7 @@ from committer.errors import QueueUnavailableError
 from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import CommitRequest, Producer, Receipt, ReceiptState
 from committer.world import RealWorld
-from tests.workers.publishing import attempt_of
+from tests.workers.publishing import nonce_of
 from workers.mailbox import Mailbox
 
 
@@ -39,7 +39,7 @@ class Post:
     def take(
         self, producer: str, attempt: int = 1, wait_s: float = 30
     ) -> asyncio.Task[Receipt | None]:
-        known: Any = {"producer": Producer(id=producer), "epoch": 0, "attempt": attempt_of(attempt)}
+        known: Any = {"producer": Producer(id=producer), "epoch": 0, "attempt": nonce_of(attempt)}
         request = CommitRequest.model_construct(**known)
         return asyncio.create_task(self.mailbox.take(request, wait_s=wait_s))
 
@@ -56,7 +56,7 @@ def receipt(
     state: ReceiptState = ReceiptState.COMMITTED,
     attempt: int = 1,
 ) -> Receipt:
-    return Receipt(producer, epoch, str(attempt_of(attempt)), state)
+    return Receipt(producer, epoch, str(nonce_of(attempt)), state)
 
 
 async def settle() -> None:

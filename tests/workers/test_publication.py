@@ -16,26 +16,26 @@ BATCH = MicroBatch("query", "run", 7)
 
 def test_a_streaming_query_is_a_sequential_producer() -> None:
     options = WriteOptions("db.t", {})
-    assert producer_of(options, BATCH, TOKEN) == Producer(id="query", sequential=True)
+    assert producer_of(options, BATCH) == Producer(id="query", sequential=True)
 
 
 def test_a_sink_name_is_part_of_the_producer() -> None:
     options = WriteOptions("db.t", {}, sink="side")
-    assert producer_of(options, BATCH, TOKEN) == Producer(id="query/side", sequential=True)
+    assert producer_of(options, BATCH) == Producer(id="query/side", sequential=True)
 
 
 def test_a_name_of_the_users_choice_promises_no_sequence() -> None:
     options = WriteOptions("db.t", {}, producer="loader", epoch=3)
-    assert producer_of(options, BATCH, TOKEN) == Producer(id="loader")
-    assert producer_of(options, None, TOKEN) == Producer(id="loader")
+    assert producer_of(options, BATCH) == Producer(id="loader")
+    assert producer_of(options, TOKEN) == Producer(id="loader")
 
 
 def test_a_batch_write_without_a_name_is_a_producer_that_is_used_once() -> None:
     options = WriteOptions("db.t", {})
-    assert producer_of(options, None, TOKEN) == Producer(id=str(TOKEN), one_shot=True)
+    assert producer_of(options, TOKEN) == Producer(id=str(TOKEN), one_shot=True)
 
 
 @pytest.mark.parametrize("sink", ["x" * 200, "bell\a"])
 def test_a_name_that_cannot_be_a_key_is_refused(sink: str) -> None:
     with pytest.raises(SettingsError, match="option `producer` or `sink`"):
-        producer_of(WriteOptions("db.t", {}, sink=sink), BATCH, TOKEN)
+        producer_of(WriteOptions("db.t", {}, sink=sink), BATCH)

@@ -29,7 +29,7 @@ from committer.request import (
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.memory import MemoryStorage
 from tests.table_builders import build_table
-from tests.workers.publishing import FLIGHTS, Bench, attempt_of, build_bench
+from tests.workers.publishing import FLIGHTS, Bench, build_bench
 from workers.publisher import PublishPolicy, WrittenEpoch
 
 DURABLE = PublishPolicy()
@@ -176,8 +176,9 @@ async def test_a_rerun_of_a_landed_epoch_is_published_as_another_attempt() -> No
     bench = await build_bench()
     first = bench.written(may_repeat=True)
     await bench.land(first)
-    await bench.publisher.publish(bench.written(attempt=2, may_repeat=True), DURABLE)
-    assert (await read_back(bench)).request.attempt == attempt_of(2)
+    again = bench.written(attempt=2, may_repeat=True)
+    await bench.publisher.publish(again, DURABLE)
+    assert (await read_back(bench)).request.attempt == again.attempt
 
 
 class _ForgetfulStorage(MemoryStorage):
@@ -318,7 +319,7 @@ async def test_a_receipt_of_the_queue_ends_waiting() -> None:
 
 
 async def test_a_receipt_of_one_table_is_not_taken_for_that_of_another() -> None:
-    """One micro-batch may be written to two tables: producer, epoch and attempt are equal then."""
+    """One micro-batch may be written to two tables: producer, epoch and nonce are equal then."""
     bench = await build_bench()
     other = build_table("db.trains", warehouse="memory:/warehouse")
     await bench.catalog.create_table(other)
@@ -335,7 +336,7 @@ async def test_a_receipt_of_one_table_is_not_taken_for_that_of_another() -> None
         table_uuid=other.metadata.require_uuid(),
         files=first.files,
     )
-    own = Receipt("stream", 1, str(first.attempt), ReceiptState.COMMITTED, 4712, 1)
+    own = Receipt("stream", 1, str(second.attempt), ReceiptState.COMMITTED, 4712, 1)
     answer = asyncio.create_task(reply(bench, own))
     assert await bench.publisher.publish(second, COMMITTED) == own
     await answer

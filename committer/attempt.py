@@ -1,0 +1,18 @@
+"""The attempt of a request: the uuid that its key, its receipt and its file names carry. Pure.
+
+It is computed from everything that tells one request from another, so that no two requests share
+one. A file belongs to the attempt that stands last in its name (`committer.plan.locations`), and so
+to one request. Spark's executors compute it too: this module needs the standard library only.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid5
+
+
+def attempt_of(table_uuid: UUID, branch: str, producer: str, epoch: int, nonce: UUID) -> UUID:
+    """`UUIDv5(table uuid, branch ⏎ producer ⏎ epoch ⏎ nonce)`, the four joined by line feeds.
+
+    Neither a branch nor a producer's id can hold a line feed, so the name is unambiguous.
+    """
+    return uuid5(table_uuid, "\n".join((branch, producer, str(epoch), str(nonce))))
