@@ -6,7 +6,7 @@ Source: the specification, "Table Metadata Fields"; format.md section 6.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
@@ -124,16 +124,29 @@ class TableMetadata:
         ref = self.refs.get(name)
         return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
 
+    def ancestors(self, snapshot_id: int | None) -> Iterator[Snapshot]:
+        """A snapshot and its retained ancestors, newest first, up to the edge of what is retained.
+
+        The edge is no beginning: engines expire snapshots in the middle of a chain as well, and
+        some clear the parent id of the snapshot that followed an expired one.
+        """
+        index = self.snapshots_by_id
+        # A parent chain that runs in a circle ends after as many steps as there are snapshots.
+        for _ in range(len(index)):
+            snapshot = None if snapshot_id is None else index.get(snapshot_id)
+            if snapshot is None:
+                return
+            yield snapshot
+            snapshot_id = snapshot.parent_snapshot_id
+
+    def branch_history(self, name: str = MAIN) -> Iterator[Snapshot]:
+        """The head of a branch and its retained ancestors, newest first."""
+        ref = self.refs.get(name)
+        return self.ancestors(None if ref is None else ref.snapshot_id)
+
     def is_ancestor(self, snapshot_id: int, *, of: int) -> bool:
         """Whether a snapshot is `of` or one of its retained ancestors (an expired one is not)."""
-        index, current, seen = self.snapshots_by_id, self.snapshot_by_id(of), 0
-        # A parent chain that runs in a circle ends after as many steps as there are snapshots.
-        while current is not None and seen <= len(index):
-            if current.snapshot_id == snapshot_id:
-                return True
-            parent_id, seen = current.parent_snapshot_id, seen + 1
-            current = None if parent_id is None else index.get(parent_id)
-        return False
+        return any(one.snapshot_id == snapshot_id for one in self.ancestors(of))
 
     def with_index(self, index: Mapping[int, Snapshot]) -> TableMetadata:
         """Hand on an index that somebody has made for these very snapshots; answers itself."""

@@ -9,6 +9,7 @@ epochs of one producer in the inbox than the ledger remembers fingerprints of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from uuid import UUID
 
 import orjson
@@ -82,10 +83,4 @@ def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Sn
 
 def newest_snapshots(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
     """Everybody's snapshots behind a branch head, newest first, as far as a proof is looked for."""
-    snapshot = metadata.branch_head(branch)
-    for _ in range(SNAPSHOTS_MAX):
-        if snapshot is None:
-            return
-        yield snapshot
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+    return islice(metadata.branch_history(branch), SNAPSHOTS_MAX)

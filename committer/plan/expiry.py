@@ -6,7 +6,7 @@ Iceberg's rules, to the letter, with a floor of our own below them. What becomes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from committer.iceberg.metadata_update import RemoveSnapshotRef, RemoveSnapshots, Update
@@ -188,7 +188,7 @@ def _kept_snapshots(
     for ref in refs:
         if ref.type == "branch":
             kept |= _kept_of_branch(metadata, ref, retention, now_ms)
-            referenced.update(one.snapshot_id for one in _ancestors(metadata, ref.snapshot_id))
+            referenced.update(one.snapshot_id for one in metadata.ancestors(ref.snapshot_id))
     young_ms = now_ms - retention.max_snapshot_age_ms
     kept.update(
         one.snapshot_id
@@ -208,7 +208,7 @@ def _kept_of_branch(
     number = retention.min_snapshots_to_keep if own_number is None else own_number
     number = max(number, SNAPSHOTS_MIN)
     kept: set[int] = set()
-    for snapshot in _ancestors(metadata, ref.snapshot_id):
+    for snapshot in metadata.ancestors(ref.snapshot_id):
         if len(kept) >= number and snapshot.timestamp_ms < young_ms:
             break
         kept.add(snapshot.snapshot_id)
@@ -220,21 +220,9 @@ def _since(metadata: TableMetadata, refs: Collection[SnapshotRef], snapshot_id: 
     kept: set[int] = {snapshot_id}
     for ref in refs:
         passed: set[int] = set()
-        for snapshot in _ancestors(metadata, ref.snapshot_id):
+        for snapshot in metadata.ancestors(ref.snapshot_id):
             passed.add(snapshot.snapshot_id)
             if snapshot.snapshot_id == snapshot_id:
                 kept |= passed
                 break
     return kept
-
-
-def _ancestors(metadata: TableMetadata, snapshot_id: int) -> Iterator[Snapshot]:
-    """A snapshot and its retained ancestors, newest first."""
-    index = metadata.snapshots_by_id
-    current, left = index.get(snapshot_id), len(index)
-    # A parent chain that runs in a circle ends after as many steps as there are snapshots.
-    while current is not None and left > 0:
-        yield current
-        left -= 1
-        parent_id = current.parent_snapshot_id
-        current = None if parent_id is None else index.get(parent_id)

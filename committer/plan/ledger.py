@@ -184,25 +184,41 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The retained ancestors of a branch head, and whether they reach the table's beginning."""
+    """The retained ancestors of a branch head. `branched_off`: retained snapshots that go on from
+    one of them on a way of their own.
+
+    `oldest` is the edge of what is retained, whether it has a parent id or not: PyIceberg's expiry
+    clears the parent id of what follows an expired snapshot, and a replaced table goes on with a
+    snapshot without a parent.
+    """
 
     snapshot_ids: frozenset[int]
     oldest: Snapshot | None
+    branched_off: frozenset[int] = frozenset()
 
-    @property
-    def is_complete(self) -> bool:
-        return self.oldest is None or self.oldest.parent_snapshot_id is None
+    def proves_lost(self, landed: Landed) -> bool:
+        """Whether a snapshot is provably no ancestor of the head. Behind the edge nothing is
+        proven: engines shorten history as they like.
+        """
+        if landed.snapshot_id in self.snapshot_ids:
+            return False
+        if self.oldest is None or landed.snapshot_id in self.branched_off:
+            return True
+        # Numbers rise along a chain; those of format version 1 are all 0, and prove nothing.
+        return 0 < landed.sequence_number >= self.oldest.sequence_number
 
 
 def history_of(metadata: TableMetadata, branch: str) -> History:
     """What is retained behind the head of a branch."""
-    oldest, found, snapshot = None, set(), metadata.branch_head(branch)
-    while snapshot is not None and snapshot.snapshot_id not in found:
-        found.add(snapshot.snapshot_id)
-        oldest = snapshot
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
-    return History(frozenset(found), oldest)
+    chain = {one.snapshot_id: one for one in metadata.branch_history(branch)}
+    branched_off: set[int] = set()
+    # Parents stand before their children.
+    for one in metadata.snapshots if len(chain) < len(metadata.snapshots) else ():
+        parent = one.parent_snapshot_id
+        if one.snapshot_id not in chain and (parent in chain or parent in branched_off):
+            branched_off.add(one.snapshot_id)
+    oldest = next(reversed(chain.values()), None)
+    return History(frozenset(chain), oldest, frozenset(branched_off))
 
 
 def _lineage_break(entry: ProducerEntry, history: History) -> str | None:
@@ -210,18 +226,10 @@ def _lineage_break(entry: ProducerEntry, history: History) -> str | None:
     if not entry.latest:
         return None
     newest = max(entry.latest, key=lambda landed: landed.sequence_number)
-    if newest.snapshot_id in history.snapshot_ids:
-        return None
-    reaches_back = history.is_complete or (
-        history.oldest is not None and history.oldest.sequence_number <= newest.sequence_number
-    )
-    # In format version 1 every sequence number is 0 and only a complete history proves anything.
-    if newest.sequence_number == 0 and not history.is_complete:
-        return None
-    if not reaches_back:
+    if not history.proves_lost(newest):
         return None
     return (
         f"snapshot {newest.snapshot_id} (sequence number {newest.sequence_number}), in which epoch"
         f" {newest.epoch} landed, is not in the history of the branch any more: the table was"
-        " rolled back, restored or replaced"
+        " rolled back or restored, or the branch is gone"
     )

@@ -117,7 +117,9 @@ def _lost_from(metadata: TableMetadata, last: int | None, reached: Container[int
             return RolledBack(tuple(found), is_whole=False)
         found.append(snapshot)
         last = snapshot.parent_snapshot_id
-    return RolledBack(tuple(found))
+    # Others than the table's first may have had a parent that expired, and was forgotten.
+    is_whole = last is not None or not found or found[-1].sequence_number == 1
+    return RolledBack(tuple(found), is_whole)
 
 
 def landed_since(

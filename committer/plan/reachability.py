@@ -145,14 +145,10 @@ def _oldest_of_chain(metadata: TableMetadata, gone: Sequence[Snapshot]) -> Snaps
     """
     if any(_SOURCE_KEY in (one.summary or {}) for one in (*gone, *metadata.snapshots)):
         return None
-    oldest, length, current = None, 0, metadata.current_snapshot
-    while current is not None and length <= len(metadata.snapshots):
-        oldest, length = current, length + 1
-        parent_id = current.parent_snapshot_id
-        current = None if parent_id is None else metadata.snapshot_by_id(parent_id)
-    if oldest is None or length != len(metadata.snapshots):
+    chain = tuple(metadata.ancestors(metadata.current_snapshot_id))
+    if not chain or len({one.snapshot_id for one in chain}) != len(metadata.snapshots):
         return None
-    child = oldest
+    child = oldest = chain[-1]
     for snapshot in reversed(gone):
         if child.parent_snapshot_id != snapshot.snapshot_id:
             return None

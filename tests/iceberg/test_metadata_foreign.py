@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from pydantic import TypeAdapter
 from pyiceberg.table.metadata import TableMetadataUtil
-from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.table.update import (
+    RemoveSnapshotsUpdate,
+    TableRequirement,
+    TableUpdate,
+    update_table_metadata,
+)
 
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.metadata_update import (
     AddEncryptionKey,
     RemoveEncryptionKey,
+    RemoveSnapshots,
     Update,
     apply_updates,
 )
 from committer.iceberg.metadata_update_json import print_update
 from committer.iceberg.requirement import Requirement, print_requirement
 from committer.iceberg.table_metadata import print_table_metadata
+from tests.foreign_expiry import as_pyiceberg_expires
 from tests.iceberg import test_metadata_update_json, test_requirement
-from tests.iceberg.metadata_builders import START_MS, build_table
+from tests.iceberg.metadata_builders import START_MS, build_history, build_table
 from tests.iceberg.random_updates import RandomChanges, is_possible
 from tests.iceberg.table_model import TableModel
 
@@ -72,6 +81,28 @@ def test_pyiceberg_reads_what_a_random_history_leads_to(seed: int, format_versio
     assert {each.order_id for each in theirs.sort_orders} == {
         each.order_id for each in ours.sort_orders
     }
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(12))
+def test_what_tests_take_for_an_expiry_of_pyiceberg_is_one(seed: int, format_version: int) -> None:
+    base = build_history(6, format_version=format_version)
+    gone = tuple(random.Random(seed).sample([*base.snapshots_by_id][:-1], 3))
+    after = apply_updates(
+        base, (RemoveSnapshots(gone),), base_location="f", now_ms=base.last_updated_ms
+    )
+    ours = as_pyiceberg_expires(base, after, gone)
+    theirs = update_table_metadata(
+        TableMetadataUtil.parse_raw(print_table_metadata(base).decode()),
+        (RemoveSnapshotsUpdate(snapshot_ids=gone),),
+    )
+    assert [(each.snapshot_id, each.parent_snapshot_id) for each in theirs.snapshots] == [
+        (each.snapshot_id, each.parent_snapshot_id) for each in ours.snapshots
+    ]
+    assert [each.snapshot_id for each in theirs.snapshot_log] == [
+        each.snapshot_id for each in ours.snapshot_log
+    ]
+    assert any(each.parent_snapshot_id is None for each in ours.snapshots)
 
 
 def random_table(seed: int, format_version: int) -> TableMetadata:

@@ -50,6 +50,35 @@ PROTOCOL = (
         ("tests/service/test_epochs.py -k rolled_back",),
     ),
     Mutant(
+        "history_without_a_parent_is_whole",
+        "committer/plan/ledger.py",
+        "        return 0 < landed.sequence_number >= self.oldest.sequence_number\n",
+        "        is_first = self.oldest.parent_snapshot_id is None\n"
+        "        return is_first or 0 < landed.sequence_number >= self.oldest.sequence_number\n",
+        ("tests/plan/test_ledger.py -k clears_the_parents",),
+    ),
+    Mutant(
+        "history_without_numbers_proves_a_rollback",
+        "committer/plan/ledger.py",
+        "        return 0 < landed.sequence_number >= ",
+        "        return landed.sequence_number >= ",
+        ("tests/plan/test_ledger.py -k whichever_snapshots_expire",),
+    ),
+    Mutant(
+        "what_branched_off_is_not_lost",
+        "committer/plan/ledger.py",
+        "self.oldest is None or landed.snapshot_id in self.branched_off:",
+        "self.oldest is None:",
+        ("tests/plan/test_ledger.py -k beside_the_history",),
+    ),
+    Mutant(
+        "rollback_with_cleared_parents_is_whole",
+        "committer/plan/producers.py",
+        "last is not None or not found or found[-1].sequence_number == 1",
+        "True",
+        ("tests/plan/test_producers.py -k parents_were_cleared",),
+    ),
+    Mutant(
         "forgotten_proof_is_not_looked_for",
         "committer/plan/evidence.py",
         "SNAPSHOTS_MAX = 100\n",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from committer.catalog.staging import metadata_object
 from committer.iceberg.data_file import ManifestEntry
 from committer.iceberg.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest_list import DecodedManifestList, decode_manifest_list
-from committer.iceberg.metadata_update import Update
+from committer.iceberg.metadata_update import RemoveSnapshots, Update
 from committer.iceberg.snapshot import Snapshot
 from committer.plan.batch import Batch, PreparedManifest, prepare_manifests
 from committer.plan.check import CheckBasis, CheckedRequest, Checker
@@ -25,6 +25,7 @@ from committer.plan.state import TableState
 from committer.ports import LoadedTable
 from committer.request import SealedRequest
 from tests.flights import NOW_MS, changed
+from tests.foreign_expiry import as_pyiceberg_expires
 
 NO_CHORES = LedgerChores()
 
@@ -88,6 +89,14 @@ class Table:
     def foreign(self, *updates: Update) -> LoadedTable:
         """Another engine changes the table; it is loaded again."""
         table = changed(self.state.table, *updates)
+        self.state = TableState.of(table, self.state)
+        return table
+
+    def pyiceberg_expires(self, *gone: int) -> LoadedTable:
+        """PyIceberg's `expire_snapshots` of these; the table is loaded again."""
+        base = self.state.table
+        after = changed(base, RemoveSnapshots(gone))
+        table = replace(after, metadata=as_pyiceberg_expires(base.metadata, after.metadata, gone))
         self.state = TableState.of(table, self.state)
         return table
 

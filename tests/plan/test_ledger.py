@@ -13,6 +13,7 @@ from committer.iceberg.metadata_update import (
     RemoveSnapshots,
     SetProperties,
     SetSnapshotRef,
+    UpgradeFormatVersion,
 )
 from committer.iceberg.snapshot import Snapshot, SnapshotRef
 from committer.ledger_entry import (
@@ -30,6 +31,7 @@ from committer.plan.ledger import (
     LedgerAnswer,
     NotLanded,
     Refused,
+    history_of,
     read_ledger,
 )
 from committer.plan.state import TableState
@@ -226,11 +228,99 @@ def test_a_table_without_any_history_left_freezes(format_version: int) -> None:
 
 
 @VERSIONS
-def test_a_replaced_table_freezes(format_version: int) -> None:
+def test_a_table_that_was_replaced_goes_on_as_one_that_was_overwritten(format_version: int) -> None:
+    """`CREATE OR REPLACE TABLE … AS SELECT`: all that was there is retained, and behind nothing.
+    So is what a tag holds back from an expiry by PyIceberg.
+    """
     table = table_with(0, 1, format_version=format_version)
     table.foreign(RemoveSnapshotRef("main"))
     foreign_snapshot(table, parent=None)
+    assert not frozen(table)
+    assert isinstance(ask(table, 1), Duplicate)
+
+
+def ids_of(table: Table) -> list[int]:
+    return [one.snapshot_id for one in table.state.metadata.snapshots]
+
+
+@VERSIONS
+def test_an_expiry_that_clears_the_parents_freezes_nobody(format_version: int) -> None:
+    """PyIceberg's, of all but the head: who had landed before goes on."""
+    table = table_with(format_version=format_version)
+    for number in range(5):
+        table.commit(one(table, 0, producer=f"query-{number}"))
+    table.pyiceberg_expires(*ids_of(table)[:-1])
+    assert [each.parent_snapshot_id for each in table.state.metadata.snapshots] == [None]
+    for number in range(5):
+        assert isinstance(ask(table, 0, producer=f"query-{number}"), Duplicate)
+        assert ask(table, 1, producer=f"query-{number}") == NotLanded(known=True)
+
+
+@VERSIONS
+@pytest.mark.parametrize("is_pyiceberg", [False, True])
+@pytest.mark.parametrize("gone", [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (1, 3), (0, 2, 3)])
+def test_whichever_snapshots_expire_nobody_freezes(
+    format_version: int, is_pyiceberg: bool, gone: tuple[int, ...]
+) -> None:
+    """By id, between two times, or all but those with a tag: a gap may be anywhere."""
+    table = table_with(format_version=format_version)
+    for number in range(5):
+        table.commit(one(table, 0, producer=f"query-{number}"))
+    snapshot_ids = [ids_of(table)[position] for position in gone]
+    if is_pyiceberg:
+        table.pyiceberg_expires(*snapshot_ids)
+    else:
+        table.foreign(RemoveSnapshots(tuple(snapshot_ids)))
+    assert not read_ledger(table.state.metadata).frozen
+
+
+@VERSIONS
+def test_a_rollback_is_seen_beside_a_cut_history(format_version: int) -> None:
+    table = table_with(0, 1, 2, 3, format_version=format_version)
+    first, second, third, _ = ids_of(table)
+    table.foreign(SetSnapshotRef("main", SnapshotRef(third, "branch")))
+    table.pyiceberg_expires(first, second)
     assert frozen(table)
+
+
+@pytest.mark.parametrize("format_version", [2, 3])
+def test_a_rollback_that_has_expired_is_seen_while_the_history_is_that_long(
+    format_version: int,
+) -> None:
+    table = table_with(0, 1, 2, 3, format_version=format_version)
+    first, second, third, fourth = ids_of(table)
+    table.foreign(SetSnapshotRef("main", SnapshotRef(third, "branch")))
+    table.pyiceberg_expires(first, second, fourth)
+    assert frozen(table)
+
+
+def test_a_producer_of_before_the_upgrade_to_version_2_goes_on_whatever_expires() -> None:
+    """What landed in version 1 has the sequence number 0 for ever."""
+    table = table_with(0, 1, format_version=1)
+    table.foreign(UpgradeFormatVersion(2))
+    table.commit(one(table, 0, producer="another"))
+    table.commit(one(table, 1, producer="another"))
+    assert not frozen(table)
+    table.pyiceberg_expires(*ids_of(table)[:-1])
+    assert not frozen(table)
+
+
+def test_a_rollback_behind_the_upgrade_to_version_2_freezes() -> None:
+    table = table_with(0, 1, format_version=1)
+    table.foreign(UpgradeFormatVersion(2))
+    table.commit(one(table, 2))
+    before = ids_of(table)[1]
+    table.foreign(SetSnapshotRef("main", SnapshotRef(before, "branch")))
+    assert frozen(table)
+
+
+def test_parents_that_run_in_a_circle_end_the_history() -> None:
+    table = table_with(0, 1)
+    first, second = table.state.metadata.snapshots
+    circle = (replace(first, parent_snapshot_id=second.snapshot_id), second)
+    metadata = replace(table.state.metadata, snapshots=circle)
+    assert history_of(metadata, "main").snapshot_ids == {first.snapshot_id, second.snapshot_id}
+    assert not read_ledger(metadata).frozen
 
 
 @VERSIONS
@@ -261,11 +351,14 @@ def test_a_rollback_is_seen_behind_expired_history_too(format_version: int) -> N
     assert frozen(table)
 
 
-def test_without_sequence_numbers_only_a_complete_history_proves_a_rollback() -> None:
+def test_without_sequence_numbers_what_is_retained_beside_the_history_proves_a_rollback() -> None:
     table = table_with(0, 1, 2, 3, format_version=1)
-    first, _, third, _ = table.state.metadata.snapshots
+    first, _, third, fourth = table.state.metadata.snapshots
     foreign_snapshot(table, parent=third)
     table.foreign(RemoveSnapshots((first.snapshot_id,)))
+    assert frozen(table)
+    # Once it has expired too, nothing tells it from what expired in the history.
+    table.foreign(RemoveSnapshots((fourth.snapshot_id,)))
     assert not frozen(table)
 
 

@@ -117,6 +117,15 @@ def test_a_rollback_whose_snapshots_have_expired_is_not_known_whole() -> None:
     assert len(found.snapshots) == 1
 
 
+def test_a_rollback_whose_parents_were_cleared_is_not_known_whole() -> None:
+    table = table_with(0, 1, 2, 3)
+    third = table.state.metadata.snapshots[2]
+    roll_back(table, 0)
+    table.pyiceberg_expires(third.snapshot_id)
+    found = rolled_back(table.state.metadata, NAME, entry_of(table))
+    assert (len(found.snapshots), found.is_whole) == (1, False)
+
+
 def test_a_history_that_was_dropped_altogether_is_whole() -> None:
     table = table_with(0, 1)
     table.foreign(RemoveSnapshotRef("main"))

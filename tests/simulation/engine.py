@@ -6,7 +6,7 @@ Reads and writes real manifests. What an engine wants of a table is in `foreign.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from committer.iceberg.data_file import DataFile, ManifestEntry
@@ -44,11 +44,14 @@ NewManifest = tuple[ManifestFile, NewObject]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one attempt swaps in, and what it has to write before."""
+    """What one attempt swaps in, and what it has to write before. `finish`: what the engine makes
+    of the base and of what these updates make of it, where that is not Iceberg Java.
+    """
 
     updates: tuple[Update, ...]
     objects: tuple[NewObject, ...] = ()
     files: tuple[DataFile, ...] = ()
+    finish: Callable[[TableMetadata, TableMetadata], TableMetadata] | None = None
 
 
 class Worker:
@@ -77,6 +80,8 @@ class Worker:
             base_location=base.metadata_location,
             now_ms=ports.world.now_ms(),
         )
+        if change.finish is not None:
+            metadata = change.finish(base.metadata, metadata)
         location = metadata_file_location(
             self.folder, metadata_version(base.metadata_location) + 1, ports.world.uuid()
         )

@@ -7,7 +7,7 @@ and may take away what we rely on: that is what they are here for.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -21,15 +21,14 @@ from committer.iceberg.metadata_update import (
     RemovePartitionSpecs,
     RemoveProperties,
     RemoveSchemas,
-    RemoveSnapshots,
     SetCurrentSchema,
     SetDefaultPartitionSpec,
     SetSnapshotRef,
 )
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import MAIN, Snapshot
-from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
+from committer.iceberg.snapshot import MAIN
+from committer.iceberg.table_metadata import new_table_metadata
 from committer.iceberg.transforms import parse_transform
 from committer.iceberg.types import IntegerType, LongType, NestedField, StringType
 from committer.ledger_entry import LEDGER_PREFIX
@@ -37,11 +36,11 @@ from committer.ports import LoadedTable
 from committer.request import TableIdentifier
 from tests.simulation.chance import rng
 from tests.simulation.engine import Change, Worker
+from tests.simulation.expiries import Expiry, Step, replace_table, tag
 from tests.simulation.ports import Ports
 
 # As Iceberg's `commit.retry.num-retries`.
 RETRIES_MAX = 4
-SNAPSHOTS_KEPT = 2
 
 
 class Deed(Enum):
@@ -51,6 +50,8 @@ class Deed(Enum):
     OVERWRITE = "overwrite"
     COMPACT = "compact"
     EXPIRE = "expire snapshots"
+    TAG = "tag a snapshot, or drop the tag"
+    REPLACE = "create or replace table"
     CLEAN_ORPHANS = "remove orphan files"
     ROLL_BACK = "rollback_to_snapshot"
     RESTORE = "register_table of older metadata"
@@ -68,6 +69,9 @@ HARMLESS = (
     Deed.OVERWRITE,
     Deed.COMPACT,
     Deed.EXPIRE,
+    Deed.EXPIRE,
+    Deed.TAG,
+    Deed.REPLACE,
     Deed.CLEAN_ORPHANS,
     Deed.EVOLVE_SCHEMA,
     Deed.REUSE_SCHEMA_ID,
@@ -159,10 +163,11 @@ class Foreign:
     # --- What is more than one swap --------------------------------------------------------------
 
     async def _expire(self, ports: Ports) -> None:
-        """Remove all but a few snapshots, then the files that no other snapshot needs."""
+        """Remove snapshots, then perhaps the files that no other snapshot needs."""
+        expiry = self._chance.choice(tuple(Expiry))
         before = await ports.catalog.load(self._identifier)
-        after = await self._commit(Deed.EXPIRE, _expire, ports)
-        if after is None:
+        after = await self._commit(Deed.EXPIRE, expiry.step(), ports)
+        if after is None or not expiry.deletes_files:
             return
         worker = Worker(ports, before, self._chance)
         known = after.metadata.snapshots_by_id
@@ -228,8 +233,6 @@ class Foreign:
 
 
 # --- What a deed wants of a table ----------------------------------------------------------------
-
-Step = Callable[[Worker], Awaitable[Change | None]]
 
 
 async def _append(worker: Worker) -> Change | None:
@@ -309,33 +312,14 @@ def _without(
     return rewritten
 
 
-async def _expire(worker: Worker) -> Change | None:
-    """All snapshots but the newest of main and what refs name."""
-    metadata = worker.metadata
-    kept = {ref.snapshot_id for ref in metadata.refs.values()}
-    kept.update(one.snapshot_id for one in _ancestors(metadata)[:SNAPSHOTS_KEPT])
-    gone = [one.snapshot_id for one in metadata.snapshots if one.snapshot_id not in kept]
-    return Change((RemoveSnapshots(tuple(gone)),)) if gone else None
-
-
 async def _roll_back(worker: Worker) -> Change | None:
     """Main goes back to one of its ancestors."""
-    older = _ancestors(worker.metadata)[1:4]
+    older = list(worker.metadata.branch_history())[1:4]
     if not older:
         return None
     to = worker.chance.choice(older)
     ref = replace(worker.metadata.refs[MAIN], snapshot_id=to.snapshot_id)
     return Change((SetSnapshotRef(MAIN, ref),))
-
-
-def _ancestors(metadata: TableMetadata) -> list[Snapshot]:
-    """The retained history of main, newest first."""
-    found, snapshot = [], metadata.current_snapshot
-    while snapshot is not None:
-        found.append(snapshot)
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
-    return found
 
 
 async def _unset(worker: Worker) -> Change | None:
@@ -397,7 +381,8 @@ _STEPS: dict[Deed, tuple[Step, ...]] = {
     Deed.APPEND: (_append,),
     Deed.OVERWRITE: (_overwrite,),
     Deed.COMPACT: (_compact,),
-    Deed.EXPIRE: (_expire,),
+    Deed.TAG: (tag,),
+    Deed.REPLACE: (replace_table,),
     Deed.ROLL_BACK: (_roll_back,),
     Deed.UNSET: (_unset,),
     Deed.EVOLVE_SCHEMA: (_add_column(LongType(), "added"),),

@@ -122,7 +122,10 @@ class Invariants:
         elif sealed is None or view is None or view.current is None:
             wrong = None
         else:
-            wrong = untrue(reason, sealed.request, view.ledger, view.metadata)
+            may_freeze = view.may_freeze(sealed.request)
+            wrong = untrue(
+                reason, sealed.request, view.ledger, view.metadata, may_freeze=may_freeze
+            )
         if wrong:
             self._violated("I10", f"{process} quarantines {key} for {reason}: {wrong}")
 

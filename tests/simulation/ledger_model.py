@@ -232,6 +232,12 @@ def entry_in(metadata: TableMetadata, key: str) -> ProducerEntry | None:
     return None if text is None else _parsed(text)
 
 
+def is_frozen(metadata: TableMetadata, key: str) -> bool:
+    """Whether a property is an entry that an operator has frozen."""
+    entry = entry_in(metadata, key) if parse_property_key(key) else None
+    return entry is not None and entry.frozen is not None
+
+
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> ProducerEntry | None:
     """Each text is looked at by several rules."""

@@ -21,6 +21,16 @@ def added_snapshots(before: TableMetadata, after: TableMetadata) -> list[Snapsho
     return [each for each in after.snapshots if each.snapshot_id not in known]
 
 
+def is_set_back(before: TableMetadata, after: TableMetadata) -> bool:
+    """Whether a branch was moved to a snapshot that had been there, or is gone."""
+    for name, ref in before.refs.items():
+        head = after.refs.get(name)
+        is_older = head is not None and head.snapshot_id in before.snapshots_by_id
+        if ref.type == "branch" and (head is None or (head != ref and is_older)):
+            return True
+    return False
+
+
 def linear_history(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
     """I4 of one swap: what a branch had stays behind its new head, and every ref stays.
 

@@ -14,9 +14,18 @@ from tests.simulation.ledger_model import LedgerModel, entry_in
 
 
 def untrue(
-    reason: str, request: CommitRequest, ledger: LedgerModel, metadata: TableMetadata
+    reason: str,
+    request: CommitRequest,
+    ledger: LedgerModel,
+    metadata: TableMetadata,
+    *,
+    may_freeze: bool,
 ) -> str | None:
-    """What is wrong with a reason; None if it is true, or says nothing of the ledger."""
+    """What is wrong with a reason; None if it is true, or says nothing of the ledger.
+
+    `may_freeze`: whether somebody has put the table back, or an operator has frozen the producer.
+    Whoever only shortens the history freezes nobody.
+    """
     landings = ledger.ever_landed(request)
     match reason:
         case Reason.EPOCH_CONTENT_DIFFERS.value:
@@ -25,6 +34,9 @@ def untrue(
         case Reason.EPOCH_LANDED_UNPROVEN.value:
             if not landings and not _is_claimed(request, metadata):
                 return "its epoch has never landed"
+        case Reason.PRODUCER_FROZEN.value:
+            if not may_freeze:
+                return "nobody has put the table back, nor frozen its producer"
         case _:
             pass
     return None

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.snapshot import MAIN, Snapshot
+from committer.ledger_entry import property_key
 from committer.plan.evidence import COUNT_KEY
 from committer.ports import LoadedTable, Swap
-from committer.request import SealedRequest, TableIdentifier
+from committer.request import CommitRequest, SealedRequest, TableIdentifier
 from tests.simulation.contents import (
     Contents,
     Read,
@@ -19,10 +20,11 @@ from tests.simulation.contents import (
     summary_totals,
     unique_paths,
 )
-from tests.simulation.ledger_model import LedgerModel, Problem
+from tests.simulation.ledger_model import LedgerModel, Problem, is_frozen
 from tests.simulation.metadata_rules import (
     added_snapshots,
     ages,
+    is_set_back,
     linear_history,
     metadata_log,
     sequence_numbers,
@@ -35,6 +37,8 @@ class TableView:
     live files that an operator lets land once more, as he took for true a ledger that lacks them.
 
     `is_restored`: it was put back to older metadata, whose files may have been deleted since.
+    `was_set_back`: that, or a branch of it to an older snapshot. `frozen`: the ledger's properties
+    whose producers were ever frozen by an operator.
     """
 
     def __init__(
@@ -51,7 +55,8 @@ class TableView:
         self.taken: set[str] = set()
         self.again: set[str] = set()
         self.locations: set[str] = set()
-        self.is_restored = False
+        self.is_restored = self.was_set_back = False
+        self.frozen: set[str] = set()
         self.commits = 0
         self._read = read
         self._reachable: tuple[str, set[str]] = ("", set())
@@ -67,7 +72,7 @@ class TableView:
         before = self.current
         if before is not None and before.metadata_location != table.metadata_location:
             self.taken |= self.live(before.metadata) - self.live(table.metadata)
-            self.is_restored = True
+            self.is_restored = self.was_set_back = True
         self.current, self.identifier = table, table.identifier
         self.locations.add(table.metadata_location)
         yield from self._snapshots(table.metadata)
@@ -77,6 +82,10 @@ class TableView:
         forgiven = self.ledger.forgive(metadata, keys)
         if forgiven:
             self.again |= forgiven & self.live(metadata)
+
+    def may_freeze(self, request: CommitRequest) -> bool:
+        """Whether anybody has given a reason to freeze the request's producer."""
+        return self.was_set_back or property_key(request.producer.id, request.branch) in self.frozen
 
     # --- A swap ----------------------------------------------------------------------------------
 
@@ -101,6 +110,7 @@ class TableView:
             yield from self._own(before, after, accepted)
         else:
             self._foreign(before, after)
+        self.frozen.update(key for key in after.properties if is_frozen(after, key))
         self.current = LoadedTable(swap.base.identifier, after, location)
 
     def _own(
@@ -135,6 +145,7 @@ class TableView:
 
     def _foreign(self, before: TableMetadata, after: TableMetadata) -> None:
         self.taken |= self.live(before) - self.live(after)
+        self.was_set_back = self.was_set_back or is_set_back(before, after)
 
     # --- The whole -------------------------------------------------------------------------------
 

@@ -141,6 +141,16 @@ async def test_a_refusal_that_the_catalog_did_not_say_breaks_i10(bench: Bench) -
     assert bench.found() == {"I10"}
 
 
+async def test_a_producer_that_freezes_for_no_reason_breaks_i10(bench: Bench) -> None:
+    """An expiry is none; a rollback is."""
+    table = await bench.create_table()
+    await bench.commit(table, await bench.publish(table))
+    later = await bench.publish(table, epoch=1)
+    record = _record(later.request.inbox_key, Reason.PRODUCER_FROZEN)
+    await bench.quarantine.put(record, later.content)
+    assert bench.found() == {"I10"}
+
+
 async def test_what_one_was_refused_another_may_land_but_it_leaves_quarantine(bench: Bench) -> None:
     table = await bench.create_table()
     sealed = await bench.publish(table)

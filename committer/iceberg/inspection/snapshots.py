@@ -34,7 +34,7 @@ def snapshot_row(snapshot: Snapshot) -> Row:
 
 def history_rows(metadata: TableMetadata) -> Iterator[Row]:
     """The snapshot log; `parent_id` is null too for a snapshot that has expired."""
-    ancestors = _ancestors(metadata)
+    ancestors = {one.snapshot_id for one in metadata.ancestors(metadata.current_snapshot_id)}
     for entry in metadata.snapshot_log:
         snapshot = metadata.snapshot_by_id(entry.snapshot_id)
         yield {
@@ -43,17 +43,6 @@ def history_rows(metadata: TableMetadata) -> Iterator[Row]:
             "parent_id": None if snapshot is None else snapshot.parent_snapshot_id,
             "is_current_ancestor": entry.snapshot_id in ancestors,
         }
-
-
-def _ancestors(metadata: TableMetadata) -> set[int]:
-    """The current snapshot and its retained ancestors."""
-    found: set[int] = set()
-    snapshot = metadata.current_snapshot
-    while snapshot is not None and snapshot.snapshot_id not in found:
-        found.add(snapshot.snapshot_id)
-        parent_id = snapshot.parent_snapshot_id
-        snapshot = None if parent_id is None else metadata.snapshot_by_id(parent_id)
-    return found
 
 
 def ref_rows(metadata: TableMetadata) -> Iterator[Row]:

@@ -138,19 +138,19 @@ def _filter(metadata: TableMetadata, filter: Expression, case_sensitive: bool) -
 
 def _lineage(metadata: TableMetadata, found_in: SnapshotRange) -> list[Snapshot]:
     """The snapshots of a range, the newest first. Errors: `NotFoundError`."""
-    current = find_snapshot(metadata, snapshot_id=found_in.up_to)
+    newest = find_snapshot(metadata, snapshot_id=found_in.up_to)
     after, found = found_in.after, list[Snapshot]()
-    # A parent chain that runs in a circle ends after as many steps as there are snapshots.
-    while current is not None and len(found) < len(metadata.snapshots):
+    for current in metadata.ancestors(None if newest is None else newest.snapshot_id):
         if current.snapshot_id == after:
             return [*found, current] if found_in.with_first else found
         found.append(current)
-        parent_id = current.parent_snapshot_id
-        if parent_id == after and after is not None and not found_in.with_first:
+        if current.parent_snapshot_id == after is not None and not found_in.with_first:
             return found
-        current = None if parent_id is None else metadata.snapshot_by_id(parent_id)
     if after is not None:
-        raise NotFoundError(f"snapshot {after} is not in the lineage that was asked for")
+        raise NotFoundError(
+            f"snapshot {after} is not in the lineage that was asked for, or a snapshot between them"
+            " has expired"
+        )
     return found
 
 

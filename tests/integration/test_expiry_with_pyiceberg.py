@@ -1,0 +1,81 @@
+"""PyIceberg expires snapshots of a table that a real committer works on.
+
+It clears the parent ids that name what it has expired, so that the history looks as if it began
+there; and tags hold back what is older, so that it has gaps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+
+from tests.integration.readers import expected, live_files, seen_by_all
+from tests.integration.real_house import CATALOG, RealHouse, real_house, until
+from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(240)]
+
+PRODUCERS = 101
+ROUND = 10
+
+
+@contextmanager
+def pyiceberg_table(house: RealHouse, name: str) -> Iterator[Table]:
+    uri = f"sqlite:///{house.catalog_file}"
+    catalog = SqlCatalog(CATALOG, uri=uri, warehouse=house.warehouse_location)
+    yield catalog.load_table(name)
+    catalog.close()
+
+
+def expire_all_old(table: Table) -> None:
+    """All but the heads of branches, and what tags hold."""
+    tomorrow = datetime.now().astimezone() + timedelta(days=1)
+    table.maintenance.expire_snapshots().older_than(tomorrow).commit()
+
+
+async def publish_all(house: RealHouse, published: list[RealProducer]) -> None:
+    """The next epoch of each, in several commits."""
+    for start in range(0, len(published), ROUND):
+        async with asyncio.TaskGroup() as tasks:
+            for producer in published[start : start + ROUND]:
+                tasks.create_task(producer.publish())
+        await until(house.is_settled, "an empty inbox")
+
+
+@pytest.mark.parametrize("version", (1, 2))  # PyIceberg writes no version 3
+async def test_all_producers_go_on_whatever_pyiceberg_has_expired(version: int) -> None:
+    name = f"db.flights{version}"
+    with real_house(FRAZIL_COMMIT__MIN_INTERVAL_MS="0") as house:
+        table = await house.create_table(name, format_version=version)
+        await house.start()
+        async with producers(house, table, 1) as [first]:
+            published = [
+                RealProducer(number, table, first.connections, first.s3)
+                for number in range(PRODUCERS)
+            ]
+            await publish_all(house, published)
+            with pyiceberg_table(house, name) as foreign:
+                before = len(foreign.metadata.snapshots)
+                held = foreign.metadata.snapshots[before // 2].snapshot_id
+                foreign.manage_snapshots().create_tag(held, "held").commit()
+                expire_all_old(foreign)
+                left = foreign.metadata.snapshots
+                assert [one.parent_snapshot_id for one in left] == [None, None]
+            await publish_all(house, published)
+            with pyiceberg_table(house, name) as foreign:
+                ids = [one.snapshot_id for one in foreign.metadata.snapshots[2:-1]]
+                foreign.maintenance.expire_snapshots().by_ids(ids[::2]).commit()
+            await publish_all(house, published)
+        paths, ids = all_paths(published), all_ids(published)
+        found = await house.load(name)
+        assert sorted(file.path for file in live_files(found)) == paths
+        assert await house.quarantined() == []
+        seen = await seen_by_all(house, name)
+        assert seen == dict.fromkeys(seen, expected(len(paths), ids))
+    print(f"v{version}: {PRODUCERS} producers, {before} snapshots, then 2; {len(paths)} files")
