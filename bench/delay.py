@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from committer.ports import NewObject, ObjectInfo, Storage
+from committer.skips import Skips
 
 
 class DelayedStorage:
@@ -15,9 +16,18 @@ class DelayedStorage:
         self._storage = storage
         self._delay_s = delay_s
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         await asyncio.sleep(self._delay_s)
-        return await self._storage.get(location, offset=offset, length=length)
+        return await self._storage.get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def head(self, location: str) -> ObjectInfo:
         await asyncio.sleep(self._delay_s)
@@ -35,9 +45,9 @@ class DelayedStorage:
         await asyncio.sleep(self._delay_s)
         await self._storage.delete(locations)
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         await asyncio.sleep(self._delay_s)
-        async for found in self._storage.list(prefix):
+        async for found in self._storage.list(prefix, skips=skips):
             yield found
 
     async def probe(self, prefix: str) -> None:

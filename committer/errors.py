@@ -11,6 +11,7 @@ A new class needs a new action; otherwise it is a message.
     ├─ NotFoundError             the named thing is not there: the caller decides what that means
     │   ├─ NoSuchTableError
     │   └─ NoSuchNamespaceError
+    ├─ ObjectTooLargeError       it is larger than the caller reads: nothing was read
     ├─ AlreadyExistsError        the name is taken: compare, then decide
     │   └─ TableAlreadyExistsError
     ├─ InvalidRequestError       this commit request can never commit: quarantine it
@@ -79,6 +80,16 @@ class NoSuchTableError(NotFoundError):
 
 class NoSuchNamespaceError(NotFoundError):
     """The catalog has no such namespace."""
+
+
+class ObjectTooLargeError(FrazilError):
+    """An object has more bytes than its reader takes. Nothing of it was read."""
+
+    def __init__(self, location: str, size_bytes: int, size_bytes_max: int) -> None:
+        super().__init__(
+            f"`{location}` has {size_bytes} bytes, and at most {size_bytes_max} are read"
+        )
+        self.size_bytes = size_bytes
 
 
 class AlreadyExistsError(FrazilError):

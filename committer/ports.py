@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 from uuid import UUID
 
-from committer.errors import AlreadyExistsError, NotFoundError, StorageUnavailableError
+from committer.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    ObjectTooLargeError,
+    StorageUnavailableError,
+)
 from committer.iceberg.metadata_update import Update
 from committer.iceberg.requirement import Requirement
 from committer.iceberg.table_metadata import TableMetadata
 from committer.request import Receipt, TableIdentifier
+from committer.skips import Skips
 
 SHARDS = 64
 ALL_SHARDS: tuple[int, ...] = tuple(range(SHARDS))
@@ -53,8 +59,19 @@ class Storage(Protocol):
     spelled).
     """
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        """Return the bytes, or the given range cut to the object's end. Absent: `NotFoundError`."""
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        """Return the bytes, or the given range cut to the object's end. Absent: `NotFoundError`.
+
+        An object larger than `size_bytes_max` is `ObjectTooLargeError`, before its first byte is
+        read.
+        """
 
     async def head(self, location: str) -> ObjectInfo:
         """Describe one object without reading it. Absent: `NotFoundError`."""
@@ -78,11 +95,15 @@ class Storage(Protocol):
     async def delete(self, locations: Sequence[str]) -> None:
         """Delete all; an absent object counts as deleted. May be repeated."""
 
-    def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+    def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         """Yield every object below the folder `prefix` in ascending order of location.
 
         Objects created before the call started and not deleted since are all yielded. A prefix
         with nothing below it, or that does not exist, yields nothing.
+
+        What is no object (a link, a FIFO, …) is not yielded, not opened, and never fails the
+        listing; `skips` collects it. Where objects may be hidden (a folder without rights) the
+        listing fails, unless `skips` is there to tell so.
         """
 
     async def probe(self, prefix: str) -> None:
@@ -94,6 +115,12 @@ class Storage(Protocol):
 
     async def close(self) -> None:
         """Release connections. Idempotent."""
+
+
+def require_size(location: str, size_bytes: int, size_bytes_max: int | None) -> None:
+    """Refuse to read an object that is larger. Errors: `ObjectTooLargeError`."""
+    if size_bytes_max is not None and size_bytes > size_bytes_max:
+        raise ObjectTooLargeError(location, size_bytes, size_bytes_max)
 
 
 async def create_or_equal(storage: Storage, created: NewObject) -> bool:

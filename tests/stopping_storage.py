@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from committer.ports import NewObject, ObjectInfo, Storage
+from committer.skips import Skips
 
 
 class StoppingStorage:
@@ -35,9 +36,18 @@ class StoppingStorage:
     async def _hang(self) -> None:
         await asyncio.Event().wait()
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         await asyncio.sleep(self.delay_s)
-        return await self.inner.get(location, offset=offset, length=length)
+        return await self.inner.get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def head(self, location: str) -> ObjectInfo:
         await asyncio.sleep(self.delay_s)
@@ -70,8 +80,8 @@ class StoppingStorage:
         if not goes_on:
             await self._hang()
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        async for info in self.inner.list(prefix):
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        async for info in self.inner.list(prefix, skips=skips):
             yield info
 
     async def probe(self, prefix: str) -> None:

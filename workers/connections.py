@@ -42,7 +42,7 @@ async def open_connections(settings: WorkerSettings) -> Connections:
     """Errors: `SettingsError` naming the setting."""
     _check_sqlite_file(settings.catalog_uri)
     world = RealWorld()
-    storage = open_storage(settings.aws, world)
+    storage = open_storage(settings.aws, world, prune_below=settings.inbox)
     storage.adapter(settings.inbox)
     catalog = await open_catalog(
         settings.catalog_uri,

@@ -28,6 +28,7 @@ from committer.ports import (
     SwapAnswer,
 )
 from committer.request import Receipt, TableIdentifier
+from committer.skips import Skips
 
 
 class Meter(Protocol):
@@ -47,9 +48,18 @@ class CountedStorage:
         self.inner = inner
         self._meter = meter
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         with self._meter.timed("get"):
-            content = await self.inner.get(location, offset=offset, length=length)
+            content = await self.inner.get(
+                location, offset=offset, length=length, size_bytes_max=size_bytes_max
+            )
         self._meter.moved("get", 1, len(content))
         return content
 
@@ -73,9 +83,9 @@ class CountedStorage:
             await self.inner.delete(locations)
         self._meter.moved("delete", len(locations), 0)
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         with self._meter.timed("list"):
-            async for info in self.inner.list(prefix):
+            async for info in self.inner.list(prefix, skips=skips):
                 yield info
 
     async def probe(self, prefix: str) -> None:

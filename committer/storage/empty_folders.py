@@ -21,7 +21,8 @@ class EmptyFolders:
     """
 
     def __init__(self, roots: Sequence[str], *, quiet_s: float) -> None:
-        self._below = tuple(root.rstrip("/") + "/" for root in roots)
+        self.roots = tuple(root.rstrip("/") for root in roots)
+        self._below = tuple(f"{root}/" for root in self.roots)
         self._quiet_ns = int(quiet_s * 1e9)
         # Folders out of which others were removed, and when, by the file system's clock. In order.
         self._used_ns: dict[str, int] = {}

@@ -24,6 +24,7 @@ import errno
 import fcntl
 import itertools
 import os
+import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -31,7 +32,6 @@ from dataclasses import dataclass
 
 from committer.errors import (
     AlreadyExistsError,
-    FrazilError,
     NotFoundError,
     SettingsError,
     StorageUnavailableError,
@@ -39,11 +39,15 @@ from committer.errors import (
 from committer.ports import NewObject
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.files import (
+    PASS,
     TEMPORARY_PREFIX,
     TEMPORARY_SUFFIX,
     etag_of,
     explained,
     local_name,
+    looked_up,
+    open_folder,
+    root_of,
 )
 
 _STAGED_MAX = 64
@@ -65,8 +69,12 @@ class _Staged:
     folders: list[str]
 
 
-def create_groups(groups: Sequence[Sequence[NewObject]]) -> list[Exception | None]:
+def create_groups(
+    groups: Sequence[Sequence[NewObject]], roots: Sequence[str] = ()
+) -> list[Exception | None]:
     """Create all objects of all groups. The first error in each group, if any.
+
+    `roots`: below these nothing is created behind a link.
 
     Many are written before the first is synced: one commit of the file system's journal then serves
     most of them. How many is bounded, so that temporary files do not pile up.
@@ -74,17 +82,21 @@ def create_groups(groups: Sequence[Sequence[NewObject]]) -> list[Exception | Non
     errors: list[Exception | None] = [None] * len(groups)
     objects = [(number, created) for number, group in enumerate(groups) for created in group]
     for start in range(0, len(objects), _STAGED_MAX):
-        _create_some(objects[start : start + _STAGED_MAX], errors)
+        _create_some(objects[start : start + _STAGED_MAX], errors, roots)
     return errors
 
 
-def _create_some(objects: Sequence[tuple[int, NewObject]], errors: list[Exception | None]) -> None:
+def _create_some(
+    objects: Sequence[tuple[int, NewObject]],
+    errors: list[Exception | None],
+    roots: Sequence[str],
+) -> None:
     """A group with an error gets no further; the others go on."""
     staged: list[tuple[int, _Staged]] = []
     for number, created in objects:
         with _noting(number, errors) as goes_on:
             if goes_on:
-                staged.append((number, _stage(created.location, created.content)))
+                staged.append((number, _stage(created.location, created.content, roots)))
     for number, item in staged:
         with _noting(number, errors) as goes_on, explained(item.location):
             if goes_on:
@@ -111,9 +123,9 @@ def _noting(number: int, errors: list[Exception | None]) -> Iterator[bool]:
         errors[number] = errors[number] or error
 
 
-def create_with_etag(location: str, content: bytes) -> str:
+def create_with_etag(location: str, content: bytes, roots: Sequence[str] = ()) -> str:
     """Create one object and return its etag."""
-    item = _stage(location, content)
+    item = _stage(location, content, roots)
     try:
         with explained(location):
             os.fsync(item.descriptor)
@@ -125,14 +137,14 @@ def create_with_etag(location: str, content: bytes) -> str:
     return etag
 
 
-def replace(location: str, content: bytes, etag: str) -> str:
+def replace(location: str, content: bytes, etag: str, roots: Sequence[str] = ()) -> str:
     """Write the object if it still has the etag; return the new one."""
     path = local_name(location)
     with _folder_lock(location, os.path.dirname(path)) as locked:
         before = _current(location, path) if locked else None
         if before is None or etag_of(before) != etag:
             raise AlreadyExistsError(f"`{location}` is no longer `{etag}`")
-        item = _stage(location, content, after_ns=before.st_mtime_ns)
+        item = _stage(location, content, roots, after_ns=before.st_mtime_ns)
         try:
             with explained(location):
                 os.fsync(item.descriptor)
@@ -181,14 +193,20 @@ def _sync_folder(location: str, folder: str) -> None:
             os.close(descriptor)
 
 
-def _stage(location: str, content: bytes, *, after_ns: int = 0) -> _Staged:
+def _stage(
+    location: str, content: bytes, roots: Sequence[str] = (), *, after_ns: int = 0
+) -> _Staged:
     path = local_name(location)
     folders = [os.path.dirname(path)]
     with explained(location):
         try:
+            _require_no_links(folders[0], roots)
             descriptor, temporary = _open_temporary(location, folders)
         except NotADirectoryError as error:
-            raise SettingsError(f"`{location}`: something above it is not a folder") from error
+            raise SettingsError(
+                f"`{location}`: something above it is not a folder, or is a link, which is not"
+                " followed there"
+            ) from error
         try:
             _write(descriptor, content)
             _stamp(descriptor, after_ns)
@@ -197,6 +215,13 @@ def _stage(location: str, content: bytes, *, after_ns: int = 0) -> _Staged:
             os.unlink(temporary)
             raise
     return _Staged(location, path, temporary, descriptor, folders)
+
+
+def _require_no_links(folder: str, roots: Sequence[str]) -> None:
+    """What is created behind a link no listing shows. Errors: `NotADirectoryError`."""
+    if root_of(folder, roots) is not None:
+        with suppress(FileNotFoundError):
+            os.close(open_folder(folder, roots, PASS))
 
 
 def _write(descriptor: int, content: bytes) -> None:
@@ -277,23 +302,35 @@ def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
     for location in locations:
         path = local_name(location)
         folders.setdefault(os.path.dirname(path), []).append((location, path))
+    left: list[str] = []
     for folder, files in folders.items():
         # Where nothing is ever replaced there is nobody to exclude.
         with nullcontext() if emptied.owns(folder) else _folder_lock(files[0][0], folder):
-            for location, path in files:
-                _unlink(location, path)
-    emptied.prune(folders)
+            found = [_unlink(location, path, emptied.roots) for location, path in files]
+        # Behind a link nothing is deleted, no empty folder either.
+        if all(found):
+            left.append(folder)
+    emptied.prune(left)
 
 
-def _unlink(location: str, path: str) -> None:
+def _unlink(location: str, path: str, roots: Sequence[str]) -> bool:
+    """False where there is no such folder, or a link above it that is not followed."""
     try:
-        with explained(location):
-            os.unlink(path)
+        with explained(location), looked_up(path, roots) as (name, folder, _):
+            try:
+                os.unlink(name, dir_fd=folder)
+            except FileNotFoundError:
+                return True
+            except OSError:
+                if not _is_folder(name, folder):
+                    raise
     except NotFoundError:
-        return
-    except FrazilError:
-        if not os.path.isdir(path):
-            raise
+        return False
+    return True
+
+
+def _is_folder(name: str, folder: int | None) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
-"""Local files seen as objects: what a location means, which error is which, reading and listing.
+"""Local files seen as objects: what a location means, which error is which, reading.
 
-Blocking; `local` calls it from worker threads. Writing lives in `file_writes`.
+Blocking; `local` calls it from worker threads. Only regular files are opened, and no opening
+blocks. Writing lives in `file_writes`, listing in `walk`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports import ObjectInfo
+from committer.ports import ObjectInfo, require_size
+from committer.skips import SkipKind
 
 TEMPORARY_PREFIX = ".frazil-"
 TEMPORARY_SUFFIX = ".tmp"
@@ -100,60 +102,91 @@ def _looking_for(location: str) -> Iterator[None]:
 # --- Reading -------------------------------------------------------------------------------------
 
 
-def read(location: str, offset: int, length: int | None) -> bytes:
-    """Bytes of one file from one opening, so that a replacement under way does not mix in."""
-    with explained(location), _looking_for(location), local_path(location).open("rb") as file:
-        file.seek(offset)
-        return file.read(length)
+def read(
+    location: str,
+    offset: int,
+    length: int | None,
+    *,
+    size_bytes_max: int | None = None,
+    roots: Sequence[str] = (),
+) -> bytes:
+    """Bytes of one file from one opening, so that a replacement under way does not mix in.
 
-
-def describe(location: str) -> ObjectInfo:
+    No more than the file has when it is opened: it may be growing. `roots`: see `opened_folder`.
+    """
     with explained(location), _looking_for(location):
-        status = local_path(location).stat()
+        descriptor, status = _open_regular(location, roots)
+        try:
+            require_size(location, status.st_size, size_bytes_max)
+            left = max(0, status.st_size - offset)
+            return _read(descriptor, offset, left if length is None else min(left, length))
+        finally:
+            os.close(descriptor)
+
+
+def _read(descriptor: int, offset: int, wanted: int) -> bytes:
+    """As many bytes, or those up to the end: the system may hand out a part at a time."""
+    content = os.pread(descriptor, wanted, offset)
+    if len(content) in (0, wanted):
+        return content
+    parts = [content]
+    while part := os.pread(
+        descriptor, wanted - sum(map(len, parts)), offset + sum(map(len, parts))
+    ):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _open_regular(location: str, roots: Sequence[str]) -> tuple[int, os.stat_result]:
+    """Open what is a regular file and nothing else. Looked at before, because opening a device may
+    do something; opened so that a FIFO does not block, and looked at again.
+    """
+    path = local_name(location)
+    with looked_up(path, roots) as (name, folder, follow):
+        _require_regular(location, os.stat(name, dir_fd=folder, follow_symlinks=follow))
+        flags = _READ if follow else _READ | os.O_NOFOLLOW
+        descriptor = os.open(name, flags, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        _require_regular(location, status)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, status
+
+
+def _require_regular(location: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise NotFoundError(f"`{location}` is not a file")
-    return _info(location, status)
+        kind = kind_of(status.st_mode)
+        raise NotFoundError(
+            f"`{location}` is not a file" + (f": it is {kind.text}" if kind else "")
+        )
 
 
-def walk(prefix: str) -> Iterator[ObjectInfo]:
-    """Objects below a folder in ascending order of location. Linked folders are not entered."""
-    base = prefix if prefix.endswith("/") else f"{prefix}/"
-    yield from _walk(local_path(prefix), base)
+def kind_of(mode: int) -> SkipKind | None:
+    """Of an entry that is neither a file nor a folder; None for these."""
+    return _KINDS.get(stat.S_IFMT(mode))
 
 
-def _walk(folder: Path, base: str) -> Iterator[ObjectInfo]:
-    for key, entry in _entries(folder, base):
-        if key.endswith("/"):
-            yield from _walk(Path(entry.path), base + key)
-        elif status := _status(entry, base + key):
-            yield _info(base + key, status)
+_KINDS = {
+    stat.S_IFLNK: SkipKind.LINK,
+    stat.S_IFIFO: SkipKind.FIFO,
+    stat.S_IFSOCK: SkipKind.SOCKET,
+    stat.S_IFCHR: SkipKind.DEVICE,
+    stat.S_IFBLK: SkipKind.DEVICE,
+}
 
 
-def _entries(folder: Path, base: str) -> list[tuple[str, os.DirEntry[str]]]:
-    """A folder's entries; folders carry a slash, so that `a.b` sorts before what is below `a`."""
-    try:
-        with explained(base), os.scandir(folder) as entries:
-            keyed = [
-                (entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name, entry)
-                for entry in entries
-                if not _is_temporary(entry.name)
-            ]
-    except NotFoundError:
-        return []
-    return sorted(keyed, key=lambda pair: pair[0])
+def describe(location: str, roots: Sequence[str] = ()) -> ObjectInfo:
+    path = local_name(location)
+    with explained(location), _looking_for(location):
+        with looked_up(path, roots) as (name, folder, follow):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=follow)
+        _require_regular(location, status)
+    return info_of(location, status)
 
 
-def _status(entry: os.DirEntry[str], location: str) -> os.stat_result | None:
-    """None for what was deleted meanwhile, or is no file."""
-    try:
-        with explained(location):
-            status = entry.stat()
-    except NotFoundError:
-        return None
-    return status if stat.S_ISREG(status.st_mode) else None
-
-
-def _info(location: str, status: os.stat_result) -> ObjectInfo:
+def info_of(location: str, status: os.stat_result) -> ObjectInfo:
     return ObjectInfo(location, status.st_size, status.st_mtime_ns // 1_000_000, etag_of(status))
 
 
@@ -162,5 +195,65 @@ def etag_of(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
-def _is_temporary(name: str) -> bool:
+# --- Folders that others can write to ------------------------------------------------------------
+
+
+@contextmanager
+def looked_up(path: str, roots: Sequence[str]) -> Iterator[tuple[str, int | None, bool]]:
+    """What to hand to a system call for this path: a name, the folder that it is in, and whether a
+    link of this name is followed. Strictly below a root none is, in no part of the path.
+    """
+    if root_of(path, roots) is None:
+        yield path, None, True
+        return
+    folder, _, name = path.rpartition("/")
+    descriptor = open_folder(folder, roots, PASS)
+    try:
+        yield name, descriptor, False
+    finally:
+        os.close(descriptor)
+
+
+def root_of(path: str, roots: Sequence[str]) -> str | None:
+    """The root that a path lies strictly below."""
+    return next(
+        (root for root in roots if path.startswith(f"{root}/") and path != f"{root}/"), None
+    )
+
+
+def open_folder(path: str, roots: Sequence[str], flags: int | None = None) -> int:
+    """A descriptor of a folder, by default for listing it. Below a root each part of the path is
+    opened by itself, and a link (or `..`) is `ENOTDIR`; the root itself may be one.
+    """
+    flags = _LIST if flags is None else flags
+    root = root_of(path, roots)
+    if root is None:
+        return os.open(path, flags)
+    names = [name for name in path[len(root) :].split("/") if name]
+    descriptor = os.open(root, PASS)
+    for number, name in enumerate(names, 1):
+        if name in (".", ".."):
+            os.close(descriptor)
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        try:
+            below = os.open(
+                name,
+                (flags if number == len(names) else PASS) | os.O_NOFOLLOW,
+                dir_fd=descriptor,
+            )
+        finally:
+            os.close(descriptor)
+        descriptor = below
+    return descriptor
+
+
+# Opening must not block, nor become a terminal of ours; the system adds O_CLOEXEC for Python.
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK
+# Enough to look up what is in a folder, also without the right to list it.
+PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a write of ours is, or was, under way in a file of this name."""
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)

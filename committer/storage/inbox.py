@@ -18,7 +18,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from committer.errors import AlreadyExistsError, InvalidRequestError, NotFoundError, PublishError
 from committer.ports import NewObject, Storage, create_or_equal
 from committer.reason import Reason
-from committer.request import CommitRequest, SealedRequest, producer_prefix
+from committer.request import (
+    REQUEST_BYTES_MAX,
+    CommitRequest,
+    SealedRequest,
+    producer_prefix,
+)
 
 # More than any record has; a request behind it may have hundreds of megabytes.
 _RECORD_BYTES = 16 * 1024
@@ -95,9 +100,16 @@ class Inbox(_Keyed):
         with suppress(AlreadyExistsError):
             await create_or_equal(self._storage, NewObject(self.location(key), content))
 
-    async def get(self, key: str) -> bytes:
-        """Read a request's bytes. Absent: `NotFoundError`."""
-        return await self._storage.get(self.location(key))
+    async def get(self, key: str, *, size_bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
+        """Read a request's bytes. Absent: `NotFoundError`.
+
+        Errors: `ObjectTooLargeError` for one that has more, before its first byte is read.
+        """
+        return await self._storage.get(self.location(key), size_bytes_max=size_bytes_max)
+
+    async def size_bytes(self, key: str) -> int:
+        """The size of a request, without reading it. Absent: `NotFoundError`."""
+        return (await self._storage.head(self.location(key))).size_bytes
 
     async def modified_ms(self, key: str) -> int:
         """When it became durable, by the storage's clock. Absent: `NotFoundError`."""

@@ -18,9 +18,11 @@ from itertools import islice
 from typing import TypeVar
 
 from committer.ports import NewObject, ObjectInfo
+from committer.skips import Skips
 from committer.storage import file_writes, files
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions
+from committer.storage.walk import walk
 from committer.together import Together
 
 _LISTED_MAX = 1_000
@@ -37,7 +39,8 @@ class LocalStorage:
     `prune_below`: folders (an inbox, say) strictly below which objects are never replaced, and a
     deletion also removes the folders that it leaves empty, as if there were only objects; those
     above the innermost after `quiet_s` without use. Elsewhere empty folders stay: this adapter
-    removes no folder that it was not told to.
+    removes no folder that it was not told to. Others may write to these folders, so below them no
+    link is followed. A folder itself may be a link.
     """
 
     def __init__(
@@ -49,35 +52,54 @@ class LocalStorage:
     ) -> None:
         roots = [files.local_name(folder) for folder in prune_below]
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
+        self._roots = self._emptied.roots
         self._own = None if executor else ThreadPoolExecutor(_THREADS_MAX, "local-storage")
         self._executor = executor or self._own
         self._creates = Together[Sequence[NewObject], None](
             self._create_groups, lanes=_CREATING_JOBS_MAX
         )
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        return await self._run(partial(files.read, location, offset, length))
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        return await self._run(
+            partial(
+                files.read,
+                location,
+                offset,
+                length,
+                size_bytes_max=size_bytes_max,
+                roots=self._roots,
+            )
+        )
 
     async def head(self, location: str) -> ObjectInfo:
-        return await self._run(partial(files.describe, location))
+        return await self._run(partial(files.describe, location, self._roots))
 
     async def create(self, objects: Sequence[NewObject]) -> None:
         await self._creates.call(objects)
 
     async def _create_groups(self, groups: Sequence[Sequence[NewObject]]) -> list[Exception | None]:
-        return await self._run(partial(file_writes.create_groups, groups))
+        return await self._run(partial(file_writes.create_groups, groups, self._roots))
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
         if etag is None:
-            return await self._run(partial(file_writes.create_with_etag, location, content))
-        return await self._run(partial(file_writes.replace, location, content, etag))
+            return await self._run(
+                partial(file_writes.create_with_etag, location, content, self._roots)
+            )
+        return await self._run(partial(file_writes.replace, location, content, etag, self._roots))
 
     async def delete(self, locations: Sequence[str]) -> None:
         await self._run(partial(file_writes.delete, locations, self._emptied))
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        walk = files.walk(prefix)
-        while page := await self._run(lambda: tuple(islice(walk, _LISTED_MAX))):
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        found = walk(prefix, self._roots, skips)
+        while page := await self._run(lambda: tuple(islice(found, _LISTED_MAX))):
             for info in page:
                 yield info
 

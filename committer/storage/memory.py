@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 
 from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
-from committer.ports import NewObject, ObjectInfo, World
+from committer.ports import NewObject, ObjectInfo, World, require_size
+from committer.skips import Skips
 from committer.storage.probe import prove_conditions
 from committer.storage.scheme import scheme_of
 
@@ -32,8 +33,16 @@ class MemoryStorage:
         self._objects: dict[str, _Held] = {}
         self._writes = 0
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         content = self._find(location).content
+        require_size(location, len(content), size_bytes_max)
         return content[offset:] if length is None else content[offset : offset + length]
 
     async def head(self, location: str) -> ObjectInfo:
@@ -64,7 +73,7 @@ class MemoryStorage:
         for location in locations:
             self._objects.pop(location, None)
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         self._check(prefix)
         folder = prefix if prefix.endswith("/") else f"{prefix}/"
         for location in sorted(key for key in self._objects if key.startswith(folder)):

@@ -31,10 +31,12 @@ from committer.errors import (
     AlreadyExistsError,
     FrazilError,
     NotFoundError,
+    ObjectTooLargeError,
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports import NewObject, ObjectInfo, World
+from committer.ports import NewObject, ObjectInfo, World, require_size
+from committer.skips import Skips
 from committer.storage.probe import prove_conditions
 from committer.storage.s3_calls import S3Calls, S3Limits, Tries, for_each
 from committer.storage.s3_location import S3Location, parse_existing, parse_folder, parse_object
@@ -43,6 +45,7 @@ from committer.storage.s3_writes import MARK, Write, send_write
 if TYPE_CHECKING:
     from types_aiobotocore_s3 import S3Client
     from types_aiobotocore_s3.type_defs import (
+        GetObjectOutputTypeDef,
         HeadObjectOutputTypeDef,
         ListObjectsV2OutputTypeDef,
     )
@@ -59,13 +62,23 @@ class S3Storage:
         self._at_once_max = options.connections_max
         self._calls = S3Calls(options, world, limits)
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         at = parse_existing(location)
         if length == 0:
-            await self._head(location, at)
+            found = await self._head(location, at)
+            require_size(location, found["ContentLength"], size_bytes_max)
             return b""
         try:
-            return await self._calls.send(lambda client: _get(client, at, offset, length))
+            return await self._calls.send(
+                lambda client: _get(client, at, offset, length, size_bytes_max)
+            )
         except AWS_ERRORS as error:
             if status_of(error) == 416:  # the range begins behind the object's end
                 return b""
@@ -92,7 +105,7 @@ class S3Storage:
         chunks = _chunks(locations, self._limits.deleted_max)
         await for_each(chunks, self._delete, at_once_max=self._at_once_max)
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         folder = parse_folder(prefix)
         base = prefix if prefix.endswith("/") else f"{prefix}/"
         where: _Page | None = {}
@@ -134,7 +147,7 @@ class S3Storage:
             if is_passing(error) or not status_of(error):
                 raise explain(error, f"HEAD `{location}`", StorageUnavailableError) from error
         try:
-            await self._calls.send(lambda client: _get(client, at, 0, 1))
+            await self._calls.send(lambda client: _get(client, at, 0, 1, None))
         except AWS_ERRORS as error:
             if status_of(error) != 416:
                 raise _explain_read(error, "HEAD", location) from error
@@ -203,14 +216,27 @@ class _Page(TypedDict, total=False):
     ContinuationToken: str
 
 
-async def _get(client: S3Client, at: S3Location, offset: int, length: int | None) -> bytes:
+async def _get(
+    client: S3Client, at: S3Location, offset: int, length: int | None, size_bytes_max: int | None
+) -> bytes:
     if offset == 0 and length is None:
         answer = await client.get_object(Bucket=at.bucket, Key=at.key, ChecksumMode="ENABLED")
     else:
         last = "" if length is None else str(offset + length - 1)
         wanted = f"bytes={offset}-{last}"
         answer = await client.get_object(Bucket=at.bucket, Key=at.key, Range=wanted)
+    try:
+        require_size(f"s3://{at.bucket}/{at.key}", _whole_size(answer), size_bytes_max)
+    except ObjectTooLargeError:
+        answer["Body"].close()
+        raise
     return await read_body(answer["Body"])
+
+
+def _whole_size(answer: GetObjectOutputTypeDef) -> int:
+    """Of the object, also where a range of it was asked for: `bytes 0-9/4711`."""
+    size = answer.get("ContentRange", "").rpartition("/")[2]
+    return int(size) if size.isdecimal() else answer["ContentLength"]
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from committer.errors import SettingsError
 from committer.ports import NewObject, ObjectInfo, Storage
+from committer.skips import Skips
 from committer.together import finish_all
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -40,8 +41,17 @@ class SchemeStorage:
         self._adapters = dict(adapters)
         self._on_demand = dict(on_demand or {})
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        return await self.adapter(location).get(location, offset=offset, length=length)
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        return await self.adapter(location).get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def head(self, location: str) -> ObjectInfo:
         return await self.adapter(location).head(location)
@@ -61,8 +71,8 @@ class SchemeStorage:
             groups.setdefault(self.adapter(location), []).append(location)
         await finish_all(adapter.delete(group) for adapter, group in groups.items())
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        async for info in self.adapter(prefix).list(prefix):
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        async for info in self.adapter(prefix).list(prefix, skips=skips):
             yield info
 
     async def probe(self, prefix: str) -> None:

@@ -34,11 +34,20 @@ class InterferedStorage(MemoryStorage):
         super().__init__(world=RealWorld())
         self.before_get: Callable[[str], Awaitable[None]] | None = None
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         act, self.before_get = self.before_get, None
         if act is not None:
             await act(location)
-        return await super().get(location, offset=offset, length=length)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
 
 class CatalogHarness(Protocol):

@@ -13,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
+from committer.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    ObjectTooLargeError,
+    SettingsError,
+)
 from committer.ports import NewObject, ObjectInfo, Storage, create_or_equal
 from committer.storage.local import LocalStorage
 from committer.storage.memory import MemoryStorage
@@ -124,6 +129,16 @@ async def test_a_range_is_cut_to_the_objects_end(
 ) -> None:
     await case.put(a=b"0123456789")
     assert await case.storage.get(case.at("a"), offset=offset, length=length) == expected
+
+
+async def test_an_object_larger_than_its_reader_takes_is_not_read(case: Case) -> None:
+    await case.put(a=b"0123456789")
+    assert await case.storage.get(case.at("a"), size_bytes_max=10) == b"0123456789"
+    for part in ({}, {"offset": 2, "length": 3}, {"length": 0}):
+        with pytest.raises(ObjectTooLargeError, match="has 10 bytes, and at most 9") as caught:
+            await case.storage.get(case.at("a"), size_bytes_max=9, **part)
+        assert caught.value.size_bytes == 10
+    assert await case.storage.get(case.at("a")) == b"0123456789"
 
 
 async def test_an_absent_object_is_not_found(case: Case) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from committer.errors import AccessError
 from committer.ports import NewObject, ObjectInfo, Storage
+from committer.skips import Skips
 from tests.deploy.policies import BUCKET, CREATES, REPLACES, Policy
 
 
@@ -29,9 +30,18 @@ class PolicedStorage:
             self.refused.append(f"{action} {resource}")
             raise AccessError(self.refused[-1])
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         self._ask("s3:GetObject", location)
-        return await self.inner.get(location, offset=offset, length=length)
+        return await self.inner.get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def head(self, location: str) -> ObjectInfo:
         self._ask("s3:GetObject", location)
@@ -51,9 +61,9 @@ class PolicedStorage:
             self._ask("s3:DeleteObject", location)
         await self.inner.delete(locations)
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         self._ask("s3:ListBucket", prefix)
-        async for info in self.inner.list(prefix):
+        async for info in self.inner.list(prefix, skips=skips):
             yield info
 
     async def probe(self, prefix: str) -> None:

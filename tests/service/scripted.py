@@ -26,9 +26,18 @@ class PickyStorage(CountingStorage):
         if error is not None:
             raise error
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         self._judge("get", location)
-        return await super().get(location, offset=offset, length=length)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def create(self, objects: Sequence[NewObject]) -> None:
         for created in objects:

@@ -42,11 +42,20 @@ class FailsOnce(MemoryStorage):
 
     has_failed = False
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         if "/inbox/" in location and not self.has_failed:
             self.has_failed = True
             raise StorageUnavailableError("no answer")
-        return await super().get(location, offset=offset, length=length)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
 
 async def test_a_doorbell_whose_object_could_not_be_read_is_looked_up_again_and_acknowledged() -> (

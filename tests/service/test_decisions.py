@@ -19,6 +19,7 @@ from committer.ports import LoadedTable, ObjectInfo
 from committer.reason import Reason
 from committer.request import TableIdentifier
 from committer.service import judged, ledger_upkeep
+from committer.skips import Skips
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.counting_storage import CountingStorage
@@ -51,8 +52,8 @@ class Moved(CountingStorage):
         self._folder = f"{INBOX}/{folder}/"
         self._then: Callable[[], Awaitable[object]] | None = then
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        async for found in super().list(prefix):
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        async for found in super().list(prefix, skips=skips):
             yield found
         if prefix.startswith(self._folder) and self._then is not None:
             then, self._then = self._then, None

@@ -26,7 +26,14 @@ class SlowStorage(MemoryStorage):
         self.objects = objects
         self.reads = 0
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         self.reads += 1
         await asyncio.sleep(1.0)
         return self.objects[location]

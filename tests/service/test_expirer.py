@@ -420,11 +420,20 @@ class Hooked(CountingStorage):
         self.location = ""
         self.then: Callable[[], Awaitable[object]] | None = None
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         if location == self.location and self.then is not None:
             then, self.then = self.then, None
             await then()
-        return await super().get(location, offset=offset, length=length)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
 
 async def test_what_lands_once_more_during_the_search_keeps_its_data_files() -> None:

@@ -36,16 +36,27 @@ class HeldStorage(CountingStorage):
         self.reading = 0
         self.reading_max = 0
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         if not location.endswith("-m0.avro"):
-            return await super().get(location, offset=offset, length=length)
+            return await super().get(
+                location, offset=offset, length=length, size_bytes_max=size_bytes_max
+            )
         self.reading += 1
         self.reading_max = max(self.reading_max, self.reading)
         try:
             await self.is_open.wait()
             if self.error is not None:
                 raise self.error
-            return await super().get(location, offset=offset, length=length)
+            return await super().get(
+                location, offset=offset, length=length, size_bytes_max=size_bytes_max
+            )
         finally:
             self.reading -= 1
 

@@ -81,9 +81,18 @@ def test_two_processes_worth_of_metrics_share_nothing() -> None:
 class SlowStorage(MemoryStorage):
     """Takes three seconds to read, and refuses to say what is there."""
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         await asyncio.sleep(3.0)
-        return await super().get(location, offset=offset, length=length)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def head(self, location: str) -> Any:
         raise AccessError("no")

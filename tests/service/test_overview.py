@@ -134,7 +134,13 @@ async def _no_table(identifier: TableIdentifier) -> LoadedTable:
     raise CatalogUnavailableError("the test keeps it away")
 
 
-async def _away(location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+async def _away(
+    location: str,
+    *,
+    offset: int = 0,
+    length: int | None = None,
+    size_bytes_max: int | None = None,
+) -> bytes:
     raise StorageUnavailableError("the test keeps it away")
 
 

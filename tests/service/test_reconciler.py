@@ -127,9 +127,18 @@ async def test_while_the_quarantine_cannot_be_asked_nothing_lands_and_nothing_is
 class SlowStorage(CountingStorage):
     """Every read takes a second."""
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         await asyncio.sleep(1.0)
-        return await super().get(location, offset=offset, length=length)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
 
 class SlowQueue(MemoryQueue):

@@ -34,6 +34,7 @@ from committer.ports import (
     Unknown,
 )
 from committer.request import Receipt, TableIdentifier
+from committer.skips import Skips
 from tests.simulation.process import Life
 from tests.simulation.wire import Effect, send
 
@@ -75,9 +76,20 @@ class FaultyStorage(_Port):
         super().__init__(life)
         self._inner = inner
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         return await self._call(
-            "get", lambda: self._inner.get(location, offset=offset, length=length), short(location)
+            "get",
+            lambda: self._inner.get(
+                location, offset=offset, length=length, size_bytes_max=size_bytes_max
+            ),
+            short(location),
         )
 
     async def head(self, location: str) -> ObjectInfo:
@@ -108,9 +120,9 @@ class FaultyStorage(_Port):
             partly=lambda: self._inner.delete(some),
         )
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         async def listed() -> list[ObjectInfo]:
-            return [info async for info in self._inner.list(prefix)]
+            return [info async for info in self._inner.list(prefix, skips=skips)]
 
         for info in await self._call("list", listed, short(prefix), partly=listed):
             yield info

@@ -25,6 +25,7 @@ from committer.ports import (
     SwapAnswer,
 )
 from committer.request import Receipt, TableIdentifier
+from committer.skips import Skips
 from tests.simulation.history import History, Listener
 
 
@@ -63,14 +64,23 @@ class ObservedStorage(_Observed):
             self._listener.deleting(self._process, locations)
         await self.inner.delete(locations)
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        return await self.inner.get(location, offset=offset, length=length)
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        return await self.inner.get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def head(self, location: str) -> ObjectInfo:
         return await self.inner.head(location)
 
-    def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        return self.inner.list(prefix)
+    def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        return self.inner.list(prefix, skips=skips)
 
     async def probe(self, prefix: str) -> None:
         await self.inner.probe(prefix)

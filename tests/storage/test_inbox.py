@@ -137,9 +137,15 @@ async def test_a_record_alone_is_read_without_the_request_behind_it() -> None:
     read: list[int | None] = []
     inner = storage.inner.get
 
-    async def get(location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         read.append(length)
-        return await inner(location, offset=offset, length=length)
+        return await inner(location, offset=offset, length=length, size_bytes_max=size_bytes_max)
 
     storage.inner.get = get  # type: ignore[method-assign]
     assert await quarantine.record("k") == record_of("k")

@@ -9,6 +9,7 @@ import pytest
 from committer.errors import InvalidRequestError, NotFoundError, StorageUnavailableError
 from committer.ports import NewObject, ObjectInfo
 from committer.request import SealedRequest
+from committer.skips import Skips
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
@@ -56,14 +57,23 @@ class TappedStorage:
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
         return await self._inner.replace(location, content, etag=etag)
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        return await self._inner.get(location, offset=offset, length=length)
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        return await self._inner.get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def head(self, location: str) -> ObjectInfo:
         return await self._inner.head(location)
 
-    def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        return self._inner.list(prefix)
+    def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        return self._inner.list(prefix, skips=skips)
 
     async def probe(self, prefix: str) -> None:
         await self._inner.probe(prefix)

@@ -26,6 +26,7 @@ from committer.request import (
     line_digest,
     read_request,
 )
+from committer.skips import Skips
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.memory import MemoryStorage
 from tests.table_builders import build_table
@@ -466,17 +467,26 @@ class _CountedStorage(MemoryStorage):
         super().__init__()
         self.calls: list[str] = []
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         self.calls.append("get")
-        return await super().get(location, offset=offset, length=length)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
     async def create(self, objects: Sequence[NewObject]) -> None:
         self.calls.append("create")
         await super().create(objects)
 
-    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         self.calls.append("list")
-        async for info in super().list(prefix):
+        async for info in super().list(prefix, skips=skips):
             yield info
 
 

@@ -13,9 +13,18 @@ from workers.table_cache import TableCache, parse_without_history
 class _CountingStorage(MemoryStorage):
     gets = 0
 
-    async def get(self, location: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
         self.gets += 1
-        return await super().get(location, offset=offset, length=length)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
 
 
 async def test_metadata_is_read_again_only_when_the_pointer_has_moved() -> None:
