@@ -1,31 +1,78 @@
 """The `frazil` command: arguments in, exit code out.
 
-0: done. 1: what was asked for failed, or is not there. 2: wrong usage or settings. 130: Ctrl-C.
-What it does is in `committer.cli`, one file for each group of commands.
+0: done. 1: what was asked for failed, or is not there. 2: wrong usage or settings, a missing extra,
+or no permission. 130: Ctrl-C. What it does is in `committer.cli`, one file for each group of
+commands.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Sequence
+from tempfile import NamedTemporaryFile
 
-from committer.errors import FrazilError, InvariantError, SettingsError
+from committer.errors import AccessError, FrazilError, InvariantError, SettingsError
+from committer.extras import missing_package
+
+_DEBUG = "FRAZIL_DEBUG"
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. An expected error is one line on stderr; only our own bugs have a trace."""
+    """Run one command. Whatever goes wrong is one line on stderr; FRAZIL_DEBUG=1 adds the trace."""
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has seen enough. What is buffered must not be tried again at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # noqa: BLE001  # the last place that can explain it
+        code, text = _explain(error)
+        if os.environ.get(_DEBUG):
+            traceback.print_exception(error)
+        sys.stderr.write(f"frazil: {text}\n")
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     from committer.cli.app import app
 
     try:
         app(args=arguments, prog_name="frazil")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
-    except InvariantError:
-        raise
-    except FrazilError as error:
-        sys.stderr.write(f"frazil: {error}\n")
-        return 2 if isinstance(error, SettingsError) else 1
     return 0
+
+
+def _explain(error: Exception) -> tuple[int, str]:
+    """The exit code, and what is said."""
+    if isinstance(error, ModuleNotFoundError):
+        missing = missing_package(error, "this command", "service")
+        return (2, str(missing)) if missing else (1, _report(error))
+    if isinstance(error, FrazilError) and not isinstance(error, InvariantError):
+        return (2 if isinstance(error, SettingsError | AccessError) else 1), str(error)
+    if isinstance(error, OSError) and error.strerror:
+        where = f"`{os.fsdecode(error.filename)}`: " if error.filename else ""
+        return 2, f"{where}{error.strerror}"
+    return 1, _report(error)
+
+
+def _report(error: Exception) -> str:
+    """An internal error: where its trace is."""
+    said = f"internal error, please report it: {type(error).__name__}: {error}"
+    if os.environ.get(_DEBUG):
+        return said
+    try:
+        with NamedTemporaryFile("w", prefix="frazil-", suffix=".trace", delete=False) as file:
+            traceback.print_exception(error, file=file)
+    except OSError:
+        return f"{said} ({_DEBUG}=1 prints its trace)"
+    return f"{said}; its trace is in `{file.name}` ({_DEBUG}=1 prints it here)"
 
 
 if __name__ == "__main__":

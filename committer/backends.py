@@ -10,8 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from committer.aws_access import AwsAccess
-from committer.catalog.sql import SqlCatalog
 from committer.errors import SettingsError
+from committer.extras import named_extra
 from committer.ports import Catalog, Storage, World
 from committer.storage.local import LocalStorage
 from committer.storage.scheme import SchemeStorage, scheme_of
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from committer.aws import AwsOptions
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
-_EXTRA = ("aiobotocore", "aiohttp", "botocore")
 _DYNAMODB = "dynamodb:"
 _DYNAMODB_URI = re.compile(r"dynamodb://(?P<table>[A-Za-z0-9_.-]{3,255})?")
 # Iceberg's own default for `dynamodb.table-name`.
@@ -71,6 +70,8 @@ async def open_catalog(
     Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`.
     """
     if not is_dynamodb(uri):
+        from committer.catalog.sql import SqlCatalog
+
         return await SqlCatalog.open(uri=uri, name=name, storage=storage)
     table_name = dynamodb_table(uri)
     options = _options(aws, aws.dynamodb_endpoint_url, f"catalog `{uri}`")
@@ -95,12 +96,8 @@ def _open_s3(aws: AwsAccess, world: World) -> Storage:
 
 def _options(aws: AwsAccess, endpoint_url: str, what: str) -> AwsOptions:
     """Errors: `SettingsError` where the extra is not installed."""
-    try:
+    with named_extra(what, "aws"):
         from committer.aws import AwsOptions
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _EXTRA:
-            raise
-        raise SettingsError(f"{what} needs more packages: pip install 'frazil[aws]'") from error
     return AwsOptions(
         region=aws.region,
         profile=aws.profile,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from committer.config_files import read_text
 from committer.errors import SettingsError
 
 _PREFIX = "FRAZIL_"
@@ -45,10 +46,12 @@ def _names_a_file(variable: str) -> bool:
 
 def _read(variable: str, path: Path) -> str:
     try:
-        content = path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        content = read_text(path).strip()
+    except OSError as error:
+        reason = error.strerror or error
         raise SettingsError(f"{variable}: `{path}` cannot be read: {reason}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{variable}: `{path}` cannot be read: it is not text") from None
     if not content:
         raise SettingsError(f"{variable}: `{path}` is empty")
     return content

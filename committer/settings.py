@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from tomllib import TOMLDecodeError
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -19,13 +18,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 from pydantic_settings import SettingsError as UnreadableSourceError
 
 from committer.aws_access import ENDPOINT, AddressingStyle
+from committer.config_files import expanded, read_settings_file
 from committer.errors import SettingsError
 from committer.secret_files import read_secret_files
 
@@ -172,7 +172,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _fill_in(self) -> Self:
-        home = self.home.expanduser().absolute()
+        home = expanded(self.home).absolute()
         filled = {
             "home": home,
             "inbox": self.inbox or f"file://{home}/requests",
@@ -229,7 +229,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         if isinstance(env_settings, EnvSettingsSource):
             env_settings.env_vars = read_secret_files(env_settings.env_vars)
-        file = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
+        file = InitSettingsSource(settings_cls, read_settings_file(*_config_place()))
         return init_settings, env_settings, file
 
 
@@ -249,27 +249,20 @@ def _as_folder(location: str) -> str:
     return f"{scheme}{plain}".rstrip("/") + "/"
 
 
-def config_file() -> Path:
-    """The TOML file that is read, whether or not it exists."""
-    named = os.environ.get("FRAZIL_CONFIG")
-    if named:
-        return Path(named).expanduser()
-    return Path(os.environ.get("FRAZIL_HOME") or "~/.frazil").expanduser() / "frazil.toml"
+def _config_place() -> tuple[str | None, Path]:
+    """The file that is named, and the folder of the one that is read if none is."""
+    home = expanded(os.environ.get("FRAZIL_HOME") or "~/.frazil")
+    return os.environ.get("FRAZIL_CONFIG") or None, home
 
 
 def load_settings(**overrides: object) -> Settings:
     """Read all sources. Errors: `SettingsError` naming each wrong setting."""
-    named = os.environ.get("FRAZIL_CONFIG")
-    if named and not config_file().is_file():
-        raise SettingsError(f"FRAZIL_CONFIG names `{named}`, which is not a file")
     _refuse_unknown_groups()
     _refuse_single_underscores()
     try:
         return Settings(**overrides)  # type: ignore[arg-type]  # validated by pydantic
     except ValidationError as error:
         raise SettingsError(_explain(error)) from None
-    except TOMLDecodeError as error:
-        raise SettingsError(f"{config_file()} is not TOML: {error}") from None
     except UnreadableSourceError as error:
         raise SettingsError(f"environment (FRAZIL_…): {error}") from None
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pyspark.sql.types import StructType
 
     from workers.batch_writer import FrazilBatchWriter
@@ -38,14 +40,22 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types f
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> FrazilBatchWriter:
-        from workers.datasource import make_batch_writer
+        with self._named_extra():
+            from workers.datasource import make_batch_writer
 
-        return make_batch_writer(self._all_options(), schema, overwrite=overwrite)
+            return make_batch_writer(self._all_options(), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> FrazilStreamWriter:  # noqa: N802
-        from workers.datasource import make_stream_writer
+        with self._named_extra():
+            from workers.datasource import make_stream_writer
 
-        return make_stream_writer(self._all_options(), schema, overwrite=overwrite)
+            return make_stream_writer(self._all_options(), schema, overwrite=overwrite)
+
+    def _named_extra(self) -> AbstractContextManager[None]:
+        """A package that is not installed becomes a sentence, with the command that installs it."""
+        from committer.extras import named_extra
+
+        return named_extra("format `frazil`", "spark")
 
     def _all_options(self) -> dict[str, str]:
         return {**self.defaults, **{name.lower(): self.options[name] for name in self.options}}

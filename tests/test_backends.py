@@ -59,7 +59,7 @@ def test_one_machine_does_without_the_extra(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
 def test_s3_without_the_extra_says_what_to_install(scheme: str) -> None:
     storage = open_storage(USUAL_AWS, RealWorld())
-    with pytest.raises(SettingsError, match=r"pip install 'frazil\[aws\]'"):
+    with pytest.raises(SettingsError, match=r"needs the package `\w+`: install the extra `aws`"):
         storage.adapter(f"{scheme}://bucket/requests")
     storage.adapter("file:///requests")
 
@@ -67,7 +67,7 @@ def test_s3_without_the_extra_says_what_to_install(scheme: str) -> None:
 @pytest.mark.usefixtures("without_extra")
 async def test_dynamodb_without_the_extra_says_what_to_install() -> None:
     storage, world = open_storage(USUAL_AWS, RealWorld()), RealWorld()
-    with pytest.raises(SettingsError, match=r"catalog `dynamodb://t\.1`.*'frazil\[aws\]'"):
+    with pytest.raises(SettingsError, match=r"catalog `dynamodb://t\.1`.*the extra `aws`"):
         await open_catalog("dynamodb://t.1", "frazil", storage, USUAL_AWS, world, create=False)
 
 

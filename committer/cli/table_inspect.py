@@ -117,13 +117,12 @@ def _show(table: OpenTable, kind: str, rows: Iterator[Row]) -> None:
 
 
 def _write_arrow(file: str, kind: str, rows: Iterator[Row]) -> None:
-    """Errors: `UnsupportedError` without pyarrow, `AccessError` for a file that cannot be made."""
-    from committer.errors import AccessError, UnsupportedError
+    """Errors: `SettingsError` without pyarrow, `AccessError` for a file that cannot be made."""
+    from committer.errors import AccessError
+    from committer.extras import named_extra
 
-    try:
+    with named_extra("--arrow", "spark"):
         from committer.cli.arrow_file import write_arrow
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(f"--arrow needs the package {error.name}: install it") from error
     try:
         write_arrow(file, kind, rows)
     except OSError as error:

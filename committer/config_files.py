@@ -1,0 +1,74 @@
+"""Reads the files that settings come from: the TOML file, and files that hold one value.
+
+Committer and Spark drivers share this. A file that cannot be read is never taken for an absent one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from tomllib import TOMLDecodeError, loads
+
+from committer.errors import SettingsError
+
+_BYTES_MAX = 1 << 20
+
+
+def settings_path(named: str | None, home: Path) -> Path:
+    """The TOML file that is read, whether or not it exists. `named`: by `FRAZIL_CONFIG`."""
+    return expanded(named) if named else home / "frazil.toml"
+
+
+def expanded(path: str | Path) -> Path:
+    """With `~` filled in. Errors: `SettingsError` for a user who has no home folder."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise SettingsError(f"`{path}`: {error}; name a folder by FRAZIL_HOME") from None
+
+
+def read_settings_file(named: str | None, home: Path) -> dict[str, object]:
+    """What the TOML file says; nothing where none is named and none is in `home`.
+
+    Errors: `SettingsError` naming the file, for all that is not a readable TOML file.
+    """
+    path = settings_path(named, home)
+    try:
+        return loads(read_text(path))
+    except FileNotFoundError:
+        if named:
+            raise SettingsError(f"FRAZIL_CONFIG names `{named}`, which is not a file") from None
+        return {}
+    except PermissionError as error:
+        remedy = "another file by FRAZIL_CONFIG" if named else "a home of yours by FRAZIL_HOME"
+        raise SettingsError(f"{path} cannot be read: {error.strerror}; name {remedy}") from None
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path} is not TOML: it is not UTF-8: {error.reason}") from None
+    except TOMLDecodeError as error:
+        raise SettingsError(f"{path} is not TOML: {error}") from None
+
+
+def read_text(path: Path) -> str:
+    """A regular file's text. Opening never waits: a pipe without a writer would, for ever.
+
+    Errors: `OSError`; `UnicodeDecodeError`.
+    """
+    with open(path, "rb", opener=_open_at_once) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(f"it is {_kind(mode)}, not a regular file")
+        content = file.read(_BYTES_MAX + 1)
+    if len(content) > _BYTES_MAX:
+        raise OSError(f"it is larger than {_BYTES_MAX} bytes")
+    return content.decode()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _kind(mode: int) -> str:
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device"
