@@ -11,6 +11,7 @@ from pathlib import Path
 from tomllib import TOMLDecodeError, loads
 
 from committer.errors import SettingsError
+from committer.setting_names import refuse_unknown_keys
 
 _BYTES_MAX = 1 << 20
 
@@ -31,11 +32,11 @@ def expanded(path: str | Path) -> Path:
 def read_settings_file(named: str | None, home: Path) -> dict[str, object]:
     """What the TOML file says; nothing where none is named and none is in `home`.
 
-    Errors: `SettingsError` naming the file, for all that is not a readable TOML file.
+    Errors: `SettingsError` naming the file, for all that is not a readable TOML file of settings.
     """
     path = settings_path(named, home)
     try:
-        return loads(read_text(path))
+        document = loads(read_text(path))
     except FileNotFoundError:
         if named:
             raise SettingsError(f"FRAZIL_CONFIG names `{named}`, which is not a file") from None
@@ -49,6 +50,8 @@ def read_settings_file(named: str | None, home: Path) -> dict[str, object]:
         raise SettingsError(f"{path} is not TOML: it is not UTF-8: {error.reason}") from None
     except TOMLDecodeError as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
+    refuse_unknown_keys(document, path)
+    return document
 
 
 def read_text(path: Path) -> str:

@@ -28,6 +28,7 @@ from committer.aws_access import ENDPOINT, AddressingStyle
 from committer.config_files import expanded, read_settings_file
 from committer.errors import SettingsError
 from committer.secret_files import read_secret_files
+from committer.setting_names import refuse_unknown_variables, variable_of
 
 # `s3a:` and `s3n:` are other names of `s3:`; `file:/x`, `file:///x` and `/x` are one path.
 _SPELLINGS = re.compile(r"(s3[an]?)://|file:(?://(?=/))?", re.IGNORECASE)
@@ -238,9 +239,6 @@ def is_inside(location: str, folder: str) -> bool:
     return _as_folder(location).startswith(_as_folder(folder))
 
 
-_GROUPS = frozenset({"catalog", "queue", "commit", "upkeep", "service", "security", "aws"})
-
-
 def _as_folder(location: str) -> str:
     """One spelling of the places that have several."""
     match = _SPELLINGS.match(location)
@@ -257,43 +255,13 @@ def _config_place() -> tuple[str | None, Path]:
 
 def load_settings(**overrides: object) -> Settings:
     """Read all sources. Errors: `SettingsError` naming each wrong setting."""
-    _refuse_unknown_groups()
-    _refuse_single_underscores()
+    refuse_unknown_variables(os.environ)
     try:
         return Settings(**overrides)  # type: ignore[arg-type]  # validated by pydantic
     except ValidationError as error:
         raise SettingsError(_explain(error)) from None
     except UnreadableSourceError as error:
         raise SettingsError(f"environment (FRAZIL_…): {error}") from None
-
-
-def _refuse_unknown_groups() -> None:
-    """A misspelt group would be ignored silently. (What Kubernetes injects has no `__`.)"""
-    for variable in os.environ:
-        group, separator, _ = variable.removeprefix("FRAZIL_").partition("__")
-        if separator and variable.startswith("FRAZIL_") and group.lower() not in _GROUPS:
-            raise SettingsError(
-                f"environment variable `{variable}`: expected one of the groups"
-                f" {', '.join(sorted(_GROUPS))}"
-            )
-
-
-def _refuse_single_underscores() -> None:
-    """One `_` between group and name would be ignored silently, too. No such name is among those
-    that Kubernetes injects for services.
-    """
-    for group, field in Settings.model_fields.items():
-        kind = field.annotation
-        for name in (
-            kind.model_fields if isinstance(kind, type) and issubclass(kind, _Group) else ()
-        ):
-            for ending in ("", "_FILE"):
-                meant = f"FRAZIL_{group}__{name}".upper() + ending
-                variable = meant.replace("__", "_")
-                if variable in os.environ:
-                    raise SettingsError(
-                        f"environment variable `{variable}`: did you mean `{meant}`?"
-                    )
 
 
 _SAID = {
@@ -306,8 +274,8 @@ def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         parts = [str(part) for part in problem["loc"]]
-        variable = "FRAZIL_" + "__".join(parts).upper()
-        where = f"setting `{'.'.join(parts)}` ({variable}): " if parts else ""
+        setting = ".".join(parts)
+        where = f"setting `{setting}` ({variable_of(setting)}): " if parts else ""
         said = _SAID.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
         lines.append(where + said)
     return "; ".join(lines)

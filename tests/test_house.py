@@ -17,11 +17,12 @@ from jsonschema import Draft202012Validator
 
 from committer.ledger_entry import property_key
 from committer.reason import Reason
+from committer.setting_names import variable_of
 from tests.request_builders import build_request
 from tests.table_builders import build_table
 from tools.make_docs import documents
 from workers import options
-from workers.setting_names import SETTING_NAMES, variable_of
+from workers.setting_names import SETTING_NAMES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from committer.errors import SettingsError
-from committer.settings import load_settings
+from committer.setting_names import SETTINGS
+from committer.settings import Settings, load_settings
 from workers.settings import load_settings as load_worker_settings
 
 SECRET = "rediss://:hush@queue:6380/0"
@@ -141,3 +144,109 @@ def test_an_aws_setting_that_cannot_be_is_named(
     with pytest.raises(SettingsError, match=variable) as raised:
         load_settings()
     assert "hush" not in str(raised.value)
+
+
+# --- Names ---------------------------------------------------------------------------------------
+
+
+def test_the_names_that_are_known_are_those_of_the_settings() -> None:
+    found = set()
+    for name, field in Settings.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found |= {f"{name}.{one}" for one in kind.model_fields}
+        else:
+            found.add(name)
+    assert found == SETTINGS
+
+
+@pytest.fixture(params=["committer", "driver"])
+def load(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], object]:
+    """Reads the settings of a home as a committer does, and as a Spark driver does."""
+    monkeypatch.setenv("FRAZIL_HOME", str(tmp_path))
+    (tmp_path / "catalog.db").touch()
+    return load_settings if request.param == "committer" else lambda: load_worker_settings({})
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("FRAZIL_INBX", "FRAZIL_INBOX"),
+        ("FRAZIL_QUEUE_URL", "FRAZIL_QUEUE__URL"),
+        ("FRAZIL_QUEUE_URL_FILE", "FRAZIL_QUEUE__URL_FILE"),
+        ("FRAZIL_COMIT__MIN_INTERVAL_MS", "FRAZIL_COMMIT__MIN_INTERVAL_MS"),
+        ("FRAZIL_SERVICE_HTTP_PORT", "FRAZIL_SERVICE__HTTP_PORT"),
+        ("FRAZIL_HTTP_PORT", "FRAZIL_SERVICE__HTTP_PORT"),
+        ("FRAZIL_CATALOG_URI", "FRAZIL_CATALOG__URI"),
+        ("FRAZIL_CATALOG__WAREHOUS", "FRAZIL_CATALOG__WAREHOUSE"),
+        ("Frazil_Hom", "FRAZIL_HOME"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_with_the_name_that_is_near(
+    load: Callable[[], object], monkeypatch: pytest.MonkeyPatch, variable: str, meant: str
+) -> None:
+    monkeypatch.setenv(variable, "9000")
+    with pytest.raises(SettingsError, match=f"`{variable}`.* did you mean `{meant}`"):
+        load()
+
+
+def test_a_variable_that_is_like_none_is_refused(
+    load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_XYZZY", "hush")
+    with pytest.raises(SettingsError, match=r"`FRAZIL_XYZZY`.*settings\.md lists all") as raised:
+        load()
+    assert "hush" not in str(raised.value)
+
+
+# What a pod is given for the services `frazil`, `frazil-metrics` and `frazil-service-http`.
+INJECTED = {
+    "FRAZIL_SERVICE_HOST": "10.96.0.12",
+    "FRAZIL_SERVICE_PORT": "8181",
+    "FRAZIL_SERVICE_PORT_HTTP": "8181",
+    "FRAZIL_PORT": "tcp://10.96.0.12:8181",
+    "FRAZIL_PORT_8181_TCP": "tcp://10.96.0.12:8181",
+    "FRAZIL_PORT_8181_TCP_PROTO": "tcp",
+    "FRAZIL_PORT_8181_TCP_PORT": "8181",
+    "FRAZIL_PORT_8181_TCP_ADDR": "10.96.0.12",
+    "FRAZIL_METRICS_SERVICE_HOST": "fd00::12",
+    "FRAZIL_METRICS_PORT_53_UDP": "udp://[fd00::12]:53",
+    "FRAZIL_METRICS_PORT_53_UDP_ADDR": "fd00::12",
+    "FRAZIL_SERVICE_HTTP_PORT": "tcp://10.96.0.13:80",
+    "FRAZIL_SERVICE_HTTP_SERVICE_PORT": "80",
+}
+
+
+def test_what_kubernetes_sets_for_services_is_no_setting(
+    load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in INJECTED.items():
+        monkeypatch.setenv(name, value)
+    load()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[queue]\nurll = 'none'\n", "setting `queue.urll`: .* `queue.url`"),
+        ("[comit]\nmin_interval_ms = 5\n", "setting `comit`"),
+        ("inbx = 'file:///x'\n", "setting `inbx`: .* `inbox`"),
+        ("[inbox]\nurl = 1\n", "inbox"),
+    ],
+)
+def test_a_misspelt_key_of_a_settings_file_is_refused(
+    load: Callable[[], object], tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "frazil.toml").write_text(text)
+    with pytest.raises(SettingsError, match=said):
+        load()
+
+
+def test_a_committers_settings_file_serves_a_driver(
+    load: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "frazil.toml").write_text("[commit]\nmin_interval_ms = 5\n")
+    monkeypatch.setenv("FRAZIL_SERVICE__LOG_FORMAT", "json")
+    load()

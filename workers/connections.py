@@ -11,11 +11,11 @@ from committer.backends import open_catalog, open_storage
 from committer.errors import SettingsError
 from committer.ports import Catalog, Queue, Storage
 from committer.queue.redis_stream import RedisQueue
+from committer.setting_names import variable_of
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
 from committer.world import RealWorld
 from workers.publisher import Publisher
-from workers.setting_names import variable_of
 from workers.settings import NO_QUEUE, WorkerSettings
 from workers.table_cache import TableCache
 

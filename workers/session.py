@@ -18,7 +18,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from workers.setting_names import SETTING_NAMES, variable_of
+from committer.setting_names import variable_of
+from workers.setting_names import SETTING_NAMES
 
 # Exactly this value skips a size computation over all columns for every row.
 SESSION_CONFS: Mapping[str, str] = {

@@ -1,6 +1,4 @@
-"""The settings of the Spark side and their environment variables. Names only: executors know them,
-and not a value.
-"""
+"""The settings that the Spark side reads. Names only: executors know them, and not a value."""
 
 from __future__ import annotations
 
@@ -19,8 +17,3 @@ SETTING_NAMES = frozenset(
         "aws.s3_addressing_style",
     }
 )
-
-
-def variable_of(setting: str) -> str:
-    """The environment variable of a setting."""
-    return "FRAZIL_" + setting.replace(".", "__").upper()

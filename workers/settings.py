@@ -29,8 +29,8 @@ from committer.aws_access import (
 from committer.config_files import expanded, read_settings_file
 from committer.errors import SettingsError
 from committer.secret_files import read_secret_files
+from committer.setting_names import refuse_unknown_variables, variable_of
 from workers.s3_files import USUAL_S3, S3Access
-from workers.setting_names import variable_of
 
 NO_QUEUE = "none"
 _PRIVATE = "private"
@@ -122,6 +122,7 @@ class _Sources:
 
     def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
+        refuse_unknown_variables(environment)
         self.environment = read_secret_files(environment)
         self.home = expanded(self._named("home") or "~/.frazil").absolute()
         self._file = read_settings_file(environment.get("FRAZIL_CONFIG") or None, self.home)

@@ -109,6 +109,7 @@ def test_a_full_disk_behind_stdout_is_a_sentence(tmp_path: Path) -> None:
 def test_ctrl_c_while_a_command_starts_is_quiet(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys; import committer.__main__ as command\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'committer.cli.app': os.kill(os.getpid(), signal.SIGINT)\n"

@@ -1,0 +1,104 @@
+"""Which settings and `FRAZIL_…` variables there are. Names only: no value, no default.
+
+One environment and one file serve the committer and Spark drivers, so both know all names. A name
+that neither knows is refused: it would be ignored, and a default take its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+
+from committer.errors import SettingsError
+
+SETTINGS = frozenset(
+    {
+        *("home", "inbox"),
+        *("catalog.name", "catalog.uri", "catalog.warehouse"),
+        *("queue.url", "queue.consumer", "queue.reclaim_idle_s"),
+        *("commit.min_interval_ms", "commit.foreign_gap_ms", "commit.foreign_gap_period_ms"),
+        *("commit.batch_files_max", "commit.batch_bytes_max", "commit.batch_requests_max"),
+        "upkeep.expire_snapshots",
+        *("service.drain_s_max", "service.lease_s", "service.http_host", "service.http_port"),
+        *("service.reconcile_interval_s", "service.reconcile_age_s"),
+        *("service.breaker_after", "service.breaker_pause_s"),
+        *("service.log_format", "service.log_level"),
+        *("security.keys", "security.require_signature"),
+        *("aws.region", "aws.profile", "aws.s3_endpoint_url", "aws.dynamodb_endpoint_url"),
+        "aws.s3_addressing_style",
+    }
+)
+_PREFIX = "FRAZIL_"
+# Read beside the settings: by `settings.py`, by the command, and by the tests.
+_OTHERS = frozenset({"FRAZIL_CONFIG", "FRAZIL_DEBUG"})
+_TESTS = "FRAZIL_TEST_"
+
+
+def variable_of(setting: str) -> str:
+    """The environment variable of a setting."""
+    return _PREFIX + setting.replace(".", "__").upper()
+
+
+def refuse_unknown_variables(environment: Mapping[str, object]) -> None:
+    """Errors: `SettingsError` naming the first `FRAZIL_…` variable that means nothing."""
+    known = {variable_of(setting) for setting in SETTINGS}
+    known |= {f"{variable}_FILE" for variable in known} | _OTHERS
+    for variable, value in sorted(environment.items()):
+        name = variable.upper()
+        if not name.startswith(_PREFIX) or name in known or name.startswith(_TESTS):
+            continue
+        if not _is_injected(variable, str(value)):
+            raise SettingsError(f"environment variable `{variable}`: {_no_such(name, known)}")
+
+
+def refuse_unknown_keys(document: Mapping[str, object], source: object) -> None:
+    """The same for the content of a settings file."""
+    for key in _keys(document):
+        if key not in SETTINGS:
+            raise SettingsError(f"{source}: setting `{key}`: {_no_such(key, SETTINGS)}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question, for whoever misspelt a name; empty where no name is near."""
+    by_rest = {one.removeprefix(_PREFIX): one for one in sorted(known)}
+    near = get_close_matches(name.removeprefix(_PREFIX), by_rest, n=1, cutoff=0.6)
+    return f"did you mean `{by_rest[near[0]]}`?" if near else ""
+
+
+def _no_such(name: str, known: Iterable[str]) -> str:
+    hint = did_you_mean(name, known) or "docs/reference/settings.md lists all"
+    return f"there is no such setting; {hint}"
+
+
+def _keys(document: Mapping[str, object]) -> Iterator[str]:
+    groups = {setting.partition(".")[0] for setting in SETTINGS if "." in setting}
+    for name, value in document.items():
+        if name in groups and isinstance(value, Mapping):
+            yield from (f"{name}.{key}" for key in value)
+        elif name not in groups:
+            yield name
+
+
+# --- What Kubernetes sets for each service of a namespace ----------------------------------------
+#
+# For a service `frazil` or `frazil-metrics`: FRAZIL_METRICS_SERVICE_HOST and the like. The values
+# have forms that tell them from misspelt settings (FRAZIL_SERVICE_HTTP_PORT=9000).
+
+_ADDRESS, _NUMBER, _PROTOCOL = r"[0-9A-Fa-f.:]+", r"[0-9]{1,5}", r"tcp|udp|sctp"
+_ONE_PORT = r"_PORT_[0-9]{1,5}_(TCP|UDP|SCTP)"
+_INJECTED = (
+    (r"_SERVICE_HOST", _ADDRESS),
+    (r"_SERVICE_PORT(_[A-Z0-9_]+)?", _NUMBER),
+    (rf"(_PORT|{_ONE_PORT})", rf"({_PROTOCOL})://.+"),
+    (rf"{_ONE_PORT}_PROTO", _PROTOCOL),
+    (rf"{_ONE_PORT}_PORT", _NUMBER),
+    (rf"{_ONE_PORT}_ADDR", _ADDRESS),
+)
+
+
+def _is_injected(variable: str, value: str) -> bool:
+    return any(
+        re.fullmatch(rf"FRAZIL(_[A-Z0-9_]+)?{ending}", variable) and re.fullmatch(form, value)
+        for ending, form in _INJECTED
+    )
