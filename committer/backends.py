@@ -65,14 +65,15 @@ def dynamodb_table(uri: str) -> str:
 async def open_catalog(
     uri: str, name: str, storage: Storage, aws: AwsAccess, world: World, *, create: bool
 ) -> Catalog:
-    """Connect to the catalog. `create`: make a DynamoDB table that is missing.
+    """Connect to the catalog. `create`: make one that is missing.
 
-    Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`.
+    Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`; `NotFoundError` for a SQL
+    catalog that is missing and is not made.
     """
     if not is_dynamodb(uri):
         from committer.catalog.sql import SqlCatalog
 
-        return await SqlCatalog.open(uri=uri, name=name, storage=storage)
+        return await SqlCatalog.open(uri=uri, name=name, storage=storage, create=create)
     table_name = dynamodb_table(uri)
     options = _options(aws, aws.dynamodb_endpoint_url, f"catalog `{uri}`")
     from committer.catalog.dynamodb import DynamoDbCatalog

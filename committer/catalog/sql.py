@@ -27,6 +27,7 @@ from committer.catalog.sql_engine import (
     cause_of,
     fault_of,
     frazil_error,
+    no_catalog,
     open_engine,
     open_error,
     threads,
@@ -99,21 +100,30 @@ class SqlCatalog:
         storage: Storage,
         busy_timeout_ms: int = 5_000,
         journal_mode: JournalMode = "wal",
+        create: bool = True,
     ) -> SqlCatalog:
-        """Connect, and make the layout's tables where they are missing.
+        """Connect. `create`: make a file or the layout's tables where they are missing; else the
+        database is left as it is.
 
         Errors: `SettingsError` for a wrong URL, a missing driver or folder; `AccessError` where the
-        tables are missing and may not be made.
+        tables are missing and may not be made; `NotFoundError` where they are not to be made.
         """
-        engine = open_engine(uri, busy_timeout_ms=busy_timeout_ms, journal_mode=journal_mode)
-        return await cls.on_engine(engine=engine, name=name, storage=storage)
+        engine = open_engine(
+            uri,
+            busy_timeout_ms=busy_timeout_ms,
+            journal_mode=journal_mode if create else None,
+            create=create,
+        )
+        return await cls.on_engine(engine=engine, name=name, storage=storage, create=create)
 
     @classmethod
-    async def on_engine(cls, *, engine: Engine, name: str, storage: Storage) -> SqlCatalog:
+    async def on_engine(
+        cls, *, engine: Engine, name: str, storage: Storage, create: bool = True
+    ) -> SqlCatalog:
         """As `open`, on an engine that `sql_engine.open_engine` built."""
         executor = ThreadPoolExecutor(threads(engine), thread_name_prefix="sql-catalog")
         try:
-            has_type = await _hop(executor, lambda: _ensure_layout(engine))
+            has_type = await _hop(executor, lambda: _check_layout(engine, create=create))
         except BaseException:
             await _release(engine, executor)
             raise
@@ -343,10 +353,12 @@ def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
     return TableAlreadyExistsError(f"the name {identifier} is taken")
 
 
-def _ensure_layout(engine: Engine) -> bool:
+def _check_layout(engine: Engine, *, create: bool) -> bool:
     """Make the tables if they are missing; say whether rows have a type (schema V1)."""
     try:
         if not _has_layout(engine):
+            if not create:
+                raise no_catalog(engine)
             _create_layout(engine)
         return any(column["name"] == TYPE_COLUMN for column in inspect(engine).get_columns(TABLES))
     except SQLAlchemyError as error:

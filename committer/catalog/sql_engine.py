@@ -24,6 +24,7 @@ from committer.errors import (
     FrazilError,
     InvalidMetadataError,
     InvariantError,
+    NotFoundError,
     SettingsError,
 )
 
@@ -65,14 +66,20 @@ _SQLSTATE_FAULTS = {
 
 
 def open_engine(
-    uri: str, *, busy_timeout_ms: int = 5_000, journal_mode: JournalMode = "wal"
+    uri: str,
+    *,
+    busy_timeout_ms: int = 5_000,
+    journal_mode: JournalMode | None = "wal",
+    create: bool = True,
 ) -> Engine:
     """Build the engine of a SQLAlchemy URL, say `sqlite:////abs/path/catalog.db`; do not connect.
 
     `busy_timeout_ms` is how long SQLite waits for another connection's lock. Journal mode "delete"
-    is for file systems without shared memory (network mounts), where the write-ahead log cannot be.
+    is for file systems without shared memory (network mounts), where the write-ahead log cannot be;
+    None keeps that of the file. Without `create` no SQLite file is made.
 
-    Errors: `SettingsError` for a URL that names no database, or whose driver is not installed.
+    Errors: `SettingsError` for a URL that names no database, or whose driver is not installed;
+    `NotFoundError` for a SQLite file that is missing and is not to be made.
     """
     try:
         url = make_url(uri)
@@ -93,6 +100,7 @@ def open_engine(
         if url.database in (None, "", ":memory:"):
             raise SettingsError("catalog uri: SQLite needs a file, which other processes can open")
         _prepare_sqlite(engine, busy_timeout_ms=busy_timeout_ms, journal_mode=journal_mode)
+        _follow_file(engine, create=create)
     return engine
 
 
@@ -143,6 +151,12 @@ def open_error(error: SQLAlchemyError, engine: Engine) -> FrazilError:
     return frazil_error(error)
 
 
+def no_catalog(engine: Engine) -> NotFoundError:
+    """The error to raise where there is no catalog, and none is to be made."""
+    where = engine.url.render_as_string(hide_password=True)
+    return NotFoundError(f"there is no catalog at {where} yet: `frazil table create` makes one")
+
+
 def cause_of(error: BaseException) -> str:
     """The driver's own words, without the statement and its parameters."""
     return str(getattr(error, "orig", None) or error).strip()
@@ -153,7 +167,9 @@ def _is_missing_folder(error: SQLAlchemyError) -> bool:
     return code & 0xFF == sqlite3.SQLITE_CANTOPEN
 
 
-def _prepare_sqlite(engine: Engine, *, busy_timeout_ms: int, journal_mode: JournalMode) -> None:
+def _prepare_sqlite(
+    engine: Engine, *, busy_timeout_ms: int, journal_mode: JournalMode | None
+) -> None:
     def connected(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         # The driver would begin a transaction at the first write only; ours begin where we say.
         connection.isolation_level = None
@@ -161,7 +177,8 @@ def _prepare_sqlite(engine: Engine, *, busy_timeout_ms: int, journal_mode: Journ
             cursor.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
             # A commit that was answered survives a power cut.
             cursor.execute("PRAGMA synchronous = FULL")
-            _set_journal_mode(connection, journal_mode)
+            if journal_mode is not None:
+                _set_journal_mode(connection, journal_mode)
 
     def begun(connection: Connection) -> None:
         # Taking the write lock first keeps "locked" before the first write: surely nothing applied.
@@ -170,9 +187,26 @@ def _prepare_sqlite(engine: Engine, *, busy_timeout_ms: int, journal_mode: Journ
 
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
+
+
+def _follow_file(engine: Engine, *, create: bool) -> None:
     database = str(engine.url.database)
-    if not database.startswith("file:"):  # SQLite's own URI form may name what is no path
-        follow_name(engine, Path(database))
+    if database.startswith("file:"):  # SQLite's own URI form may name what is no path
+        return
+    if not create and _is_absent(Path(database)):
+        raise no_catalog(engine)
+    follow_name(engine, Path(database), create=create)
+
+
+def _is_absent(path: Path) -> bool:
+    """Where nobody may look, SQLite says so."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _set_journal_mode(connection: DBAPIConnection, journal_mode: JournalMode) -> None:

@@ -22,10 +22,10 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 _FILE = "frazil.file"
 
 
-def follow_name(engine: Engine, path: Path) -> None:
-    """Guard all connections of an engine. Only its first one may make the file."""
+def follow_name(engine: Engine, path: Path, *, create: bool = True) -> None:
+    """Guard all connections of an engine. Only its first one may make the file, if `create`."""
     path = path.absolute()
-    made = False
+    made = not create
 
     def connecting(
         _: Dialect, entry: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import orjson
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from committer.cli.layout import fact_lines, table_lines
 from committer.cli.view import Facts, Rows, View
 
-_UNLIMITED_COLUMNS = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -48,38 +45,27 @@ def _plain(value: object) -> object:
 def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
 ) -> None:
-    """A table that loses nothing: long cells are folded on a screen, and whole in a pipe."""
-    box = SIMPLE_HEAD if sys.stdout.isatty() else None
-    table = Table(box=box, title=title, title_justify="left", pad_edge=False, padding=(0, 2, 0, 0))
+    """A table that loses nothing: whole lines in a pipe, and whole words on a screen."""
     found = [tuple(_cell(value) for value in row) for row in rows]
-    for position, header in enumerate(headers):
-        numeric = all(_is_number(row[position]) for row in found) and bool(found)
-        table.add_column(header, overflow="fold", justify="right" if numeric else "left")
-    for row in found:
-        table.add_row(*map(Text, row))
-    _print(table)
+    _print(title, table_lines(headers, found, _width()))
 
 
 def print_facts(facts: Mapping[str, object], *, title: str | None = None) -> None:
     """Names with their values, one to a line."""
-    table = Table(box=None, show_header=False, title=title, title_justify="left", pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        table.add_row(Text(name), Text(_cell(value)))
-    _print(table)
+    found = {name: _cell(value) for name, value in facts.items()}
+    _print(title, fact_lines(found, _width()))
 
 
-def _print(table: Table) -> None:
-    if sys.stdout.isatty():
-        Console(highlight=False).print(table)
-        return
-    # Where nobody looks at a screen, a row is a line, however long, without padding at its end.
-    console = Console(highlight=False, width=_UNLIMITED_COLUMNS, color_system=None)
-    with console.capture() as printed:
-        console.print(table)
-    for line in printed.get().splitlines():
-        sys.stdout.write(line.rstrip() + "\n")
+def _print(title: str | None, lines: Iterable[str]) -> None:
+    if title is not None:
+        sys.stdout.write(title + "\n")
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def _width() -> int | None:
+    """Of the screen; None where nobody looks at one."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _cell(value: object) -> str:
@@ -92,18 +78,12 @@ def _cell(value: object) -> str:
     )
 
 
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").replace(",", "").isdecimal() or not text
-
-
 def time_text(time_ms: int | None) -> str:
-    """A time in UTC; the plain number where no calendar reaches."""
+    """`2026-11-22 15:04:05Z`, in UTC; the plain number where no calendar reaches."""
     if time_ms is None:
         return ""
     try:
-        return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(
-            sep=" ", timespec="milliseconds"
-        )
+        return f"{_EPOCH + timedelta(milliseconds=time_ms):%Y-%m-%d %H:%M:%SZ}"
     except OverflowError:
         return str(time_ms)
 

@@ -44,14 +44,17 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List what is in quarantine, and why."""
-    from committer.cli.printing import print_json_lines, print_table, time_text
+    from committer.cli.printing import print_json_lines, print_table, say, time_text
     from committer.cli.quarantined import find_all
-    from committer.cli.session import run_with_requests
+    from committer.cli.session import read_settings, run_with_requests
 
     filters = _filters(table, producer, reason, older_than, younger_than)
     found = run_with_requests(lambda parts: find_all(parts, filters))
     if as_json:
         print_json_lines(one.describe() for one in found)
+        return
+    if not found:
+        say(f"frazil: nothing in quarantine of {read_settings().inbox} that is asked for")
         return
     print_table(
         ("attempt", "table", "producer", "epoch", "reason", "quarantined", "state"),

@@ -14,7 +14,7 @@ def serve() -> None:
     """Run a committer until SIGTERM or Ctrl-C; then finish the commits in hand."""
     import asyncio
 
-    from committer.cli.session import owner_named, read_settings
+    from committer.cli.session import explained, read_settings
     from committer.service.log import configure_logs
     from committer.service.parts import start_private_queue
     from committer.service.serve import serve as run_service
@@ -22,10 +22,10 @@ def serve() -> None:
     settings = read_settings()
     configure_logs(settings.service.log_format, settings.service.log_level)
     # From the main thread and before the loop: the server ends with the thread that started it.
-    with owner_named(settings):
+    with explained(settings):
         server = start_private_queue(settings)
     try:
-        with owner_named(settings):
+        with explained(settings):
             asyncio.run(run_service(settings, opened=lambda: _say_where_things_are(settings)))
     finally:
         if server is not None:

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from committer.request import TableIdentifier
     from committer.service.parts import Parts, RequestParts
     from committer.settings import Settings
@@ -27,7 +29,7 @@ def read_settings() -> Settings:
 
 
 def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = False) -> T:
-    """Open everything, do the work, close. `create`: make a DynamoDB table that is missing."""
+    """Open everything, do the work, close. `create`: make a catalog that is missing."""
     from committer.service.parts import open_parts
 
     settings = read_settings()
@@ -39,7 +41,7 @@ def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = Fals
         finally:
             await parts.close()
 
-    with owner_named(settings):
+    with explained(settings):
         return asyncio.run(run())
 
 
@@ -56,24 +58,41 @@ def run_with_requests(work: Callable[[RequestParts], Awaitable[T]]) -> T:
         finally:
             await parts.close()
 
-    with owner_named(settings):
+    with explained(settings):
         return asyncio.run(run())
 
 
 @contextmanager
-def owner_named(settings: Settings) -> Iterator[None]:
-    """Where the home is another user's, say so behind what that has led to."""
-    from committer.errors import AccessError, SettingsError
+def explained(settings: Settings) -> Iterator[None]:
+    """Say in which catalog a name was looked up, and whose a home is that may not be used."""
+    from committer.errors import (
+        AccessError,
+        NoSuchNamespaceError,
+        NoSuchTableError,
+        SettingsError,
+    )
 
     try:
         yield
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        raise type(error)(f"{error} in {catalog_text(settings)}") from error
     except (AccessError, SettingsError) as error:
-        home = settings.home
-        owner = home.stat().st_uid if home.is_dir() else os.geteuid()
-        if owner == os.geteuid():
+        remedy = _remedy(settings.home)
+        if not remedy:
             raise
-        remedy = f"the home `{home}` belongs to user {owner}: name one of yours by FRAZIL_HOME"
         raise type(error)(f"{error}; {remedy}") from error
+
+
+def catalog_text(settings: Settings) -> str:
+    """The catalog that a command looks in."""
+    return f"catalog `{settings.catalog.name}` ({without_secrets(settings.catalog.uri)})"
+
+
+def _remedy(home: Path) -> str:
+    owner = home.stat().st_uid if home.is_dir() else os.geteuid()
+    if owner == os.geteuid():
+        return ""
+    return f"the home `{home}` belongs to user {owner}: name one of yours by FRAZIL_HOME"
 
 
 def parse_identifier(text: str) -> TableIdentifier:

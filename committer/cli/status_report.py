@@ -148,7 +148,11 @@ async def _count(listed: AsyncIterator[Outstanding]) -> int:
 async def _collect_tables(
     parts: RequestParts, wanted: TableIdentifier | None, report: Report
 ) -> None:
-    catalog = await open_known_catalog(parts, create=False)
+    try:
+        catalog = await open_known_catalog(parts, create=False)
+    except NotFoundError as error:
+        report.troubles["catalog"] = str(error)
+        return
     try:
         if wanted is not None:
             loaded: list[LoadedTable | None] = [await catalog.load(wanted)]

@@ -44,8 +44,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the tables of a namespace, or of all."""
-    from committer.cli.printing import print_json_lines, print_table
-    from committer.cli.session import run_with_parts
+    from committer.cli.printing import print_json_lines, print_table, say
+    from committer.cli.session import catalog_text, read_settings, run_with_parts
     from committer.request import TableIdentifier
 
     async def tables(parts: Parts) -> list[TableIdentifier]:
@@ -58,8 +58,10 @@ def list_(
         print_json_lines(
             {"table": str(one), "namespace": one.namespace, "name": one.name} for one in found
         )
-    else:
+    elif found:
         print_table(("table",), [(one,) for one in found])
+    else:
+        say(f"frazil: no table in {catalog_text(read_settings())}")
 
 
 @app.command()

@@ -107,12 +107,13 @@ def open_table(
 def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> OpenTable:
     import asyncio
 
-    from committer.cli.session import parse_identifier, read_settings
+    from committer.cli.session import explained, parse_identifier, read_settings
     from committer.service.parts import open_parts
 
-    identifier = parse_identifier(name)
+    identifier, settings = parse_identifier(name), read_settings()
+    stack.enter_context(explained(settings))
     runner = stack.enter_context(asyncio.Runner())
-    parts = runner.run(open_parts(read_settings(), create=False))
+    parts = runner.run(open_parts(settings, create=False))
     stack.callback(lambda: runner.run(parts.close()))
     loaded = runner.run(parts.catalog.load(identifier))
     read = _reader(lambda: (runner, parts.storage))

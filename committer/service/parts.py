@@ -140,15 +140,15 @@ def with_catalog(parts: RequestParts, catalog: Catalog) -> Parts:
 
 
 async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
-    """Connect to the catalog. `create`: make a DynamoDB table that is missing; a SQLite file always
-    is made.
+    """Connect to the catalog. `create`: make one that is missing.
 
-    Errors: `SettingsError`, naming the setting; `CatalogUnavailableError`; `AccessError`.
+    Errors: `SettingsError`, naming the setting; `CatalogUnavailableError`; `AccessError`;
+    `NotFoundError` for a SQL catalog that is missing and is not made.
     """
     settings = parts.settings
     uri, name = settings.catalog.uri, settings.catalog.name
     with named_setting("catalog.uri"):
-        if uri.startswith(_SQLITE_PATH):
+        if create and uri.startswith(_SQLITE_PATH):
             _make_folder(Path(uri.removeprefix(_SQLITE)).parent)
         return await backends.open_catalog(
             uri, name, parts.storage, aws_access(settings), parts.world, create=create

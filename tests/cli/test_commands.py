@@ -75,10 +75,13 @@ def test_tables_of_one_namespace_or_of_all_are_listed(frazil: Frazil) -> None:
 
 @pytest.mark.parametrize("reading", ["show", "schema", "snapshots", "history", "files"])
 def test_a_table_that_is_not_there_is_exit_code_1_and_one_line(
-    frazil: Frazil, reading: str
+    frazil: Frazil, tmp_path: Path, reading: str
 ) -> None:
+    create(frazil)
     answer = frazil("table", reading, "db.none")
-    assert (answer.code, answer.out, answer.err) == (1, "", "frazil: no table db.none\n")
+    assert (answer.code, answer.out) == (1, "")
+    where = f"catalog `frazil` (sqlite:///{tmp_path}/catalog.db)"
+    assert answer.err == f"frazil: no table db.none in {where}\n"
 
 
 @pytest.mark.parametrize("reading", ["show", "schema", "snapshots", "history", "files"])
@@ -119,6 +122,7 @@ def test_a_name_that_is_taken_is_refused(frazil: Frazil) -> None:
 def test_wrong_usage_is_exit_code_2_and_says_what_was_expected(
     frazil: Frazil, arguments: tuple[str, ...], said: str
 ) -> None:
+    create(frazil)
     answer = frazil(*arguments)
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
