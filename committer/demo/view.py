@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -17,7 +18,9 @@ from committer.demo.readers import SnapshotRow
 from committer.demo.verdict import Carriers, Reading, total
 
 _LINE_S = 5.0
-_BAR_WIDTH = 28
+_BAR_WIDTH_MAX = 28
+# Beside the bars: names, numbers and their gaps, at their usual lengths.
+_BESIDE_BARS_WIDTH = 66
 _PIPE_WIDTH = 120
 _SNAPSHOTS_MAX = 8
 _DIFFERENCES_MAX = 20
@@ -65,7 +68,10 @@ class ProgressView:
         self._console = console
         self._applications = applications
         self._line_s = 0.0
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        # A dumb terminal cannot rewrite what it shows: it gets lines, as a pipe does.
+        rewrites = console.is_terminal and not console.is_dumb_terminal
+        self._live = Live(console=console, auto_refresh=False) if rewrites else None
+        self._bar_width = max(4, min(_BAR_WIDTH_MAX, console.width - _BESIDE_BARS_WIDTH))
 
     def __enter__(self) -> ProgressView:
         if self._live:
@@ -85,19 +91,19 @@ class ProgressView:
 
     def _picture(self, progress: Progress, elapsed_s: float) -> Group:
         bars = Table.grid(padding=(0, 2))
-        bars.add_column(min_width=12, style="bold")
+        bars.add_column(min_width=11, style="bold", no_wrap=True)
         bars.add_column()
-        bars.add_column(justify="right", min_width=12)
-        bars.add_column()
+        bars.add_column(justify="right", min_width=12, no_wrap=True)
+        bars.add_column(no_wrap=True)
         bars.add_row(
             "  published",
-            _bar(progress.rows_published, progress.rows_expected),
+            self._bar(progress.rows_published, progress.rows_expected),
             f"{progress.rows_published:,} rows",
             _counted(progress.batches_published, "micro-batch"),
         )
         bars.add_row(
             "  committed",
-            _bar(progress.rows_committed, progress.rows_expected),
+            self._bar(progress.rows_committed, progress.rows_expected),
             f"{progress.rows_committed:,} rows",
             _commits(progress),
         )
@@ -105,6 +111,15 @@ class ProgressView:
             f"latency {_latency(progress)}; conflicts seen by writers: {_conflicts(progress)}"
         )
         return Group(bars, Text.assemble((f"  {elapsed_s:>6.0f} s    ", "bold"), words))
+
+    def _bar(self, done: int, of: int) -> ProgressBar:
+        return ProgressBar(
+            total=of,
+            completed=done,
+            width=self._bar_width,
+            complete_style="cyan",
+            finished_style="green",
+        )
 
     def _starting(self, progress: Progress) -> str | None:
         """Until there is something to count: it takes a Spark longer to start than to write."""
@@ -123,16 +138,6 @@ class ProgressView:
             f" latency {_latency(progress)}; conflicts seen by writers: {_conflicts(progress)}"
         )
         return f"  {elapsed_s:>5.0f} s  {words}"
-
-
-def _bar(done: int, of: int) -> ProgressBar:
-    return ProgressBar(
-        total=of,
-        completed=done,
-        width=_BAR_WIDTH,
-        complete_style="cyan",
-        finished_style="green",
-    )
 
 
 def _commits(progress: Progress) -> str:
@@ -205,8 +210,8 @@ def _equal_carriers(expected: Carriers, found: Carriers) -> int:
 def show_snapshots(console: Console, snapshots: Sequence[SnapshotRow]) -> None:
     """The last ones, newest first."""
     console.print()
-    title = f"the last of {len(snapshots)} snapshots (UTC)"
-    table = _table(title, "snapshot id", "micro-batches", "files", "rows", "rows in all")
+    line(console, f"the last of {len(snapshots)} snapshots")
+    table = _table("at (UTC)", "snapshot id", "micro-batches", "files", "rows", "rows in all")
     for one in reversed(snapshots[-_SNAPSHOTS_MAX:]):
         table.add_row(
             _time(one.timestamp_ms),
@@ -217,11 +222,12 @@ def show_snapshots(console: Console, snapshots: Sequence[SnapshotRow]) -> None:
 
 
 def _time(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(" ", "milliseconds")[:-6]
+    return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%H:%M:%S.%f}"[:-3]
 
 
 def _table(*headers: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 2))
     for number, header in enumerate(headers):
-        table.add_column(header, justify="right" if number else "left", header_style="bold")
+        justify: Literal["left", "right"] = "right" if number else "left"
+        table.add_column(header, justify=justify, header_style="bold", no_wrap=True)
     return table

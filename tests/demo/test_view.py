@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 
 from rich.console import Console
 
 from committer.demo.progress import Progress
+from committer.demo.readers import SnapshotRow
 from committer.demo.verdict import Reading, Sums
-from committer.demo.view import ProgressView, show_sums, show_verdict
+from committer.demo.view import ProgressView, show_snapshots, show_sums, show_verdict
 
 
 def pipe() -> tuple[Console, io.StringIO]:
@@ -57,3 +59,50 @@ def test_the_sums_of_input_and_readers_stand_side_by_side() -> None:
         ["data", "files", "2"],
         ["paths", "named", "twice", "1"],
     ]
+
+
+def shown_on_a_terminal(progress: Progress, *, term: str, width: int) -> str:
+    """All that is written to a terminal of this kind, control characters included."""
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, height=24, force_terminal=True, _environ={"TERM": term}
+    )
+    with ProgressView(console, applications=1) as view:
+        for second in range(3):
+            view.update(progress, float(second))
+        view.update(progress, 6.0, last=True)
+    return out.getvalue()
+
+
+def test_progress_is_rewritten_in_place_on_a_terminal_of_80_columns() -> None:
+    progress = Progress(400_000, applications_started=1)
+    progress.batches_reported, progress.rows_reported = 120, 336_776
+    progress.commits, progress.batches_committed, progress.rows_committed = 60, 114, 300_000
+    written = shown_on_a_terminal(progress, term="xterm", width=80)
+    frames = written.split("\x1b[1A")  # each frame but the first starts by going up
+    assert len(frames) > 3
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frames[0])
+    assert [line.split()[0] for line in plain.splitlines() if line.strip()][:2] == [
+        "published",
+        "committed",
+    ]
+    assert "60 commits of 1.9 micro-batches" in plain
+    assert all(len(line.rstrip()) <= 80 for line in plain.splitlines())
+
+
+def test_a_terminal_that_cannot_rewrite_gets_lines() -> None:
+    progress = Progress(100, applications_started=1)
+    lines = shown_on_a_terminal(progress, term="dumb", width=80).splitlines()
+    assert lines == [
+        "      0 s  Spark is up; the first micro-batches are on their way",
+        "      6 s  Spark is up; the first micro-batches are on their way",
+    ]
+
+
+def test_snapshot_ids_are_whole_on_a_terminal_of_80_columns() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, color_system=None, highlight=False)
+    rows = [SnapshotRow(1_790_000_000_123, 9_223_372_036_854_775_807, 123, 4_567, 89_012, 336_776)]
+    show_snapshots(console, rows)
+    assert "9223372036854775807" in out.getvalue()
+    assert "…" not in out.getvalue()
