@@ -211,7 +211,7 @@ def show_snapshots(console: Console, snapshots: Sequence[SnapshotRow]) -> None:
     """The last ones, newest first."""
     console.print()
     line(console, f"the last of {len(snapshots)} snapshots")
-    table = _table("at (UTC)", "snapshot id", "micro-batches", "files", "rows", "rows in all")
+    table = _table("at (UTC)", "snapshot id", "batches", "files", "rows", "rows in all")
     for one in reversed(snapshots[-_SNAPSHOTS_MAX:]):
         table.add_row(
             _time(one.timestamp_ms),
