@@ -67,6 +67,11 @@ conformance: install ## what Iceberg Java says of its tables and values, against
 fuzz: install ## damaged and hostile bytes against every reader; SECONDS=, SEED=, TARGET=
 	@$(RUN)python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(TARGET)
 
+.PHONY: first-hour
+first-hour: install ## the README and each how-to, typed as they stand there; PAGE=, OPTIONS=--update: new transcripts
+	@$(RUN)python -m tests.jars
+	@$(RUN)python -m tests.first_hour $(OPTIONS) $(PAGE)
+
 .PHONY: mutants
 mutants: install ## break the committer in many small ways, and see the tests notice each; NAME="one another"
 	@$(RUN)python -m tests.mutants $(NAME)

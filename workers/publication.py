@@ -28,6 +28,7 @@ from workers.options import WriteOptions
 from workers.publisher import PublishPolicy, WrittenEpoch
 from workers.s3_files import S3Access
 from workers.settings import WorkerSettings, load_settings
+from workers.small_files import hint_at_small_files
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten
 
@@ -107,7 +108,10 @@ def publish_micro_batch(
         fingerprint_of(checkpoint, batch_id, settings.s3),
         may_repeat=False,
     )
-    return _publish(options, settings, written, identity)
+    receipt = _publish(options, settings, written, identity)
+    files = [file for each in written for file in each.files]
+    hint_at_small_files(options.table, micro_batch.query_id, files)
+    return receipt
 
 
 def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Receipt | None:

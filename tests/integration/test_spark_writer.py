@@ -17,6 +17,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog as ForeignCatalog
+from pyiceberg.types import StringType as ForeignStringType
 from pyspark.errors import StreamingQueryException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession
@@ -92,7 +94,7 @@ class House:
             sort_order=UNSORTED,
             properties={},
             format_version=2,
-            now_ms=1_800_000_000_000,
+            now_ms=1_700_000_000_000,
         )
         first = metadata_file_location(metadata_folder(location, {}), 0, uuid4())
         catalog = await self.open_catalog()
@@ -169,6 +171,24 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     os.environ.update(before)
     yield house
     house.spark.stop()
+
+
+@dataclass(slots=True)
+class RunningQuery:
+    """A streaming query that has published one micro-batch and waits for input."""
+
+    house: House
+    table: str
+    source: Path
+    query: Any
+    foreign: Any
+    published: int = 1
+
+    def next_micro_batch(self) -> None:
+        """Give the query three more rows, and wait until it has published them."""
+        self.published += 1
+        write_input(self.source, *(range(3 * n, 3 * n + 3) for n in range(self.published)))
+        self.query.processAllAvailable()
 
 
 def write_input(folder: Path, *batches: Sequence[int]) -> Path:
@@ -316,6 +336,56 @@ def test_complete_mode_is_refused(house: House, tmp_path: Path) -> None:
     query = writer.option("checkpointLocation", str(tmp_path / "c")).start(table)
     with pytest.raises(StreamingQueryException, match=r"use outputMode\(.append.\)"):
         query.awaitTermination()
+
+
+@pytest.fixture
+def running(house: House, tmp_path: Path) -> Iterator[RunningQuery]:
+    """A query that runs while another engine changes its table."""
+    table, source = house.new_table(), tmp_path / "in"
+    write_input(source, range(3))
+    writer = house.stream(source).writeStream.format("frazil")
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(table)
+    query.processAllAvailable()
+    foreign = ForeignCatalog("frazil", uri=f"sqlite:///{house.folder}/catalog.db")
+    yield RunningQuery(house, table, source, query, foreign.load_table(table))
+    query.stop()
+
+
+def test_a_running_query_goes_on_beside_a_new_column_and_a_new_partition_field(
+    running: RunningQuery,
+) -> None:
+    with running.foreign.update_schema() as update:
+        update.add_column("tail_number", ForeignStringType())
+    running.next_micro_batch()
+    with running.foreign.update_spec() as update:
+        update.add_identity("id")
+    running.next_micro_batch()
+    requests = running.house.requests(running.table)
+    assert [ids_of(each) for each in requests] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    assert [
+        {reference.partition_spec_id for reference in each.request.manifests} for each in requests
+    ] == [{0}, {0}, {1}]
+    last = pq.read_schema(data_files(requests[2])[0].file_path.removeprefix("file://"))
+    assert last.names == ["id", "carrier", "tail_number"]
+
+
+@pytest.mark.parametrize("change", ["rename", "drop"])
+def test_a_running_query_fails_once_its_column_is_renamed_or_dropped(
+    running: RunningQuery, change: str
+) -> None:
+    with running.foreign.update_spec() as update:
+        update.remove_field("carrier_bucket")
+    with running.foreign.update_schema() as update:
+        if change == "rename":
+            update.rename_column("carrier", "airline")
+        else:
+            update.delete_column("carrier")
+    with pytest.raises(
+        StreamingQueryException, match="carrier: found string, expected no such column"
+    ):
+        running.next_micro_batch()
+    # What was written before the change still fits the table.
+    assert [ids_of(each) for each in running.house.requests(running.table)] == [[0, 1, 2]]
 
 
 # --- foreachBatch --------------------------------------------------------------------------------

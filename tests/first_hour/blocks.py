@@ -1,0 +1,29 @@
+"""The code blocks of a page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """One fenced block; the language is empty where the page names none."""
+
+    language: str
+    text: str
+
+
+def code_blocks(page: str) -> list[CodeBlock]:
+    """All of a page, which is named from the repository's root."""
+    return [CodeBlock(*found) for found in _BLOCK.findall((ROOT / page).read_text())]
+
+
+def pages() -> list[str]:
+    """The pages that a new user walks: the README and each how-to."""
+    how_to = sorted((ROOT / "docs/how-to").glob("*.md"))
+    return ["README.md", *(str(path.relative_to(ROOT)) for path in how_to)]

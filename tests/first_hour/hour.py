@@ -1,0 +1,283 @@
+"""Does the steps of a walk on this machine, and keeps what they print."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fcntl import ioctl
+from pathlib import Path
+
+from tests.first_hour.blocks import ROOT, CodeBlock, code_blocks
+from tests.first_hour.steps import (
+    Interrupt,
+    LeftOut,
+    Output,
+    Run,
+    Save,
+    Shown,
+    Sql,
+    Start,
+    Type,
+    Walk,
+)
+from tests.first_hour.transcript import kept, settled
+from tests.integration.processes import kill_session
+from workers.java import find_java_home
+
+COLUMNS = 80
+# Where the page that readers find shows Spark's settings for Iceberg's own runtime.
+READING, CONF_BLOCK = "docs/how-to/read-the-table.md", 3
+_READY_S = 60.0
+_AGAIN_S = 0.5
+
+
+class WrongTurn(AssertionError):
+    """Something went another way than the walk says."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    exit_code: int
+    output: str
+
+
+@dataclass(slots=True)
+class Hour:
+    """One user with an empty home. `lines`: the transcript so far."""
+
+    walk: Walk
+    home: Path
+    lines: list[str] = field(default_factory=list)
+    _running: subprocess.Popen[bytes] | None = None
+    _last: list[str] = field(default_factory=list)
+
+    # --- Steps -----------------------------------------------------------------------------------
+
+    def do(self) -> list[str]:
+        """Do all steps. Errors: `WrongTurn`, with what was printed."""
+        for step in self.walk.steps:
+            match step:
+                case Run():
+                    self._run(step)
+                case Type():
+                    self._type(step)
+                case Start():
+                    self._start(step)
+                case Interrupt(exit_code):
+                    self._interrupt(exit_code)
+                case Save():
+                    content = self._put(self._block(step.block).text, step.put)
+                    (self.home / step.file).write_text(content)
+                    self._note(f"block {step.block} is saved as {step.file}", [])
+                case Sql():
+                    self._sql(step)
+                case Shown(block=number):
+                    self._compare(number)
+                case LeftOut(block=number, reason=reason):
+                    self._note(f"block {number} is left out: {reason}", [])
+        return self.lines
+
+    def _run(self, step: Run) -> None:
+        block = code_blocks(step.page or self.walk.page)[step.block - 1]
+        text = self._put(step.before + block.text + step.after, step.put)
+        is_python = (step.language or block.language) == "python"
+        command = [sys.executable, "-c", text] if is_python else self._shell(text)
+        ended = self._pipe(command, step.shown, step.in_clone, step.timeout_s)
+        self._expect(f"block {step.block}", ended, step.exit_code)
+        where = f"block {step.block}" + (f" of {step.page}" if step.page else "")
+        self._note(where, self._settled(ended, step.keep_from, step.shown))
+
+    def _sql(self, step: Sql) -> None:
+        conf = self._put(code_blocks(READING)[CONF_BLOCK - 1].text, {"/home/me": str(self.home)})
+        statements = self._put(self._block(step.block).text, step.put)
+        command = [sys.executable, "-m", "tests.first_hour.iceberg_sql", conf, statements]
+        ended = self._pipe(command, "stdout", in_clone=True, timeout_s=300.0)
+        self._expect(f"block {step.block}", ended, 0)
+        self._note(f"block {step.block}", self._settled(ended, "", "stdout"))
+
+    def _type(self, step: Type) -> None:
+        end_s = time.monotonic() + step.timeout_s
+        while True:
+            ended = self._typed(step)
+            if step.until in ended.output:
+                break
+            if time.monotonic() > end_s:
+                raise WrongTurn(f"`{step.command}` never printed `{step.until}`:\n{ended.output}")
+            time.sleep(_AGAIN_S)
+        self._expect(f"`{step.command}`", ended, step.exit_code)
+        self._note(f"$ {step.command}", self._settled(ended, step.keep_from, step.shown))
+        if step.exit_code:
+            self.lines.append(f"exit code {step.exit_code}")
+
+    def _typed(self, step: Type) -> _Ended:
+        command = self._shell(self._put(step.command, {}))
+        if step.terminal:
+            return self._terminal(command, step.timeout_s)
+        return self._pipe(command, step.shown, step.in_clone, step.timeout_s)
+
+    def _compare(self, number: int) -> None:
+        wanted = settled(self._block(number).text, {})
+        found = kept(self._last, wanted[0])[: len(wanted)]
+        if found != wanted:
+            raise WrongTurn(f"block {number} shows another output than was printed:\n{found}")
+        self._note(f"block {number} is what was printed", [])
+
+    # --- Processes -------------------------------------------------------------------------------
+
+    def _start(self, step: Start) -> None:
+        text = self._block(step.block).text if step.block else step.command
+        log = self.home / "started.log"
+        with log.open("wb") as output:
+            self._running = subprocess.Popen(
+                self._shell(self._put(text, step.put)),
+                cwd=ROOT if step.in_clone else self.home,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        end_s = time.monotonic() + _READY_S
+        while step.ready not in log.read_text():
+            if self._running.poll() is not None or time.monotonic() > end_s:
+                raise WrongTurn(f"`{step.ready}` was not printed:\n{log.read_text()}")
+            time.sleep(_AGAIN_S / 5)
+        name = f"block {step.block}" if step.block else f"$ {step.command}"
+        printed = settled(log.read_text(), self._places())
+        self._note(f"{name}, which goes on", printed)
+
+    def _interrupt(self, exit_code: int) -> None:
+        assert self._running is not None
+        # As a terminal does it: the whole foreground group gets the signal.
+        os.killpg(self._running.pid, signal.SIGINT)
+        found = self._running.wait(_READY_S)
+        self._running = None
+        log = (self.home / "started.log").read_text()
+        if found != exit_code or "Traceback" in log:
+            raise WrongTurn(f"Ctrl-C: exit code {found}, expected {exit_code}:\n{log[-3000:]}")
+        self._note(f"Ctrl-C: exit code {exit_code}", [])
+
+    def stop(self) -> None:
+        """Leave nothing running."""
+        if self._running is not None:
+            kill_session(self._running)
+
+    def _shell(self, text: str) -> list[str]:
+        return ["sh", "-ec", text]
+
+    def _pipe(self, command: list[str], shown: Output, in_clone: bool, timeout_s: float) -> _Ended:
+        ended = subprocess.run(
+            command,
+            cwd=ROOT if in_clone else self.home,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if shown == "all" else subprocess.PIPE,
+            timeout=timeout_s,
+            check=False,
+        )
+        errors = "" if shown == "all" or ended.returncode == 0 else ended.stderr.decode()
+        return _Ended(ended.returncode, ended.stdout.decode() + errors)
+
+    def _terminal(self, command: list[str], timeout_s: float) -> _Ended:
+        """On a terminal of 80 columns, which tells a program what a person sees."""
+        ours, theirs = pty.openpty()
+        ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+        with subprocess.Popen(
+            command,
+            cwd=self.home,
+            env=self._environment() | {"TERM": "xterm-256color"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        ) as process:
+            os.close(theirs)
+            output = b"".join(_chunks(ours))
+            os.close(ours)
+            return _Ended(process.wait(timeout_s), output.decode())
+
+    def _environment(self) -> dict[str, str]:
+        """A user's: nothing of Frazil is set, and what was installed is on the path."""
+        inherited = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("FRAZIL_", "PYTHON", "VIRTUAL_ENV", "COLUMNS"))
+        }
+        search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        usual = {
+            "HOME": str(self.home),
+            "PATH": search_path,
+            "NO_COLOR": "1",
+            "PYTHONPATH": str(ROOT),
+            "JAVA_HOME": str(find_java_home(self.home / ".java")),
+        }
+        return inherited | usual | dict(self.walk.variables)
+
+    # --- Words -----------------------------------------------------------------------------------
+
+    def _block(self, number: int) -> CodeBlock:
+        return code_blocks(self.walk.page)[number - 1]
+
+    def _put(self, text: str, put: Mapping[str, str]) -> str:
+        for theirs, ours in put.items():
+            if theirs not in text:
+                raise WrongTurn(f"{self.walk.page}: no `{theirs}` in\n{text}")
+            text = text.replace(theirs, ours)
+        return text.replace("{home}", str(self.home))
+
+    def _expect(self, what: str, ended: _Ended, exit_code: int) -> None:
+        if ended.exit_code != exit_code:
+            raise WrongTurn(
+                f"{self.walk.page}: {what}: exit code {ended.exit_code}, expected {exit_code}:\n"
+                f"{ended.output[-4000:]}"
+            )
+        if "Traceback (most recent call last)" in ended.output:
+            raise WrongTurn(f"{self.walk.page}: {what} printed a traceback:\n{ended.output}")
+
+    def _places(self) -> dict[str, str]:
+        return {str(self.home): "~", str(ROOT): "<clone>"}
+
+    def _settled(self, ended: _Ended, keep_from: str, shown: Output) -> list[str]:
+        self._last = settled(ended.output, self._places())
+        if keep_from:
+            self._last = kept(self._last, keep_from)
+        return [] if shown == "none" else self._last
+
+    def _note(self, title: str, printed: list[str]) -> None:
+        self.lines += ["", f"## {title}", *(f"   {line}".rstrip() for line in printed)]
+
+
+def _chunks(descriptor: int) -> Iterator[bytes]:
+    """What a terminal gets, until its program has ended."""
+    while True:
+        try:
+            chunk = os.read(descriptor, 65536)
+        except OSError:  # Linux: the other side is closed
+            return
+        if not chunk:
+            return
+        yield chunk
+
+
+@contextmanager
+def an_hour(walk: Walk) -> Iterator[Hour]:
+    """A home that is gone afterwards, with everything that was started in it."""
+    home = Path(tempfile.mkdtemp(prefix="frazil-first-hour-"))
+    hour = Hour(walk, home)
+    try:
+        yield hour
+    finally:
+        hour.stop()
+        shutil.rmtree(home)

@@ -1,0 +1,42 @@
+"""What was printed, without what differs from run to run."""
+
+from __future__ import annotations
+
+import re
+
+_VARYING = (
+    (r"\x1b\[[0-9;?]*[A-Za-z]", ""),
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>"),
+    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|\+00:00| UTC)?", "<time>"),
+    (r"\b\d{4}-\d\d-\d\d \d\d:\d\d(?: UTC|Z)?", "<time>"),
+    (r"\b[0-9a-f]{32,64}\b", "<hash>"),
+    (r"\b\d{15,20}\b", "<id>"),
+    (r"\b1[789]\d{8,11}\b", "<ms>"),
+    (r"\bpid \d+", "pid <pid>"),
+    (r"\bprocess \d+", "process <pid>"),
+    (r"\b\d[\d,]*(?:\.\d+)?(?: |\b)(?:ms|s|min)\b", "<duration>"),
+    (r"\b\d[\d,]*(?:\.\d+)? (?:KiB|MiB|GiB|kB|MB|bytes)\b", "<size>"),
+)
+_COMPILED = [(re.compile(pattern), replacement) for pattern, replacement in _VARYING]
+_RULES = re.compile(r"[─━]{3,}|-{6,}")
+_GAP = re.compile(r"(?<=\S) {2,}")
+
+
+def settled(text: str, places: dict[str, str]) -> list[str]:
+    """Lines of an output that are equal in every run. `places`: folders, and their names here."""
+    for folder, name in sorted(places.items(), key=lambda one: -len(one[0])):
+        text = text.replace(folder, name)
+    text = text.replace("\r\n", "\n")
+    for pattern, replacement in _COMPILED:
+        text = pattern.sub(replacement, text)
+    # Columns are as wide as what stands in them.
+    text = _GAP.sub("  ", _RULES.sub("──", text))
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def kept(lines: list[str], keep_from: str) -> list[str]:
+    """From the first line with this text on. Errors: `LookupError` if there is none."""
+    for number, line in enumerate(lines):
+        if keep_from in line:
+            return lines[number:]
+    raise LookupError(f"nothing with `{keep_from}` was printed")

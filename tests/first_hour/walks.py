@@ -1,0 +1,319 @@
+"""The walk of each page that a new user reads, with the wrong turns that users take there."""
+
+from __future__ import annotations
+
+from tests.first_hour.steps import (
+    Interrupt,
+    LeftOut,
+    Run,
+    Save,
+    Shown,
+    Sql,
+    Start,
+    Step,
+    Type,
+    Walk,
+)
+from tests.first_hour.wrong_turns import IN_A_NEW_HOME, WHILE_IT_SERVES
+
+_HOW_TO = "docs/how-to"
+_BY_HAND = f"{_HOW_TO}/publish-by-hand.md"
+_FROM_SPARK = f"{_HOW_TO}/publish-from-spark.md"
+_STARTED = "service.started"
+_FLIGHTS = (
+    'frazil table create db.flights --schema "id long not null, carrier string, at timestamptz"'
+    ' --partition "day(at)"'
+)
+_ONE_BATCH = "\nquery.processAllAvailable()\nquery.stop()\n"
+_QUIET_SPARK = (
+    "import os\nos.environ['PYSPARK_SUBMIT_ARGS'] = '--conf spark.ui.enabled=false pyspark-shell'\n"
+)
+
+
+def _filled(table: str = "db.flights") -> list[Step]:
+    """A table with three rows, published by hand, and landed."""
+    return [
+        Type(command=_FLIGHTS.replace("db.flights", table), shown="none"),
+        Run(page=_BY_HAND, block=2, put=_named(table), shown="none"),
+        Start(command="frazil serve", ready=_STARTED),
+        Type(
+            command=f"frazil table files {table} --json | wc -l",
+            until="1",
+            shown="none",
+        ),
+        Interrupt(),
+    ]
+
+
+def _named(table: str) -> dict[str, str]:
+    name = table.partition(".")[2]
+    return {'"db.events"': f'"{table}"', '"name": "events"': f'"name": "{name}"'}
+
+
+README = Walk(
+    "README.md",
+    [
+        LeftOut(block=1, reason="a picture"),
+        *IN_A_NEW_HOME,
+        Run(block=2, keep_from="read by others", in_clone=True, shown="none"),
+        Type(
+            command="make demo ROWS=20000",
+            keep_from="read by others",
+            in_clone=True,
+            shown="none",
+        ),
+        Shown(block=3),
+        Start(block=4, ready=_STARTED, in_clone=True),
+        *WHILE_IT_SERVES,
+        Run(
+            block=5,
+            put={"/tmp/flights-checkpoint": "{home}/checkpoint"},
+            before=_QUIET_SPARK,
+            after="\nimport time\ntime.sleep(2)" + _ONE_BATCH,
+            shown="none",
+        ),
+        Type(command="frazil status", until="0 requests", terminal=True, shown="none"),
+        Type(command="frazil table snapshots db.flights", terminal=True),
+        Interrupt(),
+    ],
+)
+
+RUN_THE_COMMITTER = Walk(
+    f"{_HOW_TO}/run-the-committer.md",
+    [
+        Start(block=1, ready=_STARTED),
+        Interrupt(),
+        Save(
+            block=2,
+            file="frazil.toml",
+            put={"/srv": "{home}/srv", "redis://queue.internal:6379/0": "none"},
+        ),
+        Start(command="FRAZIL_CONFIG=frazil.toml frazil serve", ready=_STARTED),
+        Interrupt(),
+        LeftOut(block=3, reason="DynamoDB and S3: tests/integration/test_aws_profile.py"),
+        LeftOut(block=4, reason="DynamoDB and S3: tests/integration/test_aws_profile.py"),
+        *_filled(),
+        Sql(block=5, put={"db.flights": "frazil.db.flights"}),
+    ],
+)
+
+PUBLISH_BY_HAND = Walk(
+    _BY_HAND,
+    [
+        Run(block=1),
+        Run(block=2),
+        Type(command="frazil inspect $(find .frazil/requests/inbox -type f)"),
+        Start(command="frazil serve", ready=_STARTED),
+        Type(command="frazil table files db.events --json | wc -l", until="1"),
+        Interrupt(),
+        LeftOut(block=3, reason="a form, not a command; tests/workers publish manifests"),
+        LeftOut(block=4, reason="a form, not a command; tests/queue rings the doorbell"),
+    ],
+)
+
+PUBLISH_FROM_SPARK = Walk(
+    _FROM_SPARK,
+    [
+        Type(command=_FLIGHTS, shown="none"),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(
+            block=1,
+            put={"/checkpoints/flights": "{home}/checkpoint"},
+            before=_QUIET_SPARK,
+            after=_ONE_BATCH,
+            shown="none",
+        ),
+        LeftOut(block=2, reason="DynamoDB and S3: tests/integration/test_aws_profile.py"),
+        LeftOut(block=3, reason="DynamoDB and S3: tests/integration/test_aws_profile.py"),
+        Run(
+            block=4,
+            put={"/checkpoints/flights": "{home}/checkpoint-of-foreach"},
+            before=_QUIET_SPARK
+            + "from pyspark.sql import SparkSession\n"
+            + "from workers.session import configure\n"
+            + 'spark = configure(SparkSession.builder.master("local[1]")).getOrCreate()\n'
+            + "events = spark.readStream.format('rate').load().selectExpr(\n"
+            + "    'value AS id', \"'AA' AS carrier\", 'timestamp AS at')\n",
+            after="\nfor query in spark.streams.active:\n"
+            "    query.processAllAvailable()\n    query.stop()\n",
+            shown="none",
+        ),
+        Run(
+            block=5,
+            language="python",
+            put={
+                "(id BIGINT, carrier STRING)": "(id BIGINT, carrier STRING, at TIMESTAMP)",
+                "SELECT …": "SELECT 7L, 'UA', current_timestamp()",
+            },
+            before=_QUIET_SPARK
+            + "from pyspark.sql import SparkSession\n"
+            + "from workers.session import configure\n"
+            + 'spark = configure(SparkSession.builder.master("local[1]")).getOrCreate()\n'
+            + 'for statement in """\n',
+            after='""".split(";"):\n    _ = statement.strip() and spark.sql(statement)\n',
+            shown="none",
+        ),
+        Type(command="frazil status --json", until='"inbox": 0', shown="none"),
+        Interrupt(),
+    ],
+)
+
+READ_THE_TABLE = Walk(
+    f"{_HOW_TO}/read-the-table.md",
+    [
+        *_filled(),
+        Run(block=1, put={"/home/me": "{home}"}),
+        Run(
+            block=2,
+            put={
+                '"/home/me/.frazil/warehouse/db/flights/metadata/00012-….metadata.json"': (
+                    "sorted(Path('{home}').glob('.frazil/warehouse/db/flights/metadata/*.json'))[-1]"
+                ),
+                'connection.execute("INSTALL iceberg; LOAD iceberg")': (
+                    "[connection.execute(f\"LOAD '{extension_path(name)}'\")"
+                    " for name in ('avro', 'iceberg')]"
+                ),
+            },
+            before="from pathlib import Path\nfrom committer.demo.readers import extension_path\n",
+        ),
+        LeftOut(block=3, reason="settings, which block 4 is run with"),
+        Sql(block=4, put={"SELECT …": "SELECT 8L, 'ZZ', current_timestamp()"}),
+    ],
+)
+
+HANDLE_QUARANTINE = Walk(
+    f"{_HOW_TO}/handle-quarantine.md",
+    [
+        Type(command=_FLIGHTS, shown="none"),
+        Run(
+            page=_BY_HAND,
+            block=2,
+            put=_named("db.flights") | {'"partition": ["2026-03-01"]': '"partition": ["spring"]'},
+            shown="none",
+        ),
+        Start(command="frazil serve", ready=_STARTED),
+        Type(command="frazil quarantine list --json | wc -l", until="1", shown="none"),
+        Run(block=1, put={"show 3f2a": "show import-2026"}),
+        Type(command="frazil quarantine list", terminal=True),
+        Type(command="frazil quarantine show nonsense", exit_code=1),
+        Type(command="frazil quarantine list --reason nonsense", exit_code=2),
+        Type(command="frazil quarantine discard import-2026 --yes"),
+        Interrupt(),
+    ],
+)
+
+_COPY = {
+    "copy/metadata/00007-….metadata.json": "$(ls copy/metadata/*.json | tail -n 1)",
+    "s3://bucket/flights": "file://{home}/.frazil/warehouse/db/flights",
+}
+_AUDIT_BRANCH = (
+    'python -c "from pyiceberg.catalog.sql import SqlCatalog;'
+    " table = SqlCatalog('frazil', uri='sqlite:///{home}/.frazil/catalog.db')"
+    ".load_table('db.flights');"
+    " table.manage_snapshots()"
+    ".create_branch(table.current_snapshot().snapshot_id, 'audit').commit()\""
+)
+
+INSPECT_A_TABLE = Walk(
+    f"{_HOW_TO}/inspect-a-table.md",
+    [
+        *_filled(),
+        Type(command=_AUDIT_BRANCH, shown="none"),
+        Run(block=1, put={"2026-05-01T12:00:00Z": "2126-05-01T12:00:00Z"}),
+        Type(command="cp -r .frazil/warehouse/db/flights copy", shown="none"),
+        Run(block=2, put=_COPY),
+    ],
+)
+
+PLAN_A_SCAN = Walk(
+    f"{_HOW_TO}/plan-a-scan.md",
+    [
+        *_filled(),
+        Type(command=_AUDIT_BRANCH, shown="none"),
+        Type(command="cp -r .frazil/warehouse/db/flights copy", shown="none"),
+        Run(block=1, put=_COPY | {"(delay > 30 or delay is null)": "(id > 30 or at is null)"}),
+        Run(
+            block=2,
+            before="from pathlib import Path\n"
+            "def read(location): return Path(location.removeprefix('file://')).read_bytes()\n"
+            "metadata_location = str(sorted(Path('{home}').glob("
+            "'.frazil/warehouse/db/flights/metadata/*.json'))[-1])\n",
+        ),
+    ],
+)
+
+SIGN_REQUESTS = Walk(
+    f"{_HOW_TO}/sign-requests.md",
+    [
+        Run(block=1),
+        LeftOut(block=2, reason="what block 1 wrote"),
+        LeftOut(
+            block=3,
+            reason="a part of publish-by-hand.md's client: both are run in tests/test_docs.py",
+        ),
+        *_filled(),
+        Sql(block=4, put={"db.flights": "frazil.db.flights"}),
+    ],
+)
+
+CHANGE_A_SCHEMA = Walk(
+    f"{_HOW_TO}/change-a-schema.md",
+    [
+        *_filled(),
+        Sql(block=1),
+        LeftOut(block=2, reason="an error that comes by chance: tests/integration provokes it"),
+        Sql(block=3),
+        Type(command="frazil table schema db.flights"),
+    ],
+)
+
+TUNE = Walk(f"{_HOW_TO}/tune.md", [LeftOut(block=1, reason="a picture")])
+
+RUN_ON_AWS = Walk(
+    f"{_HOW_TO}/run-on-aws.md",
+    [
+        Run(
+            block=1,
+            in_clone=True,
+            put={"mkdir -p aws": "mkdir -p {home}/aws", '"aws/$': '"{home}/aws/$'},
+        ),
+        *(
+            LeftOut(block=number, reason="needs an AWS account; tests/deploy checks the files")
+            for number in range(2, 8)
+        ),
+    ],
+    {"BUCKET": "example-lake", "AWS_REGION": "eu-central-1", "ACCOUNT": "123456789012"},
+)
+
+RUN_ON_KUBERNETES = Walk(
+    f"{_HOW_TO}/run-on-kubernetes.md",
+    [
+        LeftOut(block=number, reason="needs a cluster; tests/deploy checks the files")
+        for number in range(1, 5)
+    ],
+)
+
+RUN_THE_BENCHMARK = Walk(
+    f"{_HOW_TO}/run-the-benchmark.md",
+    [
+        LeftOut(block=number, reason="minutes to hours: targets of their own")
+        for number in range(1, 4)
+    ],
+)
+
+WALKS = (
+    README,
+    CHANGE_A_SCHEMA,
+    HANDLE_QUARANTINE,
+    INSPECT_A_TABLE,
+    PLAN_A_SCAN,
+    PUBLISH_BY_HAND,
+    PUBLISH_FROM_SPARK,
+    READ_THE_TABLE,
+    RUN_ON_AWS,
+    RUN_ON_KUBERNETES,
+    RUN_THE_BENCHMARK,
+    RUN_THE_COMMITTER,
+    SIGN_REQUESTS,
+    TUNE,
+)
