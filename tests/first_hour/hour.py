@@ -58,6 +58,7 @@ class Hour:
 
     walk: Walk
     home: Path
+    is_verbose: bool = False
     lines: list[str] = field(default_factory=list)
     _running: subprocess.Popen[bytes] | None = None
     _last: list[str] = field(default_factory=list)
@@ -140,7 +141,8 @@ class Hour:
         log = self.home / "started.log"
         with log.open("wb") as output:
             self._running = subprocess.Popen(
-                self._shell(self._put(text, step.put)),
+                # Ctrl-C ends what the shell runs, not the shell: a person's goes on as well.
+                self._shell(f"trap : INT\n{self._put(text, step.put)}"),
                 cwd=ROOT if step.in_clone else self.home,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -256,6 +258,8 @@ class Hour:
         return [] if shown == "none" else self._last
 
     def _note(self, title: str, printed: list[str]) -> None:
+        if self.is_verbose:
+            print(f"    {title}", flush=True)
         self.lines += ["", f"## {title}", *(f"   {line}".rstrip() for line in printed)]
 
 
@@ -272,10 +276,10 @@ def _chunks(descriptor: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def an_hour(walk: Walk) -> Iterator[Hour]:
+def an_hour(walk: Walk, *, is_verbose: bool = False) -> Iterator[Hour]:
     """A home that is gone afterwards, with everything that was started in it."""
     home = Path(tempfile.mkdtemp(prefix="frazil-first-hour-"))
-    hour = Hour(walk, home)
+    hour = Hour(walk, home, is_verbose)
     try:
         yield hour
     finally:

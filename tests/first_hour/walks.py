@@ -24,7 +24,14 @@ _FLIGHTS = (
     'frazil table create db.flights --schema "id long not null, carrier string, at timestamptz"'
     ' --partition "day(at)"'
 )
-_ONE_BATCH = "\nquery.processAllAvailable()\nquery.stop()\n"
+# Rows never end in the pages' source: one micro-batch with some is enough.
+_ONE_BATCH = """
+import time
+for query in spark.streams.active:
+    while not any(one["numInputRows"] for one in query.recentProgress):
+        time.sleep(0.2)
+    query.stop()
+"""
 _QUIET_SPARK = (
     "import os\nos.environ['PYSPARK_SUBMIT_ARGS'] = '--conf spark.ui.enabled=false pyspark-shell'\n"
 )
@@ -69,7 +76,7 @@ README = Walk(
             block=5,
             put={"/tmp/flights-checkpoint": "{home}/checkpoint"},
             before=_QUIET_SPARK,
-            after="\nimport time\ntime.sleep(2)" + _ONE_BATCH,
+            after=_ONE_BATCH,
             shown="none",
         ),
         Type(command="frazil status", until="0 requests", terminal=True, shown="none"),
@@ -134,8 +141,7 @@ PUBLISH_FROM_SPARK = Walk(
             + 'spark = configure(SparkSession.builder.master("local[1]")).getOrCreate()\n'
             + "events = spark.readStream.format('rate').load().selectExpr(\n"
             + "    'value AS id', \"'AA' AS carrier\", 'timestamp AS at')\n",
-            after="\nfor query in spark.streams.active:\n"
-            "    query.processAllAvailable()\n    query.stop()\n",
+            after=_ONE_BATCH,
             shown="none",
         ),
         Run(
