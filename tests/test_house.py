@@ -237,11 +237,11 @@ def test_every_test_that_a_page_names_exists() -> None:
 
 
 def test_every_target_that_a_page_names_exists() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = {
         target
         for page in pages()
-        for target in re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), re.M)
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.M)
     }
     assert named <= targets
 
