@@ -20,6 +20,7 @@ from committer.iceberg.avro_decoder import Decoder, decode_record, record_decode
 from committer.iceberg.data_file import ManifestEntryStatus
 from committer.iceberg.manifest_layout import PAIRS_MAX, plain_maps
 from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.manifest_row import RowCheck
 
 _METRICS = (108, 109, 110, 137, 125, 128)
 _BEFORE_METRICS = (134, 100, 101, 102, 103, 104, 105)
@@ -81,12 +82,14 @@ class Splice:
 
     `row`: what the entries of the manifest at hand inherit from. `next_row_id`: what its next live
     entry without a row id has; None where there are none. `partitions` has the tuples by their
-    bytes; `tail` and `rest` are those of the entry before.
+    bytes; `tail` and `rest` are those of the entry before. `files` and `rows` of the manifest are
+    counted by status, and its partitions are compared with its row by `check`.
     """
 
     parts: EntryParts
     partition_field_ids: tuple[int, ...]
     row: ManifestFile
+    check: RowCheck
     next_row_id: int | None = None
     files_count: int = 0
     rows_count: int = 0
@@ -97,10 +100,19 @@ class Splice:
     rest: bytes | None = None
     plain: re.Pattern[bytes] | None = None
     is_proved: bool = False
+    checked: dict[bytes, tuple[object, ...]] = field(default_factory=dict)
+    files: list[int] = field(default_factory=lambda: [0, 0, 0])
+    rows: list[int] = field(default_factory=lambda: [0, 0, 0])
 
-    def begin(self, row: ManifestFile) -> None:
+    def begin(self, row: ManifestFile, check: RowCheck) -> None:
         """Go on with another manifest."""
         self.row, self.next_row_id, self.is_proved = row, row.first_row_id, False
+        self.check, self.checked, self.partition = check, {}, None
+        self.files, self.rows = [0, 0, 0], [0, 0, 0]
+
+    def finish(self) -> None:
+        """All blocks of the manifest were spliced. Errors: `InvalidMetadataError`."""
+        self.check.check_counts(self.files, self.rows)
 
 
 def splice_block(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
@@ -122,6 +134,7 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
     inherited = _head(row.added_snapshot_id, row.sequence_number, row.sequence_number, parts)
     partition, tail, rest = splice.partition, splice.tail, splice.rest
     pieces: list[bytes] = []
+    files_by_status, rows_by_status = splice.files, splice.rows
     kept = rows = position = 0
     is_changed, next_row_id = False, splice.next_row_id
     lowest = splice.min_sequence_number
@@ -130,9 +143,10 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
         # ids
         number: int | None = row.sequence_number
         if raw.startswith(added, position):
-            is_live, head, position = True, inherited, position + len(added)
+            status, is_live, head, position = 1, True, inherited, position + len(added)
         else:
-            is_live, head, number, position = _ids(raw, position, splice)
+            status, head, number, position = _ids(raw, position, splice)
+            is_live = status < 2
         head_stop = position
         # path and format
         position = _skip_text(raw, _skip_text(raw, position + has_content))
@@ -145,7 +159,7 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
             partition = raw[partition_start:position] if is_live else None
         # record count, file size, and in version 1 the block size
         rows, position = read_long(raw, position)
-        _, position = read_long(raw, position)
+        size, position = read_long(raw, position)
         if parts.counts == 3:
             _, position = read_long(raw, position)
         # six maps
@@ -176,8 +190,10 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
                 rest_start = position
                 _, position = rest_decoder(raw, position)
                 rest = raw[rest_start:position]
-        if rows < 0 or position > len(raw):
+        if rows < 0 or size < 0 or position > len(raw):
             raise InvalidMetadataError("manifest entry: a negative count, or its end is missing")
+        files_by_status[status] += 1
+        rows_by_status[status] += rows
         if not is_live:
             is_changed = True
             continue
@@ -215,9 +231,9 @@ def _head(
     return b"%b\x02%b\x02%b" % (head, LONGS[sequence_number], LONGS[file_sequence_number])
 
 
-def _ids(raw: bytes, position: int, splice: Splice) -> tuple[bool, bytes, int | None, int]:
-    """Read a head: is the entry live, its head from now on (empty: as it stands), its sequence
-    number, and where the head ends."""
+def _ids(raw: bytes, position: int, splice: Splice) -> tuple[int, bytes, int | None, int]:
+    """Read a head: the status, the head from now on (empty: as it stands), the sequence number, and
+    where the head ends."""
     parts, row = splice.parts, splice.row
     status, position = read_long(raw, position)
     if status not in (0, 1, 2):
@@ -228,19 +244,19 @@ def _ids(raw: bytes, position: int, splice: Splice) -> tuple[bool, bytes, int | 
         number, position = _optional_long(raw, position)
         file_number, position = _optional_long(raw, position)
     if status == ManifestEntryStatus.DELETED:
-        return False, b"", None, position
+        return status, b"", None, position
     is_explicit = None not in (
         (snapshot_id, number, file_number) if parts.has_sequence_numbers else (snapshot_id,)
     )
     if is_explicit and status == ManifestEntryStatus.EXISTING:
-        return True, b"", number, position
+        return status, b"", number, position
     if parts.has_sequence_numbers and (
         status == ManifestEntryStatus.ADDED or row.sequence_number == 0
     ):
         number = row.sequence_number if number is None else number
         file_number = row.sequence_number if file_number is None else file_number
     snapshot_id = row.added_snapshot_id if snapshot_id is None else snapshot_id
-    return True, _head(snapshot_id, number, file_number, parts), number, position
+    return status, _head(snapshot_id, number, file_number, parts), number, position
 
 
 def _optional_long(raw: bytes, position: int) -> tuple[int | None, int]:
@@ -260,11 +276,16 @@ def _partition(raw: bytes, position: int, splice: Splice, *, is_live: bool) -> i
     # Not as a record of its own: the tuple of an unpartitioned spec takes no bytes.
     record, stop = splice.parts.partition(raw, position)
     encoded = raw[position:stop]
-    if is_live and encoded not in splice.partitions:
+    partition = splice.checked.get(encoded)
+    if partition is None:
         values = record.get(102) if isinstance(record, dict) else None
         if not isinstance(values, dict):
             raise InvalidMetadataError("manifest entry: field 102 is missing or of a wrong type")
-        splice.partitions[encoded] = tuple(values.get(one) for one in splice.partition_field_ids)
+        partition = tuple(values.get(one) for one in splice.partition_field_ids)
+        splice.check.check_partition(partition)
+        splice.checked[encoded] = partition
+    if is_live:
+        splice.partitions[encoded] = partition
     return stop
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from committer.errors import InvalidMetadataError
+from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro_container import Header, read_header
 from committer.iceberg.data_file import ManifestContent, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.manifest_reader import read_entries
+from committer.iceberg.manifest_row import RowCheck, checked_entries
 from committer.iceberg.manifest_writer import (
     BLOCK_BYTES,
     EncodedManifest,
@@ -50,6 +52,7 @@ __all__ = [
     "manifest_schema",
     "manifest_spec",
     "manifest_version",
+    "naming",
 ]
 
 
@@ -70,8 +73,14 @@ def decode_manifest(
     """Read a manifest of any version and writer. With its row of the manifest list, entries inherit
     snapshot id, sequence numbers and row ids.
 
-    Errors: `InvalidMetadataError`; `UnsupportedError` for a codec.
+    Errors: `InvalidMetadataError`, also where it does not hold what its row says;
+    `UnsupportedError` for a codec. With its row they name the manifest.
     """
+    with naming(manifest_file):
+        return _decode(buf, manifest_file)
+
+
+def _decode(buf: bytes | memoryview, manifest_file: ManifestFile | None) -> DecodedManifest:
     header = read_header(buf)
     entries = tuple(_iter_entries(buf, header, manifest_file))
     return DecodedManifest(
@@ -88,7 +97,19 @@ def iter_entries(
 ) -> Iterator[ManifestEntry]:
     """The entries of a manifest one by one; one block is inflated at a time. As `decode_manifest`,
     whose errors come where reading has got to."""
-    return _iter_entries(buf, read_header(buf), manifest_file)
+    with naming(manifest_file):
+        yield from _iter_entries(buf, read_header(buf), manifest_file)
+
+
+@contextmanager
+def naming(manifest_file: ManifestFile | None) -> Iterator[None]:
+    """Errors about the bytes of a manifest get its path in front, if its row is at hand."""
+    try:
+        yield
+    except (InvalidMetadataError, UnsupportedError) as error:
+        if manifest_file is None:
+            raise
+        raise type(error)(f"{manifest_file.manifest_path}: {error}") from error
 
 
 def _iter_entries(
@@ -100,10 +121,11 @@ def _iter_entries(
         return entries
     if manifest_file.content != content:
         raise InvalidMetadataError(
-            f"{manifest_file.manifest_path}: holds {content.name}, but its row in the manifest"
-            f" list says {manifest_file.content.name}"
+            f"it holds {content.name}, but its row in the manifest list says"
+            f" {manifest_file.content.name}"
         )
-    return inherit(entries, manifest_file)
+    check = RowCheck(manifest_file, spec, manifest_schema(header))
+    return inherit(checked_entries(entries, check), manifest_file)
 
 
 def inherit(entries: Iterable[ManifestEntry], row: ManifestFile) -> Iterator[ManifestEntry]:

@@ -30,6 +30,9 @@ from committer.iceberg.avro_schemas import (
 from committer.iceberg.avro_shapes import RecordShape, schema_shape
 from committer.iceberg.data_file import ManifestContent
 
+# What version 2, which requires counts, says of those that a list of version 1 leaves out: readers
+# go on looking into the manifest.
+COUNTS_UNKNOWN = (1, 1, 1)
 # Rows of one block. Blocks are cut from the end of the list, where the old rows are: new rows come
 # in front, so the old blocks stay as they are and their compressed form is found again.
 _ROWS_PER_BLOCK = 64
@@ -104,7 +107,12 @@ def encode_manifest_file(row: ManifestFile, format_version: int) -> bytes:
 
 
 def _encoded_fields(row: ManifestFile, *, optional_counts: bool) -> dict[int, bytes]:
-    count = _optional_long if optional_counts else _count
+    existing_files, added_files, deleted_files = _counts(
+        (row.existing_files_count, row.added_files_count, row.deleted_files_count), optional_counts
+    )
+    existing_rows, added_rows, deleted_rows = _counts(
+        (row.existing_rows_count, row.added_rows_count, row.deleted_rows_count), optional_counts
+    )
     return {
         500: encode_bytes(row.manifest_path.encode()),
         501: LONGS[row.manifest_length],
@@ -113,22 +121,23 @@ def _encoded_fields(row: ManifestFile, *, optional_counts: bool) -> dict[int, by
         515: LONGS[row.sequence_number],
         516: LONGS[row.min_sequence_number],
         503: LONGS[row.added_snapshot_id],
-        504: count(row.added_files_count),
-        505: count(row.existing_files_count),
-        506: count(row.deleted_files_count),
-        512: count(row.added_rows_count),
-        513: count(row.existing_rows_count),
-        514: count(row.deleted_rows_count),
+        504: added_files,
+        505: existing_files,
+        506: deleted_files,
+        512: added_rows,
+        513: existing_rows,
+        514: deleted_rows,
         507: _encode_partitions(row.partitions),
         519: _optional_bytes(row.key_metadata),
         520: _optional_long(row.first_row_id),
     }
 
 
-def _count(value: int | None) -> bytes:
-    """Version 2 requires counts. A row of version 1 without them says "at least one" of each, so
-    that readers go on looking into the manifest."""
-    return LONGS[1 if value is None else value]
+def _counts(counts: tuple[int | None, ...], optional: bool) -> tuple[bytes, ...]:
+    if optional:
+        return tuple(map(_optional_long, counts))
+    known = tuple(count for count in counts if count is not None)
+    return tuple(map(LONGS.__getitem__, known if len(known) == len(counts) else COUNTS_UNKNOWN))
 
 
 def _optional_long(value: int | None) -> bytes:
@@ -303,12 +312,12 @@ def _manifest_file(record: Record) -> ManifestFile:
         sequence_number=_long(record, 515, 0),
         min_sequence_number=_long(record, 516, 0),
         added_snapshot_id=_long(record, 503),
-        added_files_count=_count_or_none(record, 504),
-        existing_files_count=_count_or_none(record, 505),
-        deleted_files_count=_count_or_none(record, 506),
-        added_rows_count=_count_or_none(record, 512),
-        existing_rows_count=_count_or_none(record, 513),
-        deleted_rows_count=_count_or_none(record, 514),
+        added_files_count=_not_negative(record, 504),
+        existing_files_count=_not_negative(record, 505),
+        deleted_files_count=_not_negative(record, 506),
+        added_rows_count=_not_negative(record, 512),
+        existing_rows_count=_not_negative(record, 513),
+        deleted_rows_count=_not_negative(record, 514),
         partitions=_summaries(record.get(507)),
         key_metadata=_bytes_or_none(record, 519),
         first_row_id=_count_or_none(record, 520),
@@ -345,6 +354,15 @@ def _long(record: Record, field_id: int, default: int | None = None) -> int:
 
 def _count_or_none(record: Record, field_id: int) -> int | None:
     return None if record.get(field_id) is None else _long(record, field_id)
+
+
+def _not_negative(record: Record, field_id: int) -> int | None:
+    count = _count_or_none(record, field_id)
+    if count is not None and count < 0:
+        raise InvalidMetadataError(
+            f"manifest list: {_text(record, 500)}: field {field_id} is {count}, expected 0 or more"
+        )
+    return count
 
 
 def _text(record: Record, field_id: int) -> str:

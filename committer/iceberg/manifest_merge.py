@@ -26,8 +26,11 @@ from committer.iceberg.manifest import (
     inherit,
     manifest_content,
     manifest_header,
+    manifest_schema,
+    naming,
 )
 from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.manifest_row import RowCheck, checked_entries, refuse_negative
 from committer.iceberg.manifest_walk import SMALL_BLOCK
 from committer.iceberg.partition_spec import partition_type
 from committer.iceberg.partition_summary import summarize_partitions
@@ -62,15 +65,17 @@ class ManifestMerge:
     def add(self, row: ManifestFile, content: bytes) -> Iterator[None]:
         """Add the live entries of a manifest; yields after each slice of the work.
 
-        Errors: `InvalidMetadataError`; `UnsupportedError` for a codec, or for partition values
-        whose type is not known any more. The merge is of no use after an error.
+        Errors: `InvalidMetadataError`, also where it does not hold what its row says;
+        `UnsupportedError` for a codec, or for partition values whose type is not known any more.
+        They name the manifest. The merge is of no use after an error.
         """
-        header = read_header(content)
-        self._check(row, header)
-        if schema_shape(header.metadata["avro.schema"]) == self._shape:
-            yield from self._spliced(row, content, header)
-        else:
-            yield from self._encoded_anew(row, content, header)
+        with naming(row):
+            header = read_header(content)
+            check = self._check(row, header)
+            if schema_shape(header.metadata["avro.schema"]) == self._shape:
+                yield from self._spliced(row, content, header, check)
+            else:
+                yield from self._encoded_anew(row, content, header, check)
 
     def finish(self, sync: bytes) -> EncodedManifest:
         """The merged manifest. `sync` has 16 bytes."""
@@ -104,22 +109,23 @@ class ManifestMerge:
         self._work = 0
         return True
 
-    def _check(self, row: ManifestFile, header: Header) -> None:
+    def _check(self, row: ManifestFile, header: Header) -> RowCheck:
         context = self._context
         if row.content != context.content or row.partition_spec_id != context.spec.spec_id:
             raise InvariantError(f"{row.manifest_path}: of another content or partition spec")
         if manifest_content(header) != row.content:
-            raise InvalidMetadataError(
-                f"{row.manifest_path}: not of the content {row.content.name} that its row says"
-            )
+            raise InvalidMetadataError(f"not of the content {row.content.name} that its row says")
         is_data = row.content == ManifestContent.DATA
         if context.format_version > 2 and is_data and row.first_row_id is None:
             raise InvariantError(f"{row.manifest_path}: its files have no row ids to keep yet")
+        return RowCheck(row, context.spec, manifest_schema(header))
 
     # --- Entries laid out as ours ----------------------------------------------------------------
 
-    def _spliced(self, row: ManifestFile, content: bytes, header: Header) -> Iterator[None]:
-        splice = self._splice(row, header.metadata["avro.schema"])
+    def _spliced(
+        self, row: ManifestFile, content: bytes, header: Header, check: RowCheck
+    ) -> Iterator[None]:
+        splice = self._splice(row, header.metadata["avro.schema"], check)
         view, may_move = memoryview(content), header.codec == self._codec
         for block, raw in iter_raw_blocks(content, header):
             count, spliced = splice_block(raw, block.count, splice)
@@ -130,19 +136,22 @@ class ManifestMerge:
                 self._blocks += self._pool.add(count, spliced)
             if self._is_slice_full(block.count):
                 yield
+        splice.finish()
 
-    def _splice(self, row: ManifestFile, schema_text: bytes) -> Splice:
+    def _splice(self, row: ManifestFile, schema_text: bytes, check: RowCheck) -> Splice:
         splice = self._splices.get(schema_text)
         if splice is None:
-            splice = Splice(entry_parts(schema_text), self._field_ids, row)
+            splice = Splice(entry_parts(schema_text), self._field_ids, row, check)
             self._splices[schema_text] = splice
-        splice.begin(row)
+        splice.begin(row, check)
         return splice
 
     # --- Entries of other writers and older versions ---------------------------------------------
 
-    def _encoded_anew(self, row: ManifestFile, content: bytes, header: Header) -> Iterator[None]:
-        for entry in inherit(self._decoded(content, header), row):
+    def _encoded_anew(
+        self, row: ManifestFile, content: bytes, header: Header, check: RowCheck
+    ) -> Iterator[None]:
+        for entry in inherit(checked_entries(self._decoded(content, header), check), row):
             if entry.is_live:
                 self._blocks += self._pool.add(1, self._encode(self._existing(entry)))
             if self._is_slice_full(_DECODED):
@@ -154,7 +163,9 @@ class ManifestMerge:
             position = 0
             for _ in range(block.count):
                 record, position = decode_record(decoder, raw, position)
-                yield entry_from_record(record, self._field_ids, self._context.spec.spec_id)
+                entry = entry_from_record(record, self._field_ids, self._context.spec.spec_id)
+                refuse_negative(entry.data_file)
+                yield entry
             if position != len(raw):
                 raise InvalidMetadataError("manifest: bytes behind the last entry of a block")
 

@@ -21,6 +21,7 @@ from committer.iceberg.drafts import Head, new_data_file, new_entry
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_parts import EntryParts, Unexpected, entry_parts, skip_optional
 from committer.iceberg.manifest_layout import Layout
+from committer.iceberg.manifest_row import refuse_negative
 from committer.iceberg.map_layouts import MapLayouts
 from committer.iceberg.partition_spec import PartitionSpec
 
@@ -107,6 +108,8 @@ class _Reader:
                 else:
                     record_count, position = (number & 127 | more << 7) >> 1, position + 2
                 size, position = read_long(raw, position)
+                if record_count < 0 or size < 0:
+                    raise Unexpected
                 if has_block_size:
                     _, position = read_long(raw, position)
                 maps, position = read_maps(raw, position)
@@ -163,7 +166,9 @@ class _Reader:
 
     def _decode(self, raw: bytes, position: int) -> tuple[ManifestEntry, int]:
         record, position = decode_record(self._parts.entry, raw, position)
-        return entry_from_record(record, self._partition_ids, self._spec_id), position
+        entry = entry_from_record(record, self._partition_ids, self._spec_id)
+        refuse_negative(entry.data_file)
+        return entry, position
 
 
 def _check_end(position: int, raw: bytes) -> None:

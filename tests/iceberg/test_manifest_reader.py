@@ -27,6 +27,7 @@ from committer.iceberg.data_file import (
 )
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.manifest import encode_manifest, iter_entries, manifest_spec
+from committer.iceberg.manifest_row import refuse_negative
 from committer.iceberg.map_layouts import MapLayouts
 from committer.iceberg.table_metadata import parse_table_metadata
 from tests.fixtures import expected, read_bytes, table_names
@@ -56,7 +57,9 @@ def decoded(content: bytes) -> Iterator[ManifestEntry]:
         position = 0
         for _ in range(block.count):
             record, position = decode_record(decoder, raw, position)
-            yield entry_from_record(record, field_ids, spec.spec_id)
+            entry = entry_from_record(record, field_ids, spec.spec_id)
+            refuse_negative(entry.data_file)
+            yield entry
         if position != len(raw):
             raise InvalidMetadataError("manifest: bytes behind the last entry of a block")
 

@@ -27,4 +27,40 @@ FORMAT = (
         "",
         ("tests/plan/test_check.py -k void",),
     ),
+    # --- Manifests that belie their row of the manifest list ---
+    Mutant(
+        "counts_of_a_manifest_are_not_compared",
+        "committer/iceberg/manifest_row.py",
+        "    if said == COUNTS_UNKNOWN:\n        return\n",
+        "    return\n",
+        ("tests/iceberg/test_manifest_row.py -k other_counts",),
+    ),
+    Mutant(
+        "partitions_of_a_manifest_are_not_compared",
+        "committer/iceberg/manifest_row.py",
+        "            if bounds is not None and not bounds.may_hold(value):\n",
+        "            if bounds is None and not partition:\n",
+        ("tests/iceberg/test_manifest_row.py -k partitions_outside",),
+    ),
+    Mutant(
+        "merge_compares_with_the_row_before",
+        "committer/iceberg/entry_splice.py",
+        "        self.check, self.checked, self.partition = check, {}, None\n",
+        "        self.check, self.partition = check, None\n",
+        ("tests/iceberg/test_manifest_row.py -k merge",),
+    ),
+    Mutant(
+        "scan_reads_negative_counts",
+        "committer/iceberg/scan/entry_reader.py",
+        "        if record_count < 0 or size < 0:\n            raise Unexpected\n",
+        "",
+        ("tests/iceberg/test_manifest_row.py -k negative",),
+    ),
+    Mutant(
+        "old_counts_that_are_unknown_are_guessed",
+        "committer/iceberg/manifest_list.py",
+        "known if len(known) == len(counts) else COUNTS_UNKNOWN",
+        "[1 if count is None else count for count in counts]",
+        ("tests/iceberg/test_manifest_row.py -k version_1",),
+    ),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.data_file import DataFile, DataFileContent, ManifestContent, ManifestEntry
 from committer.iceberg.inspection.manifest_files import Read
 from committer.iceberg.inspection.values import (
@@ -41,7 +40,8 @@ def entries(
     Columns have the type of the current schema, those that are gone that of their manifest's.
     """
     for row in manifests:
-        yield from found_entries(_decoded(row, read(row.manifest_path)), current_schema)
+        decoded = decode_manifest(read(row.manifest_path), manifest_file=row)
+        yield from found_entries(decoded, current_schema)
 
 
 def found_entries(decoded: DecodedManifest, current_schema: Schema) -> Iterator[FoundEntry]:
@@ -49,13 +49,6 @@ def found_entries(decoded: DecodedManifest, current_schema: Schema) -> Iterator[
     schema, spec = decoded.schema, decoded.spec
     kind, bounds = partition_type(spec, schema), bound_describers(schema, current_schema)
     return (FoundEntry(entry, spec, schema, kind, bounds) for entry in decoded.entries)
-
-
-def _decoded(row: ManifestFile, content: bytes) -> DecodedManifest:
-    try:
-        return decode_manifest(content, manifest_file=row)
-    except (InvalidMetadataError, UnsupportedError) as error:
-        raise type(error)(f"{row.manifest_path}: {error}") from error
 
 
 def live_entries(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_long
 from committer.iceberg.avro_container import iter_raw_blocks, read_header
 from committer.iceberg.avro_decoder import decode_record
@@ -34,9 +34,10 @@ from committer.iceberg.entry_parts import (
     skip_optional,
 )
 from committer.iceberg.expressions.expression import Expression
-from committer.iceberg.manifest import manifest_content
+from committer.iceberg.manifest import manifest_content, manifest_schema, naming
 from committer.iceberg.manifest_layout import Layout
 from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.manifest_row import RowCheck, refuse_negative
 from committer.iceberg.map_layouts import Maps
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.scan.metrics_reader import (
@@ -91,17 +92,18 @@ def iter_matching_files(
     """The files of a data manifest that pass the filter, in order, with all that they inherit.
 
     `row` is the manifest's in the manifest list, `spec` the one that it names.
-    Errors: `InvalidMetadataError`, and `UnsupportedError` for a codec, naming the manifest.
+    Errors: `InvalidMetadataError`, also where the manifest does not hold what its row says, and
+    `UnsupportedError` for a codec, naming the manifest.
     """
-    try:
+    with naming(row):
         header = read_header(buf)
         if manifest_content(header) != ManifestContent.DATA:
             raise InvalidMetadataError("a manifest of deletes, expected data")
-        reader = _Reader(entry_parts(header.metadata["avro.schema"]), row, spec, wanted)
+        check = RowCheck(row, spec, manifest_schema(header))
+        reader = _Reader(entry_parts(header.metadata["avro.schema"]), row, spec, wanted, check)
         for block, raw in iter_raw_blocks(buf, header):
             yield from reader.read_block(raw, block.count)
-    except (InvalidMetadataError, UnsupportedError) as error:
-        raise type(error)(f"{row.manifest_path}: {error}") from error
+        check.check_counts(reader.files, reader.rows)
 
 
 # --- Entries -------------------------------------------------------------------------------------
@@ -110,13 +112,20 @@ def iter_matching_files(
 class _Reader:
     """Reads the blocks of one manifest, and remembers of the entries before what is likely again.
 
-    A partition is kept with its residual: for each of them the filter is asked once.
+    A partition is kept with its residual: for each of them the filter is asked once. `files` and
+    `rows` are counted by status, whether the filter keeps them or not.
     """
 
     def __init__(
-        self, parts: EntryParts, row: ManifestFile, spec: PartitionSpec, wanted: FileFilter
+        self,
+        parts: EntryParts,
+        row: ManifestFile,
+        spec: PartitionSpec,
+        wanted: FileFilter,
+        check: RowCheck,
     ) -> None:
-        self._parts, self._row, self._wanted = parts, row, wanted
+        self.files, self.rows = [0, 0, 0], [0, 0, 0]
+        self._parts, self._row, self._wanted, self._check = parts, row, wanted, check
         self._spec_id, self._field_ids = spec.spec_id, wanted.field_ids or frozenset()
         self._partition_ids = tuple(field.field_id for field in spec.fields)
         self._partitions: dict[bytes, tuple[tuple[object, ...], Expression | None]] = {}
@@ -143,6 +152,7 @@ class _Reader:
         may_match, has_row_ids = self._wanted.may_match, self._next_row_id is not None
         keeps_metrics = self._wanted.keeps_metrics
         head_bytes = partition_bytes = tail_bytes = _NOTHING
+        files, rows = self.files, self.rows
         position = 0
         for _ in range(count):
             start = position
@@ -151,7 +161,7 @@ class _Reader:
                     position += len(head_bytes)
                 else:
                     head, is_kept, position = self._read_head(raw, position)
-                    head_bytes = raw[start:position]
+                    status, head_bytes = head[0], raw[start:position]
                 if not raw.startswith(before_path, position):
                     raise Unexpected
                 position += len(before_path)
@@ -185,6 +195,8 @@ class _Reader:
                 if found is not None:
                     yield found
                 continue
+            files[status] += 1
+            rows[status] += record_count
             own_tail = self._with_row_id(tail, head, record_count) if has_row_ids else tail
             if residual is None or not is_kept or (may_match and not may_match(metrics)):
                 continue
@@ -226,6 +238,7 @@ class _Reader:
             if stop != len(encoded):
                 raise Unexpected
             partition = tuple(record.get(field_id) for field_id in self._partition_ids)
+            self._check.check_partition(partition)
             found = partition, self._wanted.residual(partition)
             if len(known) >= _PARTITIONS_MAX:
                 known.clear()
@@ -235,13 +248,15 @@ class _Reader:
     def _read_metrics(self, raw: bytes, position: int) -> tuple[int, int, ColumnMetrics, int]:
         """Record count, file size and the wanted metrics."""
         number, more = raw[position], raw[position + 1]
-        if number < 128:
-            record_count, position = (number >> 1) ^ -(number & 1), position + 1
+        if number < 128 and not number & 1:
+            record_count, position = number >> 1, position + 1
         elif more < 128 and not number & 1:
             record_count, position = (number & 127 | more << 7) >> 1, position + 2
         else:
             record_count, position = read_long(raw, position)
         size, position = read_long(raw, position)
+        if record_count < 0 or size < 0:
+            raise Unexpected
         if self._layout.counts == 3:
             _, position = read_long(raw, position)
         if self._field_ids:
@@ -296,6 +311,9 @@ class _Reader:
         file = entry.data_file
         if file.content != DataFileContent.DATA:
             raise InvalidMetadataError(f"{file.file_path}: a delete file in a manifest of data")
+        refuse_negative(file)
+        self.files[entry.status] += 1
+        self.rows[entry.status] += file.record_count
         head = _inherited(
             (entry.status, entry.snapshot_id, entry.sequence_number, entry.file_sequence_number),
             self._row,
@@ -318,6 +336,7 @@ class _Reader:
         # By their text: as keys themselves -0.0 and 0.0 would be one.
         key = repr(partition)
         if key not in self._residuals:
+            self._check.check_partition(partition)
             if len(self._residuals) >= _PARTITIONS_MAX:
                 self._residuals.clear()
             self._residuals[key] = self._wanted.residual(partition)

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.deletes.delete_index import DeleteIndex
 from committer.iceberg.drafts import new_entry
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.inspection.manifest_files import snapshot_manifests
-from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest import decode_manifest, naming
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.scan.drafts import new_task
@@ -118,13 +117,11 @@ def load_deletes(scan: Scan, manifests: Iterable[ManifestFile], read: Read) -> L
 
 def _live_deletes(scan: Scan, row: ManifestFile, read: Read) -> Iterator[ManifestEntry]:
     residual = scan.filter.residual(row.partition_spec_id)
-    content = read(row.manifest_path)
-    try:
-        for entry in decode_manifest(content, manifest_file=row).entries:
+    entries = decode_manifest(read(row.manifest_path), manifest_file=row).entries
+    with naming(row):
+        for entry in entries:
             if entry.is_live and residual(entry.data_file.partition) is not None:
                 yield entry
-    except (InvalidMetadataError, UnsupportedError) as error:
-        raise type(error)(f"{row.manifest_path}: {error}") from error
 
 
 def tasks_of_manifest(
