@@ -1,20 +1,20 @@
 """The `frazil` command: arguments in, exit code out.
 
 0: done. 1: what was asked for failed, or is not there. 2: wrong usage or settings, a missing extra,
-or no permission. 130: Ctrl-C. What it does is in `committer.cli`, one file for each group of
-commands.
+or no permission. 130: Ctrl-C. 143: SIGTERM, before there was anything to finish. What it does is in
+`committer.cli`, one file for each group of commands.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import traceback
-from collections.abc import Sequence
-from tempfile import NamedTemporaryFile
 
-from committer.errors import AccessError, FrazilError, InvariantError, SettingsError
-from committer.extras import missing_package
+from committer.stop_signals import end_at_once, let_python_interrupt
+
+TYPE_CHECKING = False  # without `typing`, which is large
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _DEBUG = "FRAZIL_DEBUG"
 _INTERRUPTED = 130
@@ -22,6 +22,19 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Whatever goes wrong is one line on stderr; FRAZIL_DEBUG=1 adds the trace."""
+    end_at_once()
+    from committer.service import json_stderr
+
+    words = sys.argv[1:] if arguments is None else arguments
+    if "serve" in words and json_stderr.is_asked_for():
+        json_stderr.speak_json()
+    try:
+        return _main(words)
+    finally:
+        json_stderr.end_speaking()
+
+
+def _main(arguments: Sequence[str]) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -33,15 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:  # noqa: BLE001  # the last place that can explain it
         code, text = _explain(error)
-        if os.environ.get(_DEBUG):
-            traceback.print_exception(error)
-        sys.stderr.write(f"frazil: {text}\n")
+        _complain(text, error)
     return code
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str]) -> int:
     from committer.cli.app import app
 
+    let_python_interrupt()
     try:
         app(args=arguments, prog_name="frazil")
     except SystemExit as end:
@@ -51,6 +63,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _explain(error: Exception) -> tuple[int, str]:
     """The exit code, and what is said."""
+    from committer.errors import AccessError, FrazilError, InvariantError, SettingsError
+    from committer.extras import missing_package
+
     if isinstance(error, ModuleNotFoundError):
         missing = missing_package(error, "this command", "service")
         return (2, str(missing)) if missing else (1, _report(error))
@@ -62,14 +77,30 @@ def _explain(error: Exception) -> tuple[int, str]:
     return 1, _report(error)
 
 
+def _complain(text: str, error: Exception) -> None:
+    from committer.service import json_stderr
+
+    if os.environ.get(_DEBUG):
+        from traceback import print_exception
+
+        print_exception(error)
+    if isinstance(sys.stderr, json_stderr.JsonStderr):
+        json_stderr.emit("error", "process.failed", error=text)
+    else:
+        sys.stderr.write(f"frazil: {text}\n")
+
+
 def _report(error: Exception) -> str:
     """An internal error: where its trace is."""
+    from tempfile import NamedTemporaryFile
+    from traceback import print_exception
+
     said = f"internal error, please report it: {type(error).__name__}: {error}"
     if os.environ.get(_DEBUG):
         return said
     try:
         with NamedTemporaryFile("w", prefix="frazil-", suffix=".trace", delete=False) as file:
-            traceback.print_exception(error, file=file)
+            print_exception(error, file=file)
     except OSError:
         return f"{said} ({_DEBUG}=1 prints its trace)"
     return f"{said}; its trace is in `{file.name}` ({_DEBUG}=1 prints it here)"

@@ -144,7 +144,7 @@ def _keys_of_ours() -> set[str]:
 
 
 def test_the_page_of_log_events_has_each_event_and_no_other() -> None:
-    service = sorted((ROOT / "committer/service").rglob("*.py"))
+    service = [ROOT / "committer/__main__.py", *(ROOT / "committer/service").rglob("*.py")]
     patterns = {
         re.sub(r"\\\*", "[a-z_]+", re.escape(name)) for path in service for name in _events(path)
     }
@@ -158,9 +158,14 @@ LEVELS = ("debug", "info", "warning", "error", "exception")
 
 
 def _events(path: Path) -> Iterator[str]:
-    """Names given to `log.info` and its like; `*` stands for what is filled in."""
+    """Names given to `log.info` and its like, and to `emit`; `*` stands for what is filled in."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
+            case ast.Call(
+                func=ast.Name(id="emit") | ast.Attribute(attr="emit"),
+                args=[_, ast.Constant(value=str(event)), *_],
+            ):
+                yield event
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="log"), attr=level), args=[name, *_]
             ) if level in LEVELS:

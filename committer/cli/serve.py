@@ -13,21 +13,27 @@ if TYPE_CHECKING:
 def serve() -> None:
     """Run a committer until SIGTERM or Ctrl-C; then finish the commits in hand."""
     import asyncio
+    from functools import partial
 
     from committer.cli.session import explained, read_settings
     from committer.service.log import configure_logs
     from committer.service.parts import start_private_queue
     from committer.service.serve import serve as run_service
+    from committer.stop_signals import StopRequest, end_at_once
 
+    end_at_once()  # nothing is under way before the loop, and a queue server ends with us
     settings = read_settings()
     configure_logs(settings.service.log_format, settings.service.log_level)
     # From the main thread and before the loop: the server ends with the thread that started it.
     with explained(settings):
         server = start_private_queue(settings)
+    told = StopRequest()
+    opened = partial(_say_where_things_are, settings)
     try:
         with explained(settings):
-            asyncio.run(run_service(settings, opened=lambda: _say_where_things_are(settings)))
+            asyncio.run(run_service(settings, told, opened=opened))
     finally:
+        told.outlive_loop()
         if server is not None:
             server.stop()
 

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Literal
+from typing import Literal, TextIO
 
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
+
+from committer.service.json_stderr import speak_json
+from committer.service.library_logs import take_over_logging
 
 log: FilteringBoundLogger = structlog.get_logger("frazil")
 
 
 def configure_logs(log_format: Literal["console", "json"], level: str) -> None:
-    """Write events to stderr, for people or for machines."""
+    """Write events to stderr, for people or for machines: then all of stderr is JSON."""
+    stream: TextIO = sys.stderr
+    if log_format == "json":
+        stream = speak_json().inner
+        take_over_logging()
     rendered: list[Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if log_format == "json"
@@ -30,7 +37,7 @@ def configure_logs(log_format: Literal["console", "json"], level: str) -> None:
             *rendered,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
 

@@ -212,15 +212,20 @@ class Service:
 
 T = TypeVar("T")
 
+# How long a question of the start may go on behind the stop.
+CUT_OFF_S = 5.0
+
 
 async def until_answered(
     component: str, ask: Callable[[], Awaitable[T]], stop: asyncio.Event, health: Health
 ) -> T | None:
-    """Ask until the component answers, with back-off. None if stopped before."""
+    """Ask until the component answers, with back-off. None if stopped before, also while a question
+    gets no answer.
+    """
     failures = 0
     while not stop.is_set():
         try:
-            answer = await ask()
+            answer = await _unless(stop, ask())
         except TransientError as error:
             if health.trouble(component, str(error)):
                 log.warning(f"{component}.unavailable", error=str(error), now="waiting for it")
@@ -231,6 +236,22 @@ async def until_answered(
                 log.info(f"{component}.returned")
             return answer
     return None
+
+
+async def _unless(stop: asyncio.Event, question: Awaitable[T]) -> T | None:
+    """The answer, or None when `stop` has been set for a while: a probe that is cut off leaves
+    something behind, a server that does not answer must not hold up the end.
+    """
+    asking, stopping = asyncio.ensure_future(question), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((asking, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not asking.done():
+            await asyncio.wait((asking,), timeout=CUT_OFF_S)
+        return asking.result() if asking.done() else None
+    finally:
+        stopping.cancel()
+        asking.cancel()
+        await asyncio.gather(asking, stopping, return_exceptions=True)
 
 
 async def _pause(delay_s: float, stop: asyncio.Event) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -26,18 +25,19 @@ from committer.service.parts import (
 )
 from committer.service.run import Service, until_answered
 from committer.settings import Settings
+from committer.stop_signals import StopRequest
 from committer.storage.inbox import Inbox, Quarantine
 
 
-async def serve(settings: Settings, *, opened: Callable[[], None] = lambda: None) -> None:
-    """Run until SIGTERM or SIGINT. `opened` is called once the port and the catalog are open.
+async def serve(
+    settings: Settings, told: StopRequest, *, opened: Callable[[], None] = lambda: None
+) -> None:
+    """Run until told to stop. `opened` is called once the port and the catalog are open.
 
     Errors: `FrazilError`, also from inside the tasks.
     """
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    told.set_on(stop)
     parts = open_request_parts(settings)
     try:
         await serve_parts(parts, stop, opened=opened)

@@ -22,7 +22,7 @@ from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.parts import Parts
 from committer.service.reachability import AWAY_INTERVAL_S, INTERVAL_S
-from committer.service.run import Service, until_answered
+from committer.service.run import CUT_OFF_S, Service, until_answered
 from committer.service.serve import first_error
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
@@ -67,6 +67,35 @@ async def test_waiting_is_a_trouble_and_ends_with_the_stop() -> None:
     stop.set()
     async with asyncio.timeout(0.001):
         assert await asking is None
+
+
+async def test_a_question_without_an_answer_does_not_hold_up_the_stop() -> None:
+    health, stop = Health(LoopWorld()), asyncio.Event()
+
+    async def silent() -> str:
+        await asyncio.sleep(3_600.0)
+        return "late"
+
+    asking = asyncio.ensure_future(until_answered("catalog", silent, stop, health))
+    await asyncio.sleep(60)
+    stop.set()
+    async with asyncio.timeout(CUT_OFF_S + 0.001):
+        assert await asking is None
+
+
+async def test_a_question_that_is_answered_behind_the_stop_is_not_cut_off() -> None:
+    health, stop = Health(LoopWorld()), asyncio.Event()
+    ended: list[str] = []
+
+    async def probe() -> None:
+        await asyncio.sleep(2.0)
+        ended.append("tidied up")
+
+    asking = asyncio.ensure_future(until_answered("catalog", probe, stop, health))
+    await asyncio.sleep(1.0)
+    stop.set()
+    await asking
+    assert ended == ["tidied up"]
 
 
 def test_the_error_of_a_setting_is_told_before_others() -> None:
