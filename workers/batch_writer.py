@@ -38,7 +38,10 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         publish_batch(self._options, messages)
 
     def abort(self, messages: Sequence[FilesWritten | None]) -> None:
-        """Delete nothing: see `FrazilStreamWriter.abort`."""
+        """As `FrazilStreamWriter.abort`."""
+        from workers.unpublished import delete_unpublished  # executors do without it
+
+        delete_unpublished(messages, self._target.s3)
 
 
 def _fresh_nonce() -> UUID:

@@ -18,7 +18,7 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
-from committer.errors import InvariantError
+from committer.errors import AlreadyExistsError, InvariantError
 from committer.iceberg.data_file import DataFile
 from committer.iceberg.locations import data_file_location, data_folder
 from committer.iceberg.metrics_config import metrics_config
@@ -217,8 +217,13 @@ class PartitionedWriter:
             longest_idle = next(iter(self._open))
             self._finish(self._open[longest_idle])
         location = self._location(lane.partition)
-        lane.file = DataFileWriter(self._files, location, lane.partition, self._shape)
+        # Before the name is claimed: whatever interrupts us between the two, it is deleted.
         self._locations.append(location)
+        try:
+            lane.file = DataFileWriter(self._files, location, lane.partition, self._shape)
+        except AlreadyExistsError:
+            self._locations.pop()  # another's
+            raise
         self._open[location] = lane
         return lane.file
 

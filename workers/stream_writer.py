@@ -39,7 +39,9 @@ class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # 
         publish_micro_batch(self._options, messages, batchId)
 
     def abort(self, messages: Sequence[FilesWritten | None], batchId: int) -> None:  # noqa: N803
-        """Delete nothing: Spark calls this after a commit that raised, perhaps once the request was
-
-        durable, and while tasks still write. Files that no table names are orphans, found by age.
+        """Delete what tasks have reported, where Spark surely never called `commit`: not behind a
+        commit that raised, whose request may be durable. Tasks that still write delete their own.
         """
+        from workers.unpublished import delete_unpublished  # executors do without it
+
+        delete_unpublished(messages, self._target.s3)

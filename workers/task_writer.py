@@ -17,10 +17,11 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from committer.iceberg.data_file import DataFile
 from workers.arrow_schema import match_columns
-from workers.file_writer import FileNames, PartitionedWriter
+from workers.file_writer import FileNames, PartitionedWriter, WriteTarget
 from workers.identity import MicroBatch, WriteIdentity, read_micro_batch
 from workers.invalidate_caches import patch_zipimporter
 from workers.target import TargetTable
+from workers.task_input import TaskInput, ending_in_order
 
 _log = logging.getLogger("frazil.workers")
 
@@ -55,31 +56,41 @@ def write_task(
     identity: WriteIdentity,
     micro_batch: MicroBatch | None,
 ) -> FilesWritten:
-    """Write all rows of the running task. A task that fails deletes its own files only.
+    """Write all rows of the running task. A task that fails, or that Spark gives up meanwhile,
+    deletes its own files only.
 
-    Errors: `PublishError` for rows that do not fit the table.
+    Errors: `PublishError` for rows that do not fit the table, or that stop before their end.
     """
     task = TaskContext.get()
     _warn_of_slow_transport(task.getLocalProperty(_BYTES_PER_BATCH))
     attempt = str(identity.attempt(target.table_uuid))
     salt = os.urandom(_SALT_BYTES).hex()
     names = FileNames(task.partitionId(), task.taskAttemptId(), attempt, salt)
-    files = tuple(_write(batches, target, names))
+    with ending_in_order():
+        files = tuple(write_files(batches, target, names, TaskInput.of_running_task()))
     return FilesWritten(micro_batch, identity, target.table_uuid, target.schema.schema_id, files)
 
 
-def _write(
-    batches: Iterator[pa.RecordBatch], target: TargetTable, names: FileNames
+def write_files(
+    batches: Iterator[pa.RecordBatch], target: WriteTarget, names: FileNames, rows: TaskInput
 ) -> list[DataFile]:
+    """Write all rows into files: none is left where `rows` did not come to their end.
+
+    Errors: as `write_task`.
+    """
     first = next(batches, None)
     if first is None:
+        rows.require_whole()
         return []
     columns = match_columns(first.schema, target.schema)
     with PartitionedWriter(target, columns.schema, names) as writer:
         writer.write(columns.conform(first))
         for batch in batches:
             writer.write(columns.conform(batch))
-        return writer.close()
+        rows.require_whole()
+        files = writer.close()
+        rows.require_listener()
+        return files
 
 
 def _warn_of_slow_transport(bytes_per_batch: str | None) -> None:

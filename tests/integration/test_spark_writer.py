@@ -8,7 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +44,7 @@ from committer.request import SealedRequest, TableIdentifier, read_request
 from committer.service.redis_server import start_redis_server
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
+from tests.cli.serving import serving
 from tests.jars import JAVA_OPTIONS
 from workers.foreach_batch import frazil_sink
 from workers.java import find_java_home
@@ -71,13 +76,13 @@ class House:
     def inbox(self) -> Inbox:
         return Inbox(LocalStorage(), self.inbox_location)
 
-    def new_table(self) -> str:
+    def new_table(self, properties: Mapping[str, str] | None = None) -> str:
         """A table of (id, carrier), partitioned by bucket(2, carrier)."""
         name = f"db.t{uuid4().hex[:8]}"
-        asyncio.run(self._create(TableIdentifier.parse(name)))
+        asyncio.run(self._create(TableIdentifier.parse(name), properties or {}))
         return name
 
-    async def _create(self, identifier: TableIdentifier) -> None:
+    async def _create(self, identifier: TableIdentifier, properties: Mapping[str, str]) -> None:
         fields = (
             NestedField(1, "id", LongType(), required=False),
             NestedField(2, "carrier", StringType(), required=False),
@@ -92,7 +97,7 @@ class House:
             schema=Schema(fields),
             partition_spec=spec,
             sort_order=UNSORTED,
-            properties={},
+            properties=dict(properties),
             format_version=2,
             now_ms=1_700_000_000_000,
         )
@@ -130,6 +135,39 @@ class House:
     def data_files_on_disk(self, table: str) -> list[Path]:
         folder = self.folder / "warehouse" / "db" / table.partition(".")[2] / "data"
         return sorted(folder.rglob("*.parquet"))
+
+    def land(self, table: str) -> set[str]:
+        """Let a committer land what waits; the paths of the files that are in the table then."""
+        with serving(self.folder, self.variables()) as service:
+            service.wait_until_ready()
+            until(lambda: self.requests(table) == [], "an empty inbox")
+            assert service.end() == 0
+        rows = self.command("table", "files", table, "--json")
+        return {row["file_path"].removeprefix("file://") for row in rows}
+
+    def orphans(self, table: str) -> set[str]:
+        """What `frazil table orphans` names, young as it is."""
+        rows = self.command("table", "orphans", table, "--older-than", "0s", "--json")
+        return {row["location"].removeprefix("file://") for row in rows if "location" in row}
+
+    def variables(self) -> dict[str, str]:
+        return {
+            "FRAZIL_HOME": str(self.folder),
+            "FRAZIL_INBOX": self.inbox_location,
+            "FRAZIL_CATALOG__URI": f"sqlite:///{self.folder}/catalog.db",
+            "FRAZIL_QUEUE__URL": "none",
+        }
+
+    def command(self, *words: str) -> list[Any]:
+        """What a command of `frazil` prints as JSON lines."""
+        answer = subprocess.run(
+            [sys.executable, "-m", "committer", *words],
+            env={**os.environ, **self.variables()},
+            capture_output=True,
+            text=True,
+        )
+        assert answer.returncode == 0, answer.stderr
+        return [json.loads(line) for line in answer.stdout.splitlines()]
 
     def frame(self, ids: Sequence[int]) -> Any:
         rows = [(number, f"C{number % 5}") for number in ids]
@@ -512,6 +550,124 @@ def test_a_running_session_can_be_given_its_settings(house: House, tmp_path: Pat
     inbox = Inbox(LocalStorage(), f"file://{tmp_path}/elsewhere")
     (sealed,) = asyncio.run(house._requests(table, inbox))
     assert ids_of(sealed) == [1]
+
+
+# --- Tasks that fail, are cancelled or killed -----------------------------------------------------
+
+ROWS = 100_000
+WIDE = "repeat(cast(id as string), 10) AS carrier"
+# Rows are split into partitions 16 MiB at a time, and no file is begun before.
+WIDER = "repeat(cast(id as string), 60) AS carrier"
+# Small row groups: files are begun long before a task's end.
+SMALL = {"write.parquet.row-group-size-bytes": "200000"}
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Poll: tasks go on for a moment after Spark has given them up."""
+    end_s = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end_s, f"waited 60 s for {what}"
+        time.sleep(0.05)
+
+
+def test_a_task_whose_rows_stop_in_the_midst_leaves_no_file(house: House) -> None:
+    """The JVM fails: eight Arrow batches have come, and then Spark closes the connection."""
+    table = house.new_table(SMALL)
+    rows = house.spark.range(0, ROWS, 1, 1).selectExpr(
+        "CASE WHEN id = 85000 THEN raise_error('spoiled') ELSE id END AS id", WIDE
+    )
+    assert "spoiled" in refused(house, rows, table)
+    until(lambda: house.data_files_on_disk(table) == [], "the files to be deleted")
+    assert house.requests(table) == []
+
+
+def test_a_task_whose_rows_fail_in_python_leaves_no_file(house: House) -> None:
+    def spoil(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            if number == 5:
+                raise RuntimeError("spoiled")
+            yield batch
+
+    table = house.new_table(SMALL)
+    rows = house.spark.range(0, ROWS, 1, 1).selectExpr("id", WIDE).mapInArrow(spoil, SCHEMA)
+    assert "spoiled" in refused(house, rows, table)
+    until(lambda: house.data_files_on_disk(table) == [], "the files to be deleted")
+
+
+def test_what_a_task_has_reported_goes_when_another_one_fails_for_good(
+    house: House, tmp_path: Path
+) -> None:
+    """Two tasks run at a time: the third starts, and fails, once the first has reported. The second
+    waits until it is killed.
+    """
+
+    def part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        number = TaskContext.get().partitionId()
+        if number == 2:
+            raise RuntimeError("spoiled")
+        end_s = time.monotonic() + 120
+        while number == 1 and time.monotonic() < end_s:
+            time.sleep(0.05)
+        yield from batches
+
+    table = house.new_table()
+    rows = house.spark.range(0, 300, 1, 3).selectExpr("id", WIDE).mapInArrow(part, SCHEMA)
+    assert "spoiled" in refused(house, rows, table)
+    until(lambda: house.data_files_on_disk(table) == [], "the reported files to be deleted")
+    data = house.folder / "warehouse" / "db" / table.partition(".")[2] / "data"
+    assert list(data.iterdir()), "no task has written anything"
+
+
+def test_what_a_killed_worker_leaves_is_found_by_the_search_for_orphans(
+    house: House, tmp_path: Path
+) -> None:
+    """The worker of a task is killed once it has files, and the task run again."""
+    killed = tmp_path / "killed"
+    table = house.new_table(SMALL)
+    data = house.folder / "warehouse" / "db" / table.partition(".")[2] / "data"
+
+    def kill(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            if number == 12 and not killed.exists():
+                kill_writers_of(data, killed)
+            yield batch
+
+    rows = house.spark.range(0, 2 * ROWS, 1, 1).selectExpr("id", WIDER).mapInArrow(kill, SCHEMA)
+    rows.write.format("frazil").mode("append").save(table)
+    (sealed,) = house.requests(table)
+    assert ids_of(sealed) == [*range(2 * ROWS)]
+    named = {file.file_path.removeprefix("file://") for file in data_files(sealed)}
+    left = {str(path) for path in house.data_files_on_disk(table)} - named
+    assert killed.exists() and left, "the killed task has left nothing"
+    print(f"a killed worker left {len(left)} files beside the {len(named)} of the request")
+    assert house.land(table) == named
+    assert house.orphans(table) == left
+
+
+def kill_writers_of(data: Path, done: Path) -> None:
+    """SIGKILL the worker that writes files below `data`. Runs in a worker in front of it."""
+    end_s = time.monotonic() + 60
+    while not done.exists():
+        assert time.monotonic() < end_s, "no worker has a file open"
+        for number in writers_of(data):
+            done.touch()
+            os.kill(number, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def writers_of(data: Path) -> list[int]:
+    """The processes that have a file open below `data`, a folder of this test alone."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            opened = [str(each.readlink()) for each in (process / "fd").iterdir()]
+        except OSError:
+            continue
+        if any(name.startswith(str(data)) for name in opened):
+            found.append(int(process.name))
+    return found
 
 
 # --- Refused before anything is written ----------------------------------------------------------

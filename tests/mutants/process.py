@@ -20,4 +20,63 @@ PROCESS = (
         "        reachability.run().close()\n",
         ("tests/service/test_run.py",),
     ),
+    # --- Signals ---
+    Mutant(
+        "no_handler_of_signals_before_the_imports",
+        "committer/__main__.py",
+        "    end_at_once()\n",
+        "",
+        ("tests/cli/test_stop_signals.py -k first_process",),
+    ),
+    Mutant(
+        "signal_between_handler_and_loop_is_lost",
+        "committer/stop_signals.py",
+        "        if self._is_made:\n            stop.set()\n",
+        "",
+        ("tests/cli/test_stop_signals.py -k between",),
+    ),
+    Mutant(
+        "question_without_answer_holds_up_the_stop",
+        "committer/service/run.py",
+        "timeout=CUT_OFF_S",
+        "timeout=None",
+        ("tests/service/test_run.py",),
+    ),
+    # --- The log ---
+    Mutant(
+        "libraries_write_past_the_log",
+        "committer/service/log.py",
+        "        take_over_logging()\n",
+        "",
+        ("tests/cli/test_json_stderr.py",),
+    ),
+    Mutant(
+        "plain_lines_stay_plain",
+        "committer/service/json_stderr.py",
+        '            self.emit("warning", "stderr.written", {"message": line})\n',
+        '            self.inner.write(line + "\\n")\n',
+        ("tests/cli/test_json_stderr.py",),
+    ),
+    # --- Tasks of Spark ---
+    Mutant(
+        "early_end_of_a_tasks_rows_is_taken_for_their_end",
+        "workers/task_writer.py",
+        "        rows.require_whole()\n        files = writer.close()\n",
+        "        files = writer.close()\n",
+        ("tests/workers/test_task_input.py",),
+    ),
+    Mutant(
+        "task_that_spark_gave_up_keeps_its_files",
+        "workers/task_writer.py",
+        "        rows.require_listener()\n",
+        "",
+        ("tests/workers/test_task_input.py",),
+    ),
+    Mutant(
+        "files_of_a_durable_request_are_deleted_behind_a_commit_that_raised",
+        "workers/unpublished.py",
+        "    if None not in messages:\n        return\n",
+        "",
+        ("tests/workers/test_unpublished.py",),
+    ),
 )

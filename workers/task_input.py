@@ -1,0 +1,112 @@
+"""Whether Spark still wants a task's files: looked up in the connection that its rows come through.
+
+Runs on executors. Where the rows stop because something before this task failed, or because the
+task was cancelled, Spark closes the connection, and Arrow takes the closed connection for the end
+of the rows: the iterator ends like any other. What tells them apart is the connection itself.
+Behind the last row Spark sends a mark; a connection that is closed instead has nothing more to
+read. Nothing here waits, and nothing is taken from the connection.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Protocol, cast
+
+from committer.errors import PublishError
+
+_WORKER = ("pyspark/worker.py", "pyspark\\worker.py")
+# How a Python worker of Spark ends: with its executor, or with the application.
+_ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class TaskStream(Protocol):
+    """What a worker reads its task from: a buffered reader of a socket."""
+
+    def fileno(self) -> int: ...
+
+    def peek(self, size: int = 0, /) -> bytes: ...
+
+
+class TaskInput:
+    """The connection of the running task; `stream` None where there is none to look at."""
+
+    def __init__(self, stream: TaskStream | None) -> None:
+        self._stream = stream
+
+    @classmethod
+    def of_running_task(cls) -> TaskInput:
+        """The connection that Spark's worker, which calls us, reads from."""
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            code = frame.f_code
+            if code.co_name == "main" and code.co_filename.endswith(_WORKER):
+                stream = frame.f_locals.get("infile")
+                is_usable = hasattr(stream, "peek") and hasattr(stream, "fileno")
+                return cls(cast(TaskStream, stream) if is_usable else None)
+            frame = frame.f_back
+        return cls(None)
+
+    def require_whole(self) -> None:
+        """Errors: `PublishError` where the rows have stopped without their end."""
+        if self._stream is not None and _has_ended(self._stream):
+            raise PublishError(
+                "Spark closed the connection before the last row: the task was cancelled, or what"
+                " it reads from has failed; its files are deleted"
+            )
+
+    def require_listener(self) -> None:
+        """Errors: `PublishError` where Spark has given the task up meanwhile."""
+        if self._stream is not None and _is_closed(self._stream):
+            raise PublishError("Spark has given the task up: its files are deleted")
+
+
+def _has_ended(stream: TaskStream) -> bool:
+    """Whether nothing more comes. What can be read at once is read ahead, and stays to be read."""
+    try:
+        readable, _, _ = select.select([stream], [], [], 0)
+        return bool(readable) and not stream.peek(1)
+    except ConnectionError:
+        return True
+
+
+def _is_closed(stream: TaskStream) -> bool:
+    """Whether the other side has closed the connection, as far as it can be seen without reading
+    what it has sent before.
+    """
+    with socket.socket(fileno=os.dup(stream.fileno())) as connection:
+        try:
+            return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            return True
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Inside, a signal that ends the worker raises `SystemExit` first, so that what is open is
+    deleted. SIGKILL cannot be heard.
+    """
+
+    def end(number: int, _: FrameType | None) -> None:
+        for each in _ENDINGS:
+            signal.signal(each, signal.SIG_IGN)  # the deletion is under way
+        sys.exit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no other thread hears signals
+        return
+    before = {number: signal.signal(number, end) for number in _ENDINGS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
