@@ -14,6 +14,7 @@ class Reason(StrEnum):
     REQUEST_VERSION_UNKNOWN = "request_version_unknown"
     REQUEST_KEY_MISMATCH = "request_key_mismatch"
     REQUEST_TOO_LARGE = "request_too_large"
+    REQUEST_NOT_A_FILE = "request_not_a_file"
     ATTEMPT_MISMATCH = "attempt_mismatch"
     HASH_MISMATCH = "hash_mismatch"
     SIGNATURE_MISSING = "signature_missing"
@@ -68,7 +69,14 @@ _MEANING: Mapping[Reason, str] = {
     ),
     Reason.REQUEST_VERSION_UNKNOWN: "A `request-version` that this committer does not read.",
     Reason.REQUEST_KEY_MISMATCH: "It lies under another key than its line says.",
-    Reason.REQUEST_TOO_LARGE: "The line or the object is larger than allowed.",
+    Reason.REQUEST_TOO_LARGE: (
+        "The line or the object is larger than allowed. Such an object is not read: it stays in the"
+        " inbox, and its record only names it."
+    ),
+    Reason.REQUEST_NOT_A_FILE: (
+        "A link, FIFO, socket, device or folder stands in the inbox where a request would. It is"
+        " not opened: it stays there, and its record only names it."
+    ),
     Reason.ATTEMPT_MISMATCH: (
         "Its attempt is not the UUIDv5 of its table uuid, branch, producer, epoch and nonce."
     ),
@@ -138,6 +146,10 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.REQUEST_VERSION_UNKNOWN: "Upgrade the committer, then replay it.",
     Reason.REQUEST_KEY_MISMATCH: _CLIENT,
     Reason.REQUEST_TOO_LARGE: "Publish the files in several epochs, then discard this one.",
+    Reason.REQUEST_NOT_A_FILE: (
+        "Find out who writes there, then discard it: that removes the entry, too (a folder only"
+        " while it is empty)."
+    ),
     Reason.ATTEMPT_MISMATCH: _CLIENT,
     Reason.HASH_MISMATCH: _RESEND,
     Reason.SIGNATURE_MISSING: (

@@ -14,7 +14,7 @@ KEPT_MAX = 1_000
 
 
 class SkipKind(StrEnum):
-    """Why an entry is no object. Public: a label of a metric."""
+    """Why an entry is no object, or none that is read. Public: a label of a metric."""
 
     LINK = "symbolic_link"
     FIFO = "fifo"
@@ -23,6 +23,7 @@ class SkipKind(StrEnum):
     NAME = "name"
     DEEP_FOLDER = "deep_folder"
     NO_ACCESS = "no_access"
+    OVERSIZED = "oversized"
 
     @property
     def text(self) -> str:
@@ -42,6 +43,7 @@ _TEXTS = {
     SkipKind.DEVICE: "a device, not a file",
     SkipKind.NAME: "an entry whose name is not UTF-8",
     SkipKind.DEEP_FOLDER: "a folder where a file belongs",
+    SkipKind.OVERSIZED: "larger than any request may be",
     SkipKind.NO_ACCESS: "an entry that the committer is not allowed to look at, or cannot read",
 }
 

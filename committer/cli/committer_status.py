@@ -168,7 +168,9 @@ def _inbox_text(inbox: InboxStatus, now_s: float) -> str:
     if inbox.requests is None or inbox.listed_s is None:
         return f"{inbox.location}: not listed yet"
     seen = f"listed {_age(now_s - inbox.listed_s)} ago"
-    return f"{inbox.location}: {counted(inbox.requests, 'request')}, {seen}"
+    foreign = sum(inbox.foreign.values())
+    beside = f", foreign entries: {foreign}" if foreign else ""
+    return f"{inbox.location}: {counted(inbox.requests, 'request')}{beside}, {seen}"
 
 
 def _queue_text(queue: QueueStatus) -> str:

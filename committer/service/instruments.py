@@ -124,6 +124,13 @@ class Instruments:
         self.inbox_requests = self._gauge(
             "frazil_inbox_requests", "Requests in the inbox when it was listed last."
         )
+        self.foreign_entries = self._gauge(
+            "frazil_foreign_entries",
+            "Entries of these folders that are no requests and stay where they are (links, FIFOs,"
+            " folders without rights, files that are too large, …), when they were listed last.",
+            "folder",
+            "kind",
+        )
         self.inbox_listed = self._gauge(
             "frazil_inbox_listed_timestamp_seconds",
             "When a listing of the inbox last succeeded. Only a listing finds what nobody"

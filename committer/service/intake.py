@@ -9,8 +9,14 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 
-from committer.errors import FrazilError, InvalidRequestError, NotFoundError
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    ObjectTooLargeError,
+)
 from committer.ports import Delivery, Doorbell
+from committer.reason import Reason
 from committer.request import Receipt, SealedRequest, line_digest, read_request
 from committer.service.breakers import HeldProducer
 from committer.service.inbox_keys import parsed
@@ -23,6 +29,7 @@ from committer.service.steps import OFF_LOOP_BYTES, off_loop_if_large
 from committer.service.table_committer import TableCommitter
 from committer.service.tables import Tables
 from committer.service.verdicts import leave_inbox
+from committer.skips import SkipKind
 from committer.storage.inbox import QuarantineRecord
 
 READS_AT_ONCE = 32
@@ -41,6 +48,7 @@ class Intake:
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self._missed = Missed()
         self._trusted_ms = 0
+        self.read_failures = 0
 
     @property
     def tables(self) -> Sequence[TableCommitter]:
@@ -151,6 +159,7 @@ class Intake:
             sealed = await self._read(key, waiters)
         except FrazilError as error:
             self._missed.add(key, waiters)
+            self.read_failures += 1
             if self._shop.health.trouble("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
@@ -177,11 +186,24 @@ class Intake:
             receipt = await self._quarantined_before(key) if waiters.reply_to else None
             self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
             return None
+        except ObjectTooLargeError:
+            await self._refer_oversized(key, waiters)
+            return None
         try:
             return await off_loop_if_large(len(content), read_request, content, key=key)
         except InvalidRequestError as error:
             await self._quarantine_unreadable(key, content, waiters, error)
             return None
+
+    async def _refer_oversized(self, key: str, waiters: Waiters) -> None:
+        record = await self._shop.foreign_entries.refer(
+            key, Reason.REQUEST_TOO_LARGE, SkipKind.OVERSIZED.text
+        )
+        parts = parsed(key)
+        receipt = None
+        if parts is not None:
+            receipt = quarantined_receipt(parts, record.reason, record.message)
+        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
 
     async def _quarantined_before(self, key: str) -> Receipt | None:
         try:

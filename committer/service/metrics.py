@@ -80,6 +80,7 @@ class Metrics:
     def __init__(self) -> None:
         self.instruments = Instruments()
         self._swapped: set[TableIdentifier] = set()
+        self._foreign: dict[str, set[str]] = {}
         for where in _PLACES:
             self.instruments.bugs.labels(where)
 
@@ -181,6 +182,15 @@ class Metrics:
         """What the last listing of the inbox found, and when."""
         self.instruments.inbox_requests.set(_known(requests))
         self.instruments.inbox_listed.set(_known(listed_ms and listed_ms / 1000))
+
+    def show_foreign_entries(self, folder: str, by_kind: Mapping[str, int]) -> None:
+        """What the last listing of a folder found that is no request, by a fixed set of kinds."""
+        gauge = self.instruments.foreign_entries
+        for kind in self._foreign.get(folder, set()) - by_kind.keys():
+            gauge.labels(folder, kind).set(0)
+        for kind, entries in by_kind.items():
+            gauge.labels(folder, kind).set(entries)
+        self._foreign.setdefault(folder, set()).update(by_kind)
 
     def show_queue(self, depth: QueueDepth | None) -> None:
         """What waits in the queue; None if it does not answer."""

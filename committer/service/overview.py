@@ -92,6 +92,7 @@ class Overview:
                 location=identity.inbox,
                 requests=numbers.count("frazil_inbox_requests"),
                 listed_s=numbers.one("frazil_inbox_listed_timestamp_seconds"),
+                foreign=numbers.foreign("inbox"),
             ),
             queue=QueueStatus(
                 waiting=numbers.count("frazil_queue_waiting_doorbells"),
@@ -204,6 +205,14 @@ class _Numbers:
     def of(self, name: str, table: str) -> float | None:
         found = (one.value for one in self._samples[name] if one.labels["table"] == table)
         return next(found, None)
+
+    def foreign(self, folder: str) -> dict[str, int]:
+        """Foreign entries of a folder by kind, without those that have gone."""
+        return {
+            one.labels["kind"]: int(one.value)
+            for one in self._samples["frazil_foreign_entries"]
+            if one.labels["folder"] == folder and one.value
+        }
 
     def by(self, name: str, label: str, table: str | None = None) -> dict[str, int]:
         return {

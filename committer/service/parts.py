@@ -19,7 +19,7 @@ from committer.queue.redis_stream import RedisQueue
 from committer.service.breakers import BreakerPolicy
 from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
 from committer.settings import Settings
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox import Inbox, Quarantine, skips_of
 from committer.storage.key_file import KeyFile
 from committer.storage.replays import Replays
 from committer.storage.scheme import SchemeStorage
@@ -180,7 +180,7 @@ def _is_away(uri: str) -> bool:
 
 async def _has_outstanding(inbox: Inbox) -> bool:
     with named_setting("inbox"):
-        async for _ in inbox.list():
+        async for _ in inbox.list(skips=skips_of()):
             return True
     return False
 

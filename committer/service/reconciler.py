@@ -7,19 +7,22 @@ this is how requests are found at all: slower, nothing else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from committer.errors import FrazilError
 from committer.ports import World
+from committer.request import REQUEST_BYTES_MAX
+from committer.service.foreign_entries import ForeignEntries
 from committer.service.health import Health
 from committer.service.inbox_keys import folder_of, shard_of_key
 from committer.service.intake import Intake
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.shards import Shards
-from committer.storage.inbox import Inbox, Outstanding, Quarantine
+from committer.skips import SkipKind, Skips
+from committer.storage.inbox import Inbox, Outstanding, Quarantine, skips_of
 from committer.together import finish_all
 
 ALONE_INTERVAL_S = 1.0
@@ -39,6 +42,28 @@ class Listing:
     began_ms: int
     requests: int
     unread_ms: int | None
+
+
+class Folders(Container[str]):
+    """The folders of producers that have something in the inbox, in quarantine, or on its way back;
+    and all that may, because a listing could not see.
+    """
+
+    def __init__(self) -> None:
+        self._found: set[str] = set()
+        self._unseen: list[tuple[Skips, str]] = []
+
+    def add(self, key: str) -> None:
+        self._found.add(folder_of(key))
+
+    def cannot_see(self, skips: Skips, place: Inbox | Quarantine) -> None:
+        """A listing of this place has skipped something."""
+        self._unseen.append((skips, place.folder))
+
+    def __contains__(self, folder: object) -> bool:
+        return folder in self._found or any(
+            skips.may_hide_below(f"{place}{folder}") for skips, place in self._unseen
+        )
 
 
 @dataclass(slots=True)
@@ -68,6 +93,7 @@ class Reconciler:
         replaying: Quarantine,
         intake: Intake,
         shards: Shards,
+        foreign_entries: ForeignEntries,
         world: World,
         health: Health,
         metrics: Metrics,
@@ -82,6 +108,7 @@ class Reconciler:
         self._replaying = replaying
         self._intake = intake
         self._shards = shards
+        self._foreign_entries = foreign_entries
         self._world = world
         self._health = health
         self._metrics = metrics
@@ -146,36 +173,39 @@ class Reconciler:
             # Before the inbox, as a replay moves a request, and after it, as a committer does that
             # refuses one: none is missed on its way.
             uuids = [one.table_uuid for one in may_find]
-            folders = await self._list_judged(uuids)
-            folders |= await self.reconcile(age_s)
-            folders |= await self._list_judged(uuids)
+            folders, failures = Folders(), self._intake.read_failures
+            await self._list_judged(uuids, folders)
+            await self.reconcile(age_s, folders)
+            await self._list_judged(uuids, folders)
             for table, ledger in states:
                 table.ledger_upkeep.find(ledger, folders, now_s)
-            if self._health.well("inbox"):
+            if failures == self._intake.read_failures and self._health.well("inbox"):
                 log.info("inbox.returned")
         except FrazilError as error:
             if self._health.trouble("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
 
-    async def _list_judged(self, tables: Sequence[UUID]) -> set[str]:
-        """The folders of producers that have something in quarantine, or on its way back."""
-        return {
-            folder_of(found.key)
-            for table_uuid in tables
-            for place in (self._quarantine, self._replaying)
-            async for found in place.list(table_uuid)
-        }
+    async def _list_judged(self, tables: Sequence[UUID], folders: Folders) -> None:
+        """Add those of producers that have something in quarantine, or on its way back."""
+        for table_uuid in tables:
+            for place in (self._quarantine, self._replaying):
+                skips = skips_of(table_uuid)
+                async for found in place.list(table_uuid, skips=skips):
+                    folders.add(found.key)
+                folders.cannot_see(skips, place)
 
-    async def reconcile(self, age_s: float) -> set[str]:
-        """Take what is older than `age_s` and not pending; return the folders of all producers."""
+    async def reconcile(self, age_s: float, folders: Folders) -> None:
+        """Take what is older than `age_s` and not pending; add the folders of all producers."""
         now_ms, now_s = self._world.now_ms(), self._world.monotonic_s()
-        outstanding: set[str] = set()
         listed_s: dict[str, float] = {}
-        requests, tally = 0, _Tally()
+        requests, tally, skips = 0, _Tally(), skips_of()
         due: list[Outstanding] = []
-        async for waiting in self._inbox.list():
+        async for waiting in self._inbox.list(skips=skips):
+            folders.add(waiting.key)
+            if waiting.size_bytes > REQUEST_BYTES_MAX:
+                skips.add(self._inbox.location(waiting.key), SkipKind.OVERSIZED)
+                continue
             requests += 1
-            outstanding.add(folder_of(waiting.key))
             pending = self._intake.find(waiting.key)
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
@@ -187,12 +217,13 @@ class Reconciler:
                 await self._take_all(due, tally)
                 due = []
         await self._take_all(due, tally)
+        folders.cannot_see(skips, self._inbox)
+        await self._foreign_entries.saw(skips, self._is_ours)
         self._listed_s = listed_s
         self.listing = Listing(now_ms, requests, tally.unread_ms)
         if tally.found and not self._alone:
             log.info("inbox.unannounced", requests=tally.found)
             self._metrics.unannounced(tally.found)
-        return outstanding
 
     async def _take_all(self, due: Sequence[Outstanding], tally: _Tally) -> None:
         await finish_all(self._take(one, tally) for one in due)
@@ -224,7 +255,10 @@ class Reconciler:
         return is_long_listed or waiting.modified_ms <= now_ms - int(age_s * 1000)
 
     def _is_for_us(self, waiting: Outstanding) -> bool:
-        return self._alone or shard_of_key(waiting.key) in self._shards.owned
+        return self._is_ours(waiting.key)
+
+    def _is_ours(self, key: str) -> bool:
+        return self._alone or shard_of_key(key) in self._shards.owned
 
     def _may_take(self, waiting: Outstanding) -> bool:
         """Not while there is no room, nor while its producer has to wait."""

@@ -11,6 +11,7 @@ from committer.errors import TransientError
 from committer.plan.backoff import backoff_s
 from committer.service.breakers import Breakers
 from committer.service.consumer import Consumer
+from committer.service.foreign_entries import ForeignEntries
 from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.judged import Judged
@@ -36,6 +37,9 @@ from committer.service.witness import WitnessKeeper
 from committer.storage.journal import Journal
 from committer.storage.replays import Replays
 from committer.storage.witness import Witnesses
+
+# Beside the inbox and the quarantine.
+_SMALL_FOLDERS = ("replaying", "upkeep", "witness")
 
 
 class Service:
@@ -69,6 +73,9 @@ class Service:
             world=parts.world,
             health=self.health,
             metrics=overview.metrics,
+            foreign_entries=ForeignEntries(
+                parts.inbox, parts.quarantine, parts.world, overview.metrics
+            ),
             breakers=Breakers(breaker_policy(parts.settings), parts.world),
             judged=Judged(parts.world),
             policy=policy(parts.settings),
@@ -141,6 +148,7 @@ class Service:
             replaying=Replays(parts.storage, settings.inbox).copies,
             intake=intake,
             shards=self._shards,
+            foreign_entries=self._shop.foreign_entries,
             world=parts.world,
             health=self.health,
             metrics=self._overview.metrics,
@@ -154,6 +162,8 @@ class Service:
         watch = Watch(
             queue=parts.queue,
             quarantine=parts.quarantine,
+            storage=parts.storage,
+            folders={name: f"{settings.inbox.rstrip('/')}/{name}/" for name in _SMALL_FOLDERS},
             landed_after_all=LandedAfterAll(parts.catalog, parts.storage, parts.quarantine),
             world=parts.world,
             metrics=self._overview.metrics,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from committer.plan.batching import BatchPolicy
 from committer.ports import Catalog, Storage, World
 from committer.service.breakers import Breakers
+from committer.service.foreign_entries import ForeignEntries
 from committer.service.health import Health
 from committer.service.judged import Judged
 from committer.service.metrics import Metrics
@@ -30,6 +31,7 @@ class Shop:
     world: World
     health: Health
     metrics: Metrics
+    foreign_entries: ForeignEntries
     breakers: Breakers
     judged: Judged
     policy: BatchPolicy

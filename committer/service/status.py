@@ -24,6 +24,8 @@ class InboxStatus(_Said):
     requests: int | None
     listed_s: float | None
     """When it began, seconds since 1970."""
+    foreign: dict[str, int] = {}
+    """Entries that are no requests and stay where they are, by kind."""
 
 
 class QueueStatus(_Said):

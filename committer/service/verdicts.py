@@ -119,12 +119,24 @@ class Verdicts:
         except FrazilError as error:
             self.put_off(pending, error)
             return
+        if record.by_reference:
+            await self._judge_anew(pending)
+            return
         if not await self._leaves_inbox(pending, pending.sealed.content):
             return
         log.info("inbox.quarantined_before", key=pending.key)
         key = parse_inbox_key(pending.key)
         told = quarantined_receipt(key, record.reason, record.message)
         self.shop.settle([Ended.quarantined(self.waiting.end(pending.key), told)])
+
+    async def _judge_anew(self, pending: Pending) -> None:
+        """The record tells of something else, which stood in the place of this request before."""
+        try:
+            await self.shop.quarantine.delete((pending.key,))
+        except FrazilError as error:
+            self.put_off(pending, error)
+            return
+        self.put_off(pending, TransientError("what stood in its place before was no request"))
 
     async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
         """Whether it has; if it was replayed meanwhile it waits again."""

@@ -3,13 +3,13 @@
 What a catalog has refused is looked at again for a while: another committer may have landed it.
 
 Bounded: one round of counting a queue, one listing of the quarantine (its first 10,000 requests),
-and a hundred records, each read once.
+and a hundred records, each read once. Now and then the small folders beside the inbox are listed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import TypeVar
 
 from committer.errors import (
@@ -18,17 +18,21 @@ from committer.errors import (
     NotFoundError,
     QueueUnavailableError,
 )
-from committer.ports import Queue, World
+from committer.ports import Queue, Storage, World
 from committer.reason import Reason
+from committer.service.foreign_entries import show
 from committer.service.landed_after_all import LandedAfterAll
 from committer.service.log import log
 from committer.service.metrics import Metrics, QuarantineSize
-from committer.storage.inbox import Quarantine
+from committer.skips import Skips
+from committer.storage.inbox import Quarantine, skips_of
 
 T = TypeVar("T")
 
 INTERVAL_S = 30.0
 LISTED_MAX = 10_000
+# Folders that hold little, and where nobody but committers writes: every ten minutes.
+LOOKS_A_SURVEY = 20
 RECORDS_MAX = 100
 # For longer than an attempt of another committer may be on its way.
 REFUSED_AGE_MS_MAX = 3_600_000
@@ -48,12 +52,21 @@ class Watch:
         *,
         queue: Queue | None,
         quarantine: Quarantine,
+        storage: Storage,
+        folders: Mapping[str, str],
         landed_after_all: LandedAfterAll,
         world: World,
         metrics: Metrics,
     ) -> None:
+        """`folders`: further ones beside the inbox, which are listed only for what is foreign in
+        them.
+        """
         self._queue = queue
         self._quarantine = quarantine
+        self._storage = storage
+        self._folders = folders
+        self._looks = 0
+        self._foreign: dict[str, frozenset[str]] = {}
         self._landed_after_all = landed_after_all
         self._world = world
         self._metrics = metrics
@@ -74,6 +87,20 @@ class Watch:
         self._metrics.show_quarantine(await self._ask("quarantine", self._look_into_quarantine()))
         if self._refused:
             await self._ask("landed", self._landed_after_all.take_out(self._refused))
+        if self._looks % LOOKS_A_SURVEY == 0:
+            for name, location in self._folders.items():
+                await self._ask(name, self._survey(name, location))
+        self._looks += 1
+
+    async def _survey(self, name: str, location: str) -> None:
+        skips = skips_of()
+        async for _ in self._storage.list(location, skips=skips):
+            continue
+        self._show_foreign(name, skips)
+
+    def _show_foreign(self, name: str, skips: Skips) -> None:
+        named = self._foreign.get(name, frozenset())
+        self._foreign[name] = show(name, skips, self._metrics, named)
 
     async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
         """None if there is no answer, which is logged once. That the queue is away is not: who
@@ -96,7 +123,8 @@ class Watch:
         self._refused = []
         listed = size_bytes = 0
         now_ms = oldest_ms = self._world.now_ms()
-        async for found in self._quarantine.list():
+        skips = skips_of()
+        async for found in self._quarantine.list(skips=skips):
             size_bytes += found.size_bytes
             oldest_ms = min(oldest_ms, found.modified_ms)
             if now_ms - found.modified_ms <= REFUSED_AGE_MS_MAX:
@@ -109,6 +137,7 @@ class Watch:
             listed += 1
             if listed == LISTED_MAX:
                 break
+        self._show_foreign("quarantine", skips)
         for key in unread[:RECORDS_MAX]:
             reason = await self._reason(key)
             if reason is not None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Self
 from uuid import UUID
 
-from committer.errors import FrazilError
+from committer.errors import AccessError, FrazilError
 from committer.service.pending import Pending
-from committer.storage.inbox import Inbox, Quarantine
+from committer.skips import Skips
+from committer.storage.inbox import Inbox, Quarantine, skips_of
 
 LOOKUPS_AT_ONCE = 32
 LISTED_MIN = 64
@@ -71,17 +74,41 @@ class Whereabouts:
         """
         others = list(self._everybody())
         try:
-            listed = {found.key async for found in self._inbox.list(table_uuid)}
-            judged = {found.key async for found in self._quarantine.list(table_uuid)}
+            listed = await _Listed.of(self._inbox, table_uuid)
+            judged = await _Listed.of(self._quarantine, table_uuid)
         except FrazilError as error:
             return [error] * len(waiting)
         for pending in others:
-            if pending.key in listed and pending.key not in judged:
+            if pending.key in listed.keys and judged.lacks(pending.key):
                 pending.present_in = generation
         return [_place(pending.key, listed, judged) for pending in waiting]
 
 
-def _place(key: str, listed: Container[str], judged: Container[str]) -> Place:
-    if key not in listed:
-        return Place.NOWHERE
-    return Place.JUDGED if key in judged else Place.INBOX
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The keys that a listing has shown of a place, and where it could not look."""
+
+    place: Inbox | Quarantine
+    keys: frozenset[str]
+    skips: Skips
+
+    @classmethod
+    async def of(cls, place: Inbox | Quarantine, table_uuid: UUID) -> Self:
+        skips = skips_of(table_uuid)
+        keys = frozenset([found.key async for found in place.list(table_uuid, skips=skips)])
+        return cls(place, keys, skips)
+
+    def lacks(self, key: str) -> bool:
+        """Whether it surely is not there."""
+        return key not in self.keys and not self.skips.may_hide(self.place.location(key))
+
+    def unseen(self, key: str) -> AccessError:
+        return AccessError(f"whether `{self.place.location(key)}` exists cannot be seen")
+
+
+def _place(key: str, listed: _Listed, judged: _Listed) -> Place | AccessError:
+    if key not in listed.keys:
+        return Place.NOWHERE if listed.lacks(key) else listed.unseen(key)
+    if key in judged.keys:
+        return Place.JUDGED
+    return Place.INBOX if judged.lacks(key) else judged.unseen(key)

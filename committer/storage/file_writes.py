@@ -324,6 +324,9 @@ def _unlink(location: str, path: str, roots: Sequence[str]) -> bool:
             except OSError:
                 if not _is_folder(name, folder):
                     raise
+                if root_of(path, roots) is not None:
+                    with suppress(OSError):  # not empty
+                        os.rmdir(name, dir_fd=folder)
     except NotFoundError:
         return False
     return True

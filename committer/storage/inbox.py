@@ -4,13 +4,18 @@
     <root>/quarantine/<table uuid>/<producer>/<epoch>/<attempt>   what cannot land, with the reason
 
 Producers create, the committer reads and deletes. When to delete is not decided here.
+
+An object whose name is no inbox key is somebody else's. It is quarantined as `stray/<digest of its
+name>`, so that no name can take a place that a request may need, or be too long for one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -22,9 +27,14 @@ from committer.request import (
     REQUEST_BYTES_MAX,
     CommitRequest,
     SealedRequest,
+    parse_inbox_key,
     producer_prefix,
 )
+from committer.skips import Skips
 
+# Of an inbox key: table, producer, epoch, attempt.
+KEY_LEVELS = 4
+_STRAY = re.compile(r"stray/[0-9a-f]{32}")
 # More than any record has; a request behind it may have hundreds of megabytes.
 _RECORD_BYTES = 16 * 1024
 
@@ -39,19 +49,22 @@ class Outstanding:
 
 
 class _Keyed:
-    """Objects below `<root>/<folder>/`, named by their inbox key."""
+    """Objects below `<root>/<folder>/`, named by their inbox key. `folder`: where that is."""
 
     def __init__(self, storage: Storage, root: str, folder: str) -> None:
         self._storage = storage
-        self._folder = f"{root.rstrip('/')}/{folder}/"
+        self.folder = f"{root.rstrip('/')}/{folder}/"
 
     def location(self, key: str) -> str:
-        return self._folder + key
+        return self.folder + key
 
-    async def _list(self, prefix: str) -> AsyncIterator[Outstanding]:
-        async for found in self._storage.list(self._folder + prefix):
-            key = found.location[len(self._folder) :]
-            yield Outstanding(key, found.size_bytes, found.modified_ms)
+    def key_of(self, location: str) -> str:
+        """The key of a location that a listing has told."""
+        return location[len(self.folder) :]
+
+    async def _list(self, prefix: str, skips: Skips | None) -> AsyncIterator[Outstanding]:
+        async for found in self._storage.list(self.folder + prefix, skips=skips):
+            yield Outstanding(self.key_of(found.location), found.size_bytes, found.modified_ms)
 
     async def contains(self, key: str) -> bool:
         """Whether there is an object of this key."""
@@ -66,14 +79,27 @@ class _Keyed:
         await self._storage.delete([self.location(key) for key in keys])
 
     def list(
-        self, table_uuid: UUID | None = None, producer: str | None = None
+        self,
+        table_uuid: UUID | None = None,
+        producer: str | None = None,
+        *,
+        skips: Skips | None = None,
     ) -> AsyncIterator[Outstanding]:
-        """All keys in ascending order: of everything, of one table, or of one of its producers."""
+        """All keys in ascending order: of everything, of one table, or of one of its producers.
+        `skips`: as of `Storage.list`; made by `skips_of`.
+        """
         if table_uuid is None:
-            return self._list("")
+            return self._list("", skips)
         if producer is None:
-            return self._list(f"{table_uuid}/")
-        return self._list(producer_prefix(table_uuid, producer) + "/")
+            return self._list(f"{table_uuid}/", skips)
+        return self._list(producer_prefix(table_uuid, producer) + "/", skips)
+
+
+def skips_of(table_uuid: UUID | None = None) -> Skips:
+    """What a listing of everything, or of one table, is to collect: a folder in the place of a
+    request is none.
+    """
+    return Skips(levels_max=KEY_LEVELS if table_uuid is None else KEY_LEVELS - 1)
 
 
 class Inbox(_Keyed):
@@ -135,6 +161,8 @@ class QuarantineRecord(BaseModel):
     message: str
     quarantined_at_ms: int
     table: str | None = None
+    by_reference: bool = False
+    """No request follows: what is wrong stands in the inbox still, under `key`."""
     record_version: int = 1
 
 
@@ -144,15 +172,40 @@ class Quarantine(_Keyed):
     def __init__(self, storage: Storage, root: str, *, folder: str = "quarantine") -> None:
         super().__init__(storage, root, folder)
 
+    def location(self, key: str) -> str:
+        return self.folder + _quarantine_name(key)
+
     async def put(self, record: QuarantineRecord, content: bytes) -> None:
-        """Keep a request with its reason. A record that is there already stays as it is."""
+        """Keep a request with its reason. A record that is there already stays as it is, unless it
+        is a reference only: it tells of something that stood there before, and holds nothing.
+        """
+        if await self._create(record, content):
+            return
+        # An earlier copy of this delivery got here first, as a rule; its reason is as good.
+        if await self._is_reference(record.key):
+            await self.delete((record.key,))
+            await self._create(record, content)
+
+    async def refer(self, record: QuarantineRecord) -> bool:
+        """Keep a reason for what stays in the inbox, and is not read. False if there is a record
+        already.
+        """
+        return await self._create(record.model_copy(update={"by_reference": True}), b"")
+
+    async def _create(self, record: QuarantineRecord, content: bytes) -> bool:
         line = record.model_dump_json().encode()
         created = NewObject(self.location(record.key), line + b"\n" + content)
         try:
             await self._storage.create((created,))
         except AlreadyExistsError:
-            # An earlier copy of this delivery got here first; its reason is as good.
-            return
+            return False
+        return True
+
+    async def _is_reference(self, key: str) -> bool:
+        try:
+            return (await self.record(key)).by_reference
+        except (NotFoundError, InvalidRequestError):
+            return False
 
     async def get(self, key: str) -> tuple[QuarantineRecord, bytes]:
         """Read the record and the request. Absent: `NotFoundError`."""
@@ -178,3 +231,13 @@ def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]
         raise InvalidRequestError(
             Reason.REQUEST_MALFORMED, f"the quarantine object of `{key}` has no readable record"
         ) from None
+
+
+def _quarantine_name(key: str) -> str:
+    """An inbox key is its own name, and so is the name of a stray."""
+    try:
+        parse_inbox_key(key)
+    except ValueError:
+        if not _STRAY.fullmatch(key):
+            return f"stray/{blake2b(key.encode(), digest_size=16).hexdigest()}"
+    return key

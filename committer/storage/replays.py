@@ -13,9 +13,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from uuid import UUID
 
-from committer.errors import AlreadyExistsError, NotFoundError, PublishError
+from committer.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    NotFoundError,
+    PublishError,
+)
 from committer.ports import NewObject, Storage, create_or_equal
-from committer.request import SealedRequest, read_request
+from committer.reason import Reason
+from committer.request import REQUEST_BYTES_MAX, SealedRequest, read_request
 from committer.storage.inbox import Inbox, Outstanding, Quarantine
 
 
@@ -55,6 +61,12 @@ class Replays:
         except NotFoundError:
             kept = await self._storage.get(self.copies.location(key))
         _, _, content = kept.partition(b"\n")
+        if not content:
+            raise InvalidRequestError(
+                Reason.REQUEST_TRUNCATED,
+                "its record tells of an entry of the inbox that was never read: put it right there"
+                " and discard the record, or discard both",
+            )
         return read_request(content, key=key), kept
 
     async def replay(self, key: str) -> SealedRequest:
@@ -87,6 +99,24 @@ class Replays:
                 raise
 
     async def discard(self, key: str) -> None:
-        """Remove a quarantined request for good, an interrupted replay of it too."""
+        """Remove a quarantined request for good, an interrupted replay of it too; and what a record
+        refers to, unless a request has taken its place. (A folder goes if it is empty.)
+        """
         await self.copies.delete((key,))
+        if (entry := await self._referred(key)) is not None:
+            await self._inbox.delete((entry,))
         await self._quarantine.delete((key,))
+
+    async def _referred(self, key: str) -> str | None:
+        """The inbox key of what a record refers to, while that is no request."""
+        try:
+            record = await self._quarantine.record(key)
+        except (InvalidRequestError, NotFoundError):
+            return None
+        if not record.by_reference:
+            return None
+        try:
+            is_request = await self._inbox.size_bytes(record.key) <= REQUEST_BYTES_MAX
+        except NotFoundError:
+            is_request = False
+        return None if is_request else record.key

@@ -19,6 +19,7 @@ from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
 from committer.service.breakers import BreakerPolicy, Breakers
 from committer.service.consumer import Consumer
+from committer.service.foreign_entries import ForeignEntries
 from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.judged import Judged
@@ -139,6 +140,7 @@ class House:
             health=self.health,
         )
         await signatures.load()
+        foreign_entries = ForeignEntries(self.inbox, self.quarantine, self.world, self.metrics)
         shop = Shop(
             catalog_name="frazil",
             catalog=self.catalog,
@@ -148,6 +150,7 @@ class House:
             world=self.world,
             health=self.health,
             metrics=self.metrics,
+            foreign_entries=foreign_entries,
             breakers=self.breakers,
             judged=Judged(self.world),
             policy=self.policy,
@@ -190,6 +193,7 @@ class House:
                 replaying=Replays(self.storage.inner, INBOX).copies,
                 intake=self.intake,
                 shards=shards,
+                foreign_entries=foreign_entries,
                 world=self.world,
                 health=self.health,
                 metrics=self.metrics,

@@ -14,7 +14,7 @@ from committer.service.landed_after_all import LandedAfterAll
 from committer.service.watch import REFUSED_AGE_MS_MAX, Watch
 from committer.storage.inbox import QuarantineRecord
 from tests.request_builders import build_request
-from tests.service.house import House
+from tests.service.house import INBOX, House
 from tests.service.outside import foreign_commit
 
 VIRTUAL_TIME = True
@@ -24,6 +24,8 @@ def watch(house: House) -> Watch:
     return Watch(
         queue=house.queue,
         quarantine=house.quarantine,
+        storage=house.storage.inner,
+        folders={"witness": f"{INBOX}/witness/"},
         landed_after_all=LandedAfterAll(house.catalog, house.storage, house.quarantine),
         world=house.world,
         metrics=house.metrics,

@@ -240,6 +240,8 @@ def watch(house: House) -> Watch:
     return Watch(
         queue=house.queue,
         quarantine=Quarantine(house.inbox_storage, INBOX),
+        storage=house.storage.inner,
+        folders={"witness": f"{INBOX}/witness/"},
         landed_after_all=LandedAfterAll(house.catalog, house.storage, house.quarantine),
         world=house.world,
         metrics=house.metrics,
