@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from jsonschema import Draft202012Validator
 
 from committer.ledger_entry import property_key
 from committer.reason import Reason
+from committer.service.metrics import PLACES
 from committer.setting_names import variable_of
 from tests.request_builders import build_request
 from tests.table_builders import build_table
@@ -176,6 +178,17 @@ def _events(path: Path) -> Iterator[str]:
                     else "*"
                     for part in parts
                 )
+
+
+def test_each_internal_error_that_is_logged_is_counted_where_it_is_logged() -> None:
+    logged, counted = Counter[str](), Counter[str]()
+    for path in sources():
+        for place in re.findall(r'log\.exception\(\s*"(\w+)\.crashed"', path.read_text()):
+            logged[place] += 1
+        for place in re.findall(r'crashed\(\s*"(\w+)"\)', path.read_text()):
+            counted[place] += 1
+    assert logged == counted
+    assert set(logged) == set(PLACES)
 
 
 def test_the_page_of_dependencies_names_each_one() -> None:

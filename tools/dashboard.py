@@ -194,10 +194,10 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((_rate("frazil_quarantined_requests_total", "reason", _JOB), "{{reason}}"),),
             ),
             Panel(
-                "Bugs",
-                "Unexpected exceptions that were survived.",
+                "Internal errors",
+                "Unexpected exceptions that the committer survived.",
                 "short",
-                ((f"sum by (where) (frazil_bugs_total{_JOB})", "{{where}}"),),
+                ((f"sum by (where) (frazil_internal_errors_total{_JOB})", "{{where}}"),),
             ),
         ),
     ),

@@ -153,8 +153,8 @@ def _facts(url: str, status: Status) -> Description:
     frozen = {one.table: one.frozen_producers for one in status.tables if one.frozen_producers}
     if frozen:
         facts["frozen producers"] = _by_text(frozen)
-    if any(status.bugs.values()):
-        facts["bugs"] = _by_text(status.bugs)
+    if any(status.internal_errors.values()):
+        facts["internal errors"] = _by_text(status.internal_errors)
     return facts
 
 

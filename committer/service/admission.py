@@ -42,8 +42,11 @@ class Admission:
         quarantine: Quarantine,
         signatures: Signatures,
         everybody: Callable[[], Iterable[Pending]],
+        crashed: Callable[[str], None],
     ) -> None:
-        """`everybody` who waits for this table, also those who are not looked at yet."""
+        """`everybody` who waits for this table, also those who are not looked at yet. `crashed`
+        counts internal errors."""
+        self._crashed = crashed
         self._catalog_name = catalog_name
         self._storage = storage
         self._whereabouts = Whereabouts(inbox, quarantine, everybody)
@@ -86,7 +89,7 @@ class Admission:
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))
         landing.extend(await self._look_up(unproven, state, generation, admitted))
-        await check_all(landing, checker, self._storage, admitted)
+        await check_all(landing, checker, self._storage, admitted, self._crashed)
         return admitted
 
     def _checker_of(self, state: TableState) -> Checker:

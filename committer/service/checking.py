@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
 from committer.plan.check import CheckedRequest, Checker, NeedsManifests
@@ -18,9 +18,14 @@ _Refusal = tuple[Reason, str]
 
 
 async def check_all(
-    landing: Sequence[Pending], checker: Checker, storage: Storage, admitted: Admitted
+    landing: Sequence[Pending],
+    checker: Checker,
+    storage: Storage,
+    admitted: Admitted,
+    crashed: Callable[[str], None],
 ) -> None:
-    """Add each to the candidates, the suspects, the refused or the failed."""
+    """Add each to the candidates, the suspects, the refused or the failed. `crashed` counts
+    internal errors; checks may run in another thread, so it is called here."""
     unchecked = [
         one for one in landing if one.checked is None or one.checked.basis is not checker.basis
     ]
@@ -39,6 +44,8 @@ async def check_all(
             admitted.failed.append((pending, result))
         else:
             reason, message = result
+            if reason is Reason.PLAN_FAILED:
+                crashed("check")
             admitted.refused.append(Quarantining(pending, reason, message))
     for pending in landing:
         if pending.checked is not None and pending.suspicion is None:

@@ -93,9 +93,9 @@ class Instruments:
             " the ledger. Nothing lands until an operator decides. `/status` says what is missing.",
             "table",
         )
-        self.bugs = self._counter(
-            "frazil_bugs_total",
-            "Unexpected exceptions that were survived: bugs of Frazil. The log has the trace.",
+        self.internal_errors = self._counter(
+            "frazil_internal_errors_total",
+            "Unexpected exceptions that the committer survived. The log has the trace.",
             "where",
         )
         self.loop_lag = self._histogram(

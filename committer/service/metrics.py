@@ -27,8 +27,8 @@ _ANSWERS: Mapping[type[SwapAnswer], str] = {
     Rejected: "rejected",
     Unknown: "unknown",
 }
-# Where a bug of ours is survived. A rate needs the zero that a first one counts up from.
-_PLACES = ("intake", "plan", "table", "upkeep")
+# Where an internal error is survived. A rate needs the zero that a first one counts up from.
+PLACES = ("check", "intake", "plan", "swap", "table", "upkeep")
 _NOT_KNOWN = float("nan")
 
 
@@ -81,8 +81,8 @@ class Metrics:
         self.instruments = Instruments()
         self._swapped: set[TableIdentifier] = set()
         self._foreign: dict[str, set[str]] = {}
-        for where in _PLACES:
-            self.instruments.bugs.labels(where)
+        for where in PLACES:
+            self.instruments.internal_errors.labels(where)
 
     # --- Commits ---------------------------------------------------------------------------------
 
@@ -145,8 +145,8 @@ class Metrics:
         self.instruments.table_frozen.labels(table).set(is_frozen)
 
     def crashed(self, where: str) -> None:
-        """A bug of ours was survived. `where`: a fixed word."""
-        self.instruments.bugs.labels(where).inc()
+        """An internal error was survived. `where`: a fixed word."""
+        self.instruments.internal_errors.labels(where).inc()
 
     # --- Upkeep ----------------------------------------------------------------------------------
 

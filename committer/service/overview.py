@@ -106,7 +106,7 @@ class Overview:
             held_producers=self._held(),
             unannounced=numbers.count("frazil_unannounced_requests_total") or 0,
             redelivered=numbers.count("frazil_redelivered_doorbells_total") or 0,
-            bugs=numbers.by("frazil_bugs_total", "where"),
+            internal_errors=numbers.by("frazil_internal_errors_total", "where"),
             tables=[_table(numbers, table) for table in numbers.tables],
         )
 

@@ -122,7 +122,7 @@ class Status(_Said):
     """Requests that only a listing found, although the queue was there."""
     redelivered: int
     """Doorbells that the queue handed out again."""
-    bugs: dict[str, int]
+    internal_errors: dict[str, int]
     """Unexpected exceptions that were survived, by place."""
     tables: list[TableStatus]
 

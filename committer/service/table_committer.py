@@ -73,6 +73,7 @@ class TableCommitter:
             shop.quarantine,
             shop.signatures,
             self._waiting.all,
+            shop.metrics.crashed,
         )
         self._base = Base(
             TableWitness(

@@ -69,7 +69,7 @@ def status_of(home: Path, **changed: object) -> Status:
         quarantined={"table_unknown": 1},
         unannounced=0,
         redelivered=0,
-        bugs={},
+        internal_errors={},
         tables=[
             TableStatus(
                 table="db.flights",

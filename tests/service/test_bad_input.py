@@ -240,6 +240,23 @@ async def test_files_listed_as_json_land_beside_manifests() -> None:
     assert [file.partition for file in await house.live_files()] == [("AA",), ("AA",)]
 
 
+async def test_a_check_that_fails_itself_is_counted_and_its_neighbours_land(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def trips(*_: object) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("committer.plan.check.encode_inline_files", trips)
+    house = House()
+    table = await add_table(house, build_flights())
+    await publish_among_neighbours(house, table, inline_files(table, "bad"))
+    await house.run_until_settled()
+    await assert_only_the_bad_one_is_quarantined(house, Reason.PLAN_FAILED)
+    samples = house.metrics.instruments.samples()
+    errors = [one for one in samples if one.name == "frazil_internal_errors_total" and one.value]
+    assert [(one.labels, one.value) for one in errors] == [({"where": "check"}, 1.0)]
+
+
 # --- Hostile doorbells and foreign objects -------------------------------------------------------
 
 

@@ -117,7 +117,7 @@ class Merging:
         names = {
             "frazil_manifests_merged_total": "merged",
             "frazil_upkeep_failures_total": "failed",
-            "frazil_bugs_total": "bugs",
+            "frazil_internal_errors_total": "internal errors",
         }
         return {names[one.name]: one.value for one in samples if one.name in names and one.value}
 
@@ -304,7 +304,7 @@ async def test_a_bug_in_a_merge_is_survived() -> None:
         merging.storage.error = ZeroDivisionError("a bug of ours, that the test plays")
         await merging.commit(6)
         merging.storage.error = None
-    assert merging.counted() == {"failed": 1, "bugs": 1}
+    assert merging.counted() == {"failed": 1, "internal errors": 1}
     assert len(await merging.rows()) == 6
     await merging.assert_each_file_once()
 
