@@ -11,6 +11,8 @@ class Reason(StrEnum):
 
     REQUEST_TRUNCATED = "request_truncated"
     REQUEST_MALFORMED = "request_malformed"
+    JSON_KEY_REPEATED = "json_key_repeated"
+    FILE_KEY_UNKNOWN = "file_key_unknown"
     REQUEST_VERSION_UNKNOWN = "request_version_unknown"
     REQUEST_KEY_MISMATCH = "request_key_mismatch"
     REQUEST_TOO_LARGE = "request_too_large"
@@ -38,10 +40,14 @@ class Reason(StrEnum):
     ENTRY_SNAPSHOT_ID_SET = "entry_snapshot_id_set"
     ENTRY_SEQUENCE_NUMBER_SET = "entry_sequence_number_set"
     ROW_ID_SET = "row_id_set"
+    DELETE_FIELD_SET = "delete_field_set"
     NEGATIVE_COUNT = "negative_count"
+    BOUND_MALFORMED = "bound_malformed"
+    SPLIT_OFFSETS_MALFORMED = "split_offsets_malformed"
     PARTITION_TYPE_MISMATCH = "partition_type_mismatch"
     COUNT_MISMATCH = "count_mismatch"
     PATH_NOT_ALLOWED = "path_not_allowed"
+    FILE_NAME_TOO_LONG = "file_name_too_long"
     PATH_WITHOUT_ATTEMPT = "path_without_attempt"
     PATH_REPEATED = "path_repeated"
     EPOCH_CONTENT_DIFFERS = "epoch_content_differs"
@@ -67,6 +73,10 @@ _MEANING: Mapping[Reason, str] = {
     Reason.REQUEST_MALFORMED: (
         "The line is not what the schema says, or bytes follow the last manifest."
     ),
+    Reason.JSON_KEY_REPEATED: (
+        "An object in the line has one key twice, and readers differ in which value counts."
+    ),
+    Reason.FILE_KEY_UNKNOWN: "A file in `files` has a key that the format does not have.",
     Reason.REQUEST_VERSION_UNKNOWN: "A `request-version` that this committer does not read.",
     Reason.REQUEST_KEY_MISMATCH: "It lies under another key than its line says.",
     Reason.REQUEST_TOO_LARGE: (
@@ -96,7 +106,10 @@ _MEANING: Mapping[Reason, str] = {
         "The spec in a manifest has other fields than the table's, or another id than its"
         " reference."
     ),
-    Reason.FORMAT_VERSION_MISMATCH: "A manifest of a newer format version than the table.",
+    Reason.FORMAT_VERSION_MISMATCH: (
+        "A manifest of a newer format version than the table, or with fields of a newer one than"
+        " its header says (1 if it says none)."
+    ),
     Reason.MANIFEST_MALFORMED: "A manifest is no valid Avro file, or breaks the specification.",
     Reason.MANIFEST_TRUNCATED: "A manifest ends in the middle.",
     Reason.MANIFEST_MISSING: "A manifest that is named by path does not exist.",
@@ -107,12 +120,26 @@ _MEANING: Mapping[Reason, str] = {
     Reason.ENTRY_SNAPSHOT_ID_SET: "An entry names a snapshot id, which must be inherited.",
     Reason.ENTRY_SEQUENCE_NUMBER_SET: "An entry names a sequence number, which must be inherited.",
     Reason.ROW_ID_SET: "A file has a first row id, which the commit assigns.",
-    Reason.NEGATIVE_COUNT: "A record count or size below zero.",
+    Reason.DELETE_FIELD_SET: (
+        "A data file has equality ids, a referenced data file, or a content offset or size, which"
+        " only delete files have."
+    ),
+    Reason.NEGATIVE_COUNT: "A record count, value count, file size or column size below zero.",
+    Reason.BOUND_MALFORMED: (
+        "A lower or upper bound that is no value of its column's type, or is of no column; readers"
+        " that plan by it would fail."
+    ),
+    Reason.SPLIT_OFFSETS_MALFORMED: (
+        "Split offsets that are negative, not in ascending order, or behind the end of the file."
+    ),
     Reason.PARTITION_TYPE_MISMATCH: "Partition values of other types than the spec's.",
     Reason.COUNT_MISMATCH: (
         "A manifest holds other counts of files or rows than its reference says."
     ),
     Reason.PATH_NOT_ALLOWED: "A path outside the table's places, or in another spelling.",
+    Reason.FILE_NAME_TOO_LONG: (
+        "A file name of more than 255 bytes, which many file systems cannot hold."
+    ),
     Reason.PATH_WITHOUT_ATTEMPT: (
         "A file name without the attempt, or in which another uuid follows the attempt."
     ),
@@ -143,6 +170,8 @@ _EPOCH = (
 _ADVICE: Mapping[Reason, str] = {
     Reason.REQUEST_TRUNCATED: _RESEND,
     Reason.REQUEST_MALFORMED: _CLIENT,
+    Reason.JSON_KEY_REPEATED: _CLIENT,
+    Reason.FILE_KEY_UNKNOWN: _CLIENT,
     Reason.REQUEST_VERSION_UNKNOWN: "Upgrade the committer, then replay it.",
     Reason.REQUEST_KEY_MISMATCH: _CLIENT,
     Reason.REQUEST_TOO_LARGE: "Publish the files in several epochs, then discard this one.",
@@ -188,10 +217,14 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.ENTRY_SNAPSHOT_ID_SET: _CLIENT,
     Reason.ENTRY_SEQUENCE_NUMBER_SET: _CLIENT,
     Reason.ROW_ID_SET: _CLIENT,
+    Reason.DELETE_FIELD_SET: _CLIENT,
     Reason.NEGATIVE_COUNT: _CLIENT,
+    Reason.BOUND_MALFORMED: _CLIENT,
+    Reason.SPLIT_OFFSETS_MALFORMED: _CLIENT,
     Reason.PARTITION_TYPE_MISMATCH: _CLIENT,
     Reason.COUNT_MISMATCH: _CLIENT,
     Reason.PATH_NOT_ALLOWED: "Write files below the table's data location and publish again.",
+    Reason.FILE_NAME_TOO_LONG: "Give the files shorter names and publish again.",
     Reason.PATH_WITHOUT_ATTEMPT: (
         "Make the attempt the last uuid in every file name and publish again."
     ),

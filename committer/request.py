@@ -35,6 +35,7 @@ from pydantic import (
 
 from committer.attempt import attempt_of
 from committer.errors import InvalidRequestError
+from committer.iceberg.json_reader import count_keys, keys_repeated
 from committer.reason import Reason
 
 REQUEST_VERSION = 1
@@ -124,12 +125,18 @@ def _path_segment(text: str) -> str:
     return text
 
 
+# Named once: a union that is written in place is made anew at each look.
+_CONTAINERS = (dict, list)
+
+
 def _finite(value: JsonValue) -> JsonValue:
     """The parser reads NaN and Infinity, which no other JSON reader understands."""
-    if isinstance(value, float) and not isfinite(value):
-        raise ValueError("expected numbers that JSON has, found NaN or an infinity")
     for inner in value.values() if isinstance(value, dict) else _items(value):
-        _finite(inner)
+        # Most values are integers and text: a call for each would take most of the time.
+        if isinstance(inner, _CONTAINERS):
+            _finite(inner)
+        elif isinstance(inner, float) and not isfinite(inner):
+            raise ValueError("expected numbers that JSON has, found NaN or an infinity")
     return value
 
 
@@ -375,7 +382,24 @@ def _parse_line(line: bytes) -> CommitRequest:
         raise _refused(Reason.REQUEST_MALFORMED, "the JSON line is nested too deeply") from None
     if "request_version" not in request.model_fields_set:
         raise _refused(Reason.REQUEST_MALFORMED, "request-version: Field required")
+    repeated = keys_repeated(line, _keys_read(request))
+    if repeated:
+        raise _refused(
+            Reason.JSON_KEY_REPEATED, f"in the JSON line {repeated} keys stand twice in one object"
+        )
     return request
+
+
+def _keys_read(request: CommitRequest) -> int:
+    """How many keys the objects of a parsed line have."""
+    needs, filter = request.needs, request.needs.conflict_filter
+    models = (request, request.table, request.producer, request.fingerprint, needs)
+    documents = (*request.files, filter) if isinstance(filter, dict) else request.files
+    return (
+        sum([len(model.model_fields_set) for model in models])
+        + sum([len(reference.model_fields_set) for reference in request.manifests])
+        + sum(map(count_keys, documents))
+    )
 
 
 def _problems(error: ValidationError) -> str:

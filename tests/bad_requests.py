@@ -103,6 +103,12 @@ def with_header(content: bytes, header: Mapping[str, bytes]) -> bytes:
     return encode_header(metadata, read.sync) + content[read.end_offset :]
 
 
+def without_header(content: bytes, *names: str) -> bytes:
+    read = read_header(content)
+    metadata = {name: value for name, value in read.metadata.items() if name not in names}
+    return encode_header(metadata, read.sync) + content[read.end_offset :]
+
+
 def file_of(table: LoadedTable, line: CommitRequest, **changes: object) -> DataFile:
     return replace(
         build_file(table.metadata, line.attempt, partition=("AA",)),
@@ -201,6 +207,17 @@ def _header(**header: bytes) -> Make:
         renamed = {name.replace("_", "-"): value for name, value in header.items()}
         file = entry(file_of(table, line))
         return _sealed(line, hand_over(table, file, header=renamed))
+
+    return make
+
+
+def _without(*names: str) -> Make:
+    """A manifest whose header lacks these keys."""
+
+    def make(table: LoadedTable, producer: str) -> SealedRequest:
+        line = _line(table, producer)
+        whole = hand_over(table, entry(file_of(table, line)))
+        return _sealed(line, replace(whole, content=without_header(whole.content, *names)))
 
     return make
 
@@ -367,6 +384,31 @@ CHECKED = (
         "a sequence number", Reason.ENTRY_SEQUENCE_NUMBER_SET, _changed_entry(sequence_number=5)
     ),
     BadRequest("a negative size", Reason.NEGATIVE_COUNT, _changed_file(file_size_in_bytes=-1)),
+    *(
+        BadRequest(f"a negative {name}", Reason.NEGATIVE_COUNT, _changed_file(**{name: {1: -1}}))
+        for name in ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+    ),
+    BadRequest(
+        "three bytes for a long", Reason.BOUND_MALFORMED, _changed_file(lower_bounds={1: b"abc"})
+    ),
+    BadRequest(
+        "half a letter as a bound", Reason.BOUND_MALFORMED, _changed_file(upper_bounds={2: b"\xc3"})
+    ),
+    BadRequest(
+        "a bound of no column", Reason.BOUND_MALFORMED, _changed_file(lower_bounds={77: b""})
+    ),
+    *(
+        BadRequest(
+            f"split offsets {offsets}",
+            Reason.SPLIT_OFFSETS_MALFORMED,
+            _changed_file(split_offsets=offsets),
+        )
+        for offsets in ((-1,), (4, 3), (1_000,), (4, 2**40))
+    ),
+    BadRequest("equality ids", Reason.DELETE_FIELD_SET, _changed_file(equality_ids=(1,))),
+    BadRequest(
+        "a referenced data file", Reason.DELETE_FIELD_SET, _changed_file(referenced_data_file="x")
+    ),
     BadRequest("too many files said", Reason.COUNT_MISMATCH, _said(added_files_count=2)),
     BadRequest("too few rows said", Reason.COUNT_MISMATCH, _said(added_rows_count=9)),
     BadRequest("a delete file", Reason.MANIFEST_CONTENT_MISMATCH, _delete_file),
@@ -401,6 +443,53 @@ CHECKED = (
         Reason.PATH_NOT_ALLOWED,
         _inline(**{"file-path": "memory://elsewhere/x.parquet"}),
     ),
+    BadRequest("`files` with an unknown key", Reason.FILE_KEY_UNKNOWN, _inline(rows=1)),
+    BadRequest(
+        "`files` with an unknown key in a map",
+        Reason.FILE_KEY_UNKNOWN,
+        _inline(**{"value-counts": {"keys": [1], "values": [1], "columns": []}}),
+    ),
+    BadRequest("`files` with a row id", Reason.ROW_ID_SET, _inline(**{"first-row-id": 0})),
+    BadRequest(
+        "`files` with equality ids", Reason.DELETE_FIELD_SET, _inline(**{"equality-ids": [1]})
+    ),
+    BadRequest(
+        "`files` with a referenced data file",
+        Reason.DELETE_FIELD_SET,
+        _inline(**{"referenced-data-file": "memory://warehouse/x"}),
+    ),
+    BadRequest(
+        "`files` with a content offset", Reason.DELETE_FIELD_SET, _inline(**{"content-offset": 4})
+    ),
+    BadRequest(
+        "`files` with a content size",
+        Reason.DELETE_FIELD_SET,
+        _inline(**{"content-size-in-bytes": 4}),
+    ),
+    BadRequest(
+        "`files` with negative value counts",
+        Reason.NEGATIVE_COUNT,
+        _inline(**{"value-counts": {"keys": [1], "values": [-1]}}),
+    ),
+    *(
+        BadRequest(
+            f"`files` with split offsets {offsets}",
+            Reason.SPLIT_OFFSETS_MALFORMED,
+            _inline(**{"split-offsets": offsets}),
+        )
+        for offsets in ([-1], [4, 3], [1_000], [4, 2**40])
+    ),
+    BadRequest(
+        "a file name of 256 bytes",
+        Reason.FILE_NAME_TOO_LONG,
+        _path("{location}/data/{attempt}-" + "x" * 219),
+    ),
+    BadRequest(
+        "a file name of 256 bytes in 147 characters",
+        Reason.FILE_NAME_TOO_LONG,
+        _path("{location}/data/{attempt}-" + "é" * 109 + "x"),
+    ),
+    BadRequest("no format version", Reason.FORMAT_VERSION_MISMATCH, _without("format-version")),
     BadRequest(
         "`files` with a negative count", Reason.REQUEST_MALFORMED, _inline(**{"record-count": -1})
     ),

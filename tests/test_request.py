@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidRequestError
+from committer.iceberg.json_reader import keys_written
 from committer.reason import Reason
 from committer.request import (
     EPOCH_MAX,
@@ -165,10 +166,63 @@ def test_a_sealed_request_is_read_back_equal_and_under_its_key() -> None:
     assert digest(MANIFESTS[0]) == read.request.manifests[0].hash == blake2b(MANIFESTS[0])
 
 
-def test_of_a_key_that_is_given_twice_the_last_counts() -> None:
+REPEATED = {
+    "a key": ('"epoch": 41', '"epoch": 7, "epoch": 41'),
+    "a key with an equal value": ('"epoch": 41', '"epoch": 41, "epoch": 41'),
+    "a key with space behind it": ('"epoch": 41', '"epoch" : 41, "epoch"\t: 41'),
+    "a key written with an escape": ('"epoch": 41', '"epo\\u0063h": 41, "epoch": 41'),
+    "a key of an object below": ('"name": "flights"', '"name": "x", "name": "flights"'),
+    "an object": ('"producer": {', '"producer": {"id": "x"}, "producer": {'),
+    "a key of a manifest": ('"offset": 0', '"offset": 0, "offset": 0'),
+    "a key of a filter": (
+        '"epoch": 41',
+        '"epoch": 41, "needs": {"conflict-filter": {"a": 1, "a": 2}}',
+    ),
+    "a key of a file": ('"epoch": 41', '"epoch": 41, "files": [{"a": [{"b": 1, "b": 1}]}]'),
+    "one that a text hides": (
+        '"epoch": 41',
+        '"epoch" : 41, "epoch" : 41, "branch": ":"',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_key_that_is_given_twice_is_refused(name: str) -> None:
     text = json.dumps(line())
-    doubled = text.replace('"epoch": 41', '"epoch": 7, "epoch": 41').encode() + b"\n"
-    assert read_request(doubled + b"".join(MANIFESTS)).request.epoch == 41
+    old, new = REPEATED[name]
+    assert text.count(old) == 1
+    error = refusal(text.replace(old, new).encode() + b"\n" + b"".join(MANIFESTS))
+    assert error.reason == Reason.JSON_KEY_REPEATED
+
+
+@pytest.mark.parametrize(
+    "text", ['":', '\\":', "a\\\\", '\\\\":{', " :", '":"x":', '{"a":1,"a":1}', "\\"]
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" , ", " : ")])
+def test_no_text_looks_like_a_repeated_key(text: str, separators: tuple[str, str]) -> None:
+    files = [{text: text, f"{text}2": [{text: [text, {text: None}]}]}]
+    document = line(files=files, fingerprint={"kind": "a", "value": text})
+    content = json.dumps(document, separators=separators).encode() + b"\n" + b"".join(MANIFESTS)
+    assert read_request(content).request.files == tuple(files)
+
+
+def _pairs(keys: list[str]) -> Callable[[list[tuple[str, object]]], object]:
+    def collect(pairs: list[tuple[str, object]]) -> object:
+        keys.extend(key for key, _ in pairs)
+        return dict(pairs)
+
+    return collect
+
+
+_TEXTS = st.text('"\\:{,é ')
+
+
+@given(st.recursive(_TEXTS, lambda inner: st.dictionaries(_TEXTS, inner) | st.lists(inner)))
+def test_as_many_keys_are_written_as_a_parser_meets(document: object) -> None:
+    keys: list[str] = []
+    text = json.dumps([document, document])
+    json.loads(text, object_pairs_hook=_pairs(keys))
+    assert keys_written(text.encode()) == len(keys)
 
 
 def test_a_table_name_is_read_and_printed() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlparse
 
 from bench.format import tables
 from bench.format.measure import Work
+from committer.iceberg.bound_forms import BoundForms, bound_forms
 from committer.iceberg.data_file import ManifestContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.where_text import parse_where
@@ -51,7 +53,15 @@ def check_and_join(size: int, _: Path) -> Work:
 def _walk(content: bytes) -> WalkedManifest:
     context = tables.context()
     kind = partition_type(context.spec, context.schema)
-    return walk_additions(content, kind, context.format_version, ManifestContent.DATA)
+    forms = _forms()
+    return walk_additions(content, kind, context.format_version, ManifestContent.DATA, forms=forms)
+
+
+@lru_cache
+def _forms() -> BoundForms:
+    """As a committer has them: one for each table."""
+    schema = tables.context().schema
+    return bound_forms((schema,), schema, schema.highest_field_id)
 
 
 def _join(parts: list[ManifestPart]) -> int:

@@ -13,10 +13,10 @@ DAY_S = 86_400
 
 _DATE = r"([+-]?\d{4,10})-(\d{2})-(\d{2})"
 _TIME = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
-_DATE_ONLY = re.compile(_DATE)
-_TIME_ONLY = re.compile(_TIME)
-_TIMESTAMP = re.compile(_DATE + "T" + _TIME)
-_UTC_TIMESTAMP = re.compile(_DATE + "T" + _TIME + r"(Z|\+00:00)")
+_DATE_ONLY = re.compile(_DATE, re.ASCII)
+_TIME_ONLY = re.compile(_TIME, re.ASCII)
+_TIMESTAMP = re.compile(_DATE + "T" + _TIME, re.ASCII)
+_UTC_TIMESTAMP = re.compile(_DATE + "T" + _TIME + r"(Z|\+00:00)", re.ASCII)
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 

@@ -6,6 +6,7 @@ older forms too (enum names, partition as an object by field id).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -26,6 +27,34 @@ _CONTENTS = {
     **{content.name: content for content in DataFileContent},
 }
 _LONG_LIMIT = 2**63
+_HEX_DIGITS = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_MAPS = frozenset(
+    (
+        "column-sizes",
+        "value-counts",
+        "null-value-counts",
+        "nan-value-counts",
+        "lower-bounds",
+        "upper-bounds",
+    )
+)
+_KEYS = _MAPS | {
+    "spec-id",
+    "content",
+    "file-path",
+    "file-format",
+    "partition",
+    "file-size-in-bytes",
+    "record-count",
+    "key-metadata",
+    "split-offsets",
+    "equality-ids",
+    "sort-order-id",
+    "first-row-id",
+    "referenced-data-file",
+    "content-offset",
+    "content-size-in-bytes",
+}
 # As partition values are printed, here and by the reference. As defaults these are refused.
 _NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
@@ -128,6 +157,21 @@ def parse_content_file(
     )
 
 
+def unknown_keys(document: object) -> list[str]:
+    """The keys of a file's JSON that no version has, also those of its maps; sorted.
+
+    Reading passes over them, as the specification asks of its readers.
+    """
+    if not isinstance(document, dict):
+        return []
+    unknown = document.keys() - _KEYS
+    for name in _MAPS & document.keys():
+        pairs = document[name]
+        if isinstance(pairs, dict):
+            unknown |= {f"{name}.{key}" for key in pairs.keys() - {"keys", "values"}}
+    return sorted(unknown)
+
+
 def _partition(document: object, spec: PartitionSpec, schema: Schema) -> tuple[object, ...]:
     fields = partition_type(spec, schema).fields
     if isinstance(document, dict):
@@ -183,7 +227,10 @@ def _pairs(document: Mapping[str, object], key: str) -> dict[int, object] | None
         raise _expected(key, "as many values as keys")
     if not all(_is_long(field_id) and 0 <= field_id < 2**31 for field_id in keys):
         raise _expected(key, "field ids as keys")
-    return dict(zip(keys, values, strict=True))
+    pairs = dict(zip(keys, values, strict=True))
+    if len(pairs) != len(keys):
+        raise _expected(key, "each field id once")
+    return pairs
 
 
 def _is_long(value: object) -> bool:
@@ -191,10 +238,9 @@ def _is_long(value: object) -> bool:
 
 
 def _hex(value: object, key: str) -> bytes:
-    try:
-        return bytes.fromhex(cast("str", value))
-    except (ValueError, TypeError):
-        raise _expected(key, "hexadecimal digits") from None
+    if not isinstance(value, str) or not _HEX_DIGITS.fullmatch(value):
+        raise _expected(key, "hexadecimal digits")
+    return bytes.fromhex(value)
 
 
 def _hex_or_none(document: Mapping[str, object], key: str) -> bytes | None:

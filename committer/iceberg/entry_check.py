@@ -6,6 +6,7 @@ Source: the specification, "Manifests"; format.md 8.6, 8.7, 8.8.
 from __future__ import annotations
 
 from committer.errors import InvalidRequestError
+from committer.iceberg.bound_forms import ANY_BOUNDS, BoundForms
 from committer.iceberg.data_file import (
     DataFile,
     DataFileContent,
@@ -18,7 +19,12 @@ from committer.reason import Reason
 FILE_FORMATS = ("PARQUET", "ORC", "AVRO")
 
 
-def check_addition(entry: ManifestEntry, content: ManifestContent, format_version: int) -> None:
+def check_addition(
+    entry: ManifestEntry,
+    content: ManifestContent,
+    format_version: int,
+    forms: BoundForms = ANY_BOUNDS,
+) -> None:
     """Refuse what is not an addition with everything left to inherit.
 
     Errors: `InvalidRequestError` with the reason.
@@ -29,26 +35,82 @@ def check_addition(entry: ManifestEntry, content: ManifestContent, format_versio
         raise _refused(Reason.ENTRY_SNAPSHOT_ID_SET, "a snapshot id, expected null")
     if entry.sequence_number is not None or entry.file_sequence_number is not None:
         raise _refused(Reason.ENTRY_SEQUENCE_NUMBER_SET, "a sequence number, expected null")
-    check_added_file(entry.data_file, content, format_version)
+    check_added_file(entry.data_file, content, format_version, forms)
 
 
-def check_added_file(file: DataFile, content: ManifestContent, format_version: int) -> None:
+def check_added_file(
+    file: DataFile,
+    content: ManifestContent,
+    format_version: int,
+    forms: BoundForms = ANY_BOUNDS,
+) -> None:
     """Refuse a file that cannot be added to a manifest of this content and version.
 
     Errors: `InvalidRequestError` with the reason.
     """
     if not file.file_path:
         raise _refused(Reason.MANIFEST_MALFORMED, "an empty file path")
-    if file.record_count < 0 or file.file_size_in_bytes < 0:
-        raise _refused(Reason.NEGATIVE_COUNT, "a negative record count or file size")
+    _check_counts(file)
+    _check_split_offsets(file)
+    _check_bounds(file, forms)
     if file.first_row_id is not None:
         raise _refused(Reason.ROW_ID_SET, "a first row id, expected null")
     if file.manifest_content != content:
         raise _mismatch(f"a file of {file.content.name} in a manifest of {content.name}")
     if content == ManifestContent.DELETES:
         _check_deletes(file, format_version)
-    elif file.file_format not in FILE_FORMATS:
+    else:
+        _check_data(file)
+
+
+def _check_counts(file: DataFile) -> None:
+    if file.record_count < 0 or file.file_size_in_bytes < 0:
+        raise _refused(Reason.NEGATIVE_COUNT, "a negative record count or file size")
+    for name, counts in (
+        ("column size", file.column_sizes),
+        ("value count", file.value_counts),
+        ("count of nulls", file.null_value_counts),
+        ("count of NaNs", file.nan_value_counts),
+    ):
+        if counts and min(counts.values()) < 0:
+            raise _refused(Reason.NEGATIVE_COUNT, f"a negative {name}")
+
+
+def _check_split_offsets(file: DataFile) -> None:
+    """Java plans no splits by offsets behind the end. spec: field 132, sorted ascending."""
+    offsets = file.split_offsets
+    if not offsets:
+        return
+    if offsets[0] < 0 or list(offsets) != sorted(offsets):
+        raise _refused(
+            Reason.SPLIT_OFFSETS_MALFORMED, "split offsets that are negative or not ascending"
+        )
+    if offsets[-1] >= file.file_size_in_bytes:
+        raise _refused(
+            Reason.SPLIT_OFFSETS_MALFORMED,
+            f"a split at {offsets[-1]} in a file of {file.file_size_in_bytes} bytes",
+        )
+
+
+def _check_bounds(file: DataFile, forms: BoundForms) -> None:
+    for name, bounds in (("lower", file.lower_bounds), ("upper", file.upper_bounds)):
+        column = forms.misfit(bounds or {})
+        if column is not None:
+            raise _refused(
+                Reason.BOUND_MALFORMED, f"a {name} bound of column {column} that is no value of it"
+            )
+
+
+def _check_data(file: DataFile) -> None:
+    if file.file_format not in FILE_FORMATS:
         raise _refused(Reason.MANIFEST_MALFORMED, "a file format that is not Parquet, ORC or Avro")
+    # Some writers give an empty list for none.
+    if file.equality_ids:
+        raise _refused(Reason.DELETE_FIELD_SET, "equality ids of a data file")
+    if file.referenced_data_file is not None:
+        raise _refused(Reason.DELETE_FIELD_SET, "a referenced data file of a data file")
+    if file.content_offset is not None or file.content_size_in_bytes is not None:
+        raise _refused(Reason.DELETE_FIELD_SET, "a content offset or size of a data file")
 
 
 def _check_deletes(file: DataFile, format_version: int) -> None:

@@ -48,6 +48,50 @@ def _is_printable(json_value: object, depth: int) -> bool:
     return depth < _DEPTH_MAX and all(_is_printable(each, depth + 1) for each in json_value)
 
 
+# --- Repeated keys -------------------------------------------------------------------------------
+
+_CONTAINERS = (dict, list)
+_UNUSUAL = (b"\\", b" :", b"\t:", b"\r:", b"\n:")
+# Quotes and colons are all that the keys of valid JSON are told by.
+_ALL_BUT_QUOTES_AND_COLONS = bytes(sorted({*range(256)} - {*b'":'}))
+
+
+def keys_repeated(text: bytes, keys: int) -> int:
+    """How many keys of valid JSON stand in one object a second time. `keys`: those that its parser
+    kept, of one of which it has dropped a value. Which one differs from parser to parser, so that
+    what one program has checked is not what another reads.
+    """
+    # With neither escapes nor space in front of colons each key ends so, and perhaps some values.
+    if text.count(b'":') == keys and not any(unusual in text for unusual in _UNUSUAL):
+        return 0
+    return keys_written(text) - keys
+
+
+def keys_written(text: bytes) -> int:
+    """How many keys valid JSON has, repeated ones counted each time."""
+    if b"\\" in text:
+        text = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    marks = text.translate(None, _ALL_BUT_QUOTES_AND_COLONS)
+    # Every other piece lies between two strings: a colon there follows a key.
+    return b"".join(marks.split(b'"')[::2]).count(b":")
+
+
+def count_keys(json_value: object) -> int:
+    """How many keys the objects in a parsed value have."""
+    if isinstance(json_value, dict):
+        keys, inner = len(json_value), list(json_value.values())
+    else:
+        keys, inner = 0, json_value if isinstance(json_value, list) else []
+    for each in inner:
+        # Most are numbers and text: a call for each would take most of the time.
+        if isinstance(each, _CONTAINERS):
+            keys += count_keys(each)
+    return keys
+
+
+# --- Objects -------------------------------------------------------------------------------------
+
+
 class Reader:
     """Takes values out of one JSON object."""
 

@@ -34,14 +34,14 @@ class Layout:
     `head`: the bytes of an added data entry up to its path, nothing but constants. Then follow
     path, format, partition (`partition`: one skip per field, each optional), `counts` varints
     (record_count, file_size_in_bytes and perhaps block_size_in_bytes), six maps, and the optional
-    values `tail`. `row_id` is the place of first_row_id in the tail, -1 if absent.
+    values `tail` of the fields `tail_ids`.
     """
 
     head: bytes
     partition: tuple[int, ...]
     counts: int
     tail: tuple[int, ...]
-    row_id: int
+    tail_ids: tuple[int, ...]
 
 
 @lru_cache(maxsize=64)
@@ -72,8 +72,7 @@ def layout_of(schema_text: bytes) -> Layout | None:
     tail_skips = _skips(file.fields[-len(rest) :] if rest else ())
     if partition_skips is None or tail_skips is None:
         return None
-    row_id = rest.index(142) if 142 in rest else -1
-    return Layout(head, partition_skips, counts, tail_skips, row_id)
+    return Layout(head, partition_skips, counts, tail_skips, tuple(each or 0 for each in rest))
 
 
 def _ids_are_optional(entry: RecordShape) -> bool:
@@ -115,7 +114,8 @@ def _optional_skip(shape: Shape) -> int | None:
     match shape:
         case UnionShape(("null", str(kind))) if kind.startswith("fixed"):
             size = kind.removeprefix("fixed").partition("<")[0]
-            return int(size) or None if size.isdigit() and len(size) < 7 else None
+            is_number = size.isascii() and size.isdigit() and len(size) < 7
+            return int(size) or None if is_number else None
         case UnionShape(("null", kind)):
             return _SKIPS.get(kind)
         case _:

@@ -18,18 +18,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from committer.errors import InvalidMetadataError, InvalidRequestError
+from committer.iceberg.addition_maps import AdditionMaps
 from committer.iceberg.avro_binary import TruncatedAvroError
 from committer.iceberg.avro_container import Header, iter_raw_blocks, read_header
 from committer.iceberg.avro_decoder import Decoder, decode_record, record_decoder
 from committer.iceberg.avro_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro_shapes import RecordShape, Shape, UnionShape, schema_shape
+from committer.iceberg.bound_forms import ANY_BOUNDS, BoundForms
 from committer.iceberg.data_file import DataFile, ManifestContent
 from committer.iceberg.entry_check import check_addition
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_stepper import Walk, walk_block
 from committer.iceberg.manifest import manifest_content, manifest_version
 from committer.iceberg.manifest_layout import Layout, layout_of
-from committer.iceberg.map_skeleton import Skeletons
 from committer.iceberg.types import StructType
 from committer.reason import Reason
 
@@ -77,15 +78,19 @@ def walk_additions(
     content: ManifestContent,
     *,
     header: Header | None = None,
+    forms: BoundForms = ANY_BOUNDS,
 ) -> WalkedManifest:
-    """Check every entry of a manifest against the table's partition type and format version.
+    """Check every entry of a manifest against the table's partition type and format version, and
+    bounds against the forms of its columns.
 
     Statistics are jumped by the sizes that their writer gave, once these are proven: a wrong size
     would make the joined manifest unreadable. `header`: the manifest's, if it was read already.
     Errors: `InvalidRequestError` with the reason; `UnsupportedError` for a codec.
     """
     try:
-        return _walk(buf, header or read_header(buf), partition_type, format_version, content)
+        return _walk(
+            buf, header or read_header(buf), partition_type, format_version, content, forms
+        )
     except TruncatedAvroError as error:
         raise InvalidRequestError(Reason.MANIFEST_TRUNCATED, str(error)) from None
     except InvalidMetadataError as error:
@@ -98,13 +103,14 @@ def _walk(
     partition_type: StructType,
     format_version: int,
     content: ManifestContent,
+    forms: BoundForms,
 ) -> WalkedManifest:
     _check_header(header, format_version, content)
-    plan = _plan(header.metadata["avro.schema"], partition_type, format_version)
-    checker = _EntryChecker(plan, format_version, content)
+    plan = _plan(header.metadata["avro.schema"], partition_type, format_version, forms)
+    checker = _EntryChecker(plan, format_version, content, forms)
     # The layout's head is that of data entries; delete files are few, and decoded for the planner.
     layout = plan.layout if content == ManifestContent.DATA else None
-    walk = Walk(layout, checker.decode_entry, checker.decode_partition, plan.skeletons)
+    walk = Walk(layout, checker.decode_entry, checker.decode_partition, plan.maps)
     blocks = []
     for block, raw in iter_raw_blocks(buf, header):
         walk_block(raw, block.count, walk)
@@ -136,15 +142,18 @@ class _Plan:
     partition: Decoder
     field_ids: tuple[int, ...]
     known_partitions: dict[bytes, tuple[object, ...]]
-    skeletons: Skeletons
+    maps: AdditionMaps
 
 
 @lru_cache(maxsize=64)
-def _plan(schema_text: bytes, partition_type: StructType, format_version: int) -> _Plan:
+def _plan(
+    schema_text: bytes, partition_type: StructType, format_version: int, forms: BoundForms
+) -> _Plan:
     written = schema_shape(schema_text)
     ours = schema_shape(
         schema_headers(manifest_entry_type(format_version, partition_type), "manifest_entry")[0]
     )
+    _check_fields(written, format_version)
     _check_partition_type(written, ours)
     return _Plan(
         layout_of(schema_text),
@@ -153,7 +162,7 @@ def _plan(schema_text: bytes, partition_type: StructType, format_version: int) -
         _partition_decoder(schema_text),
         tuple(field.field_id for field in partition_type.fields),
         {},
-        Skeletons(),
+        AdditionMaps(forms),
     )
 
 
@@ -174,6 +183,26 @@ def _check_header(header: Header, format_version: int, content: ManifestContent)
         raise InvalidRequestError(
             Reason.MANIFEST_CONTENT_MISMATCH,
             f"a manifest of {manifest_content(header).name}, expected {content.name}",
+        )
+
+
+# Sequence numbers, what a file holds, and the columns of equality deletes.
+_SINCE_VERSION_2 = frozenset((3, 4, 134, 135))
+
+
+def _check_fields(written: RecordShape, format_version: int) -> None:
+    """A manifest that does not say its version is of version 1, as the reference has it. Entries
+    that are not of version 1 are not guessed to be of another. spec: Manifests, format-version."""
+    if format_version > 1:
+        return
+    file = written.get(2)
+    fields = written.fields + (file.fields if isinstance(file, RecordShape) else ())
+    newer = sorted(_SINCE_VERSION_2 & {field_id or 0 for field_id, _ in fields})
+    if newer:
+        raise InvalidRequestError(
+            Reason.FORMAT_VERSION_MISMATCH,
+            "a manifest of format version 1, as its header says or leaves open, with the fields"
+            f" {newer} of version 2",
         )
 
 
@@ -214,7 +243,7 @@ def _can_read(written: Shape | None, expected: Shape) -> bool:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 99
+    return int(text) if text.isascii() and text.isdigit() else 99
 
 
 def _not_null(shape: Shape | None) -> str | None:
@@ -238,14 +267,17 @@ def _partition_mismatch(found: str) -> InvalidRequestError:
 class _EntryChecker:
     """Decodes and checks what has to be decoded: whole entries, and partition tuples."""
 
-    def __init__(self, plan: _Plan, format_version: int, content: ManifestContent) -> None:
+    def __init__(
+        self, plan: _Plan, format_version: int, content: ManifestContent, forms: BoundForms
+    ) -> None:
         self.files: list[DataFile] = []
+        self._forms = forms
         self._plan, self._format_version, self._content = plan, format_version, content
 
     def decode_entry(self, raw: bytes, position: int) -> int:
         record, position = decode_record(self._plan.entry, raw, position)
         entry = entry_from_record(record, self._plan.field_ids, 0)
-        check_addition(entry, self._content, self._format_version)
+        check_addition(entry, self._content, self._format_version, self._forms)
         self.files.append(entry.data_file)
         return position
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_long
+from committer.iceberg.bound_forms import BoundForms
+from committer.iceberg.bound_values import Bound, BoundValues
 
 _MAPS = 6
 _MAPS_OF_LONGS = 4
 _ALL = 0xFF
 _GOES_ON = 0x80
+_BEYOND_ASCII = 0x80
+_SIGN = 0x01
 _LENGTH_BYTES_MAX = 16 * 1024
 _KEPT = 3
 # Learning takes the time that is saved by recognising a dozen entries. So it is paid by these, on a
@@ -27,17 +31,22 @@ _PAUSE_ENTRIES = 1_000
 _number = int.from_bytes
 
 
-# Length in bytes, mask, and what a layout has under its mask.
-Skeleton = tuple[int, int, int]
+# Length in bytes, mask, what a layout has under its mask, and values that no mask says enough of.
+Skeleton = tuple[int, int, int, BoundValues | None]
 
 
 class Skeletons:
     """The layouts that the maps of one writer's entries have had. Mutable; may be shared by
-    threads, which at worst learn a layout twice."""
+    threads, which at worst learn a layout twice.
 
-    __slots__ = ("_credit", "_known", "_pause")
+    With `forms` maps are recognised only if they hold what those of an addition may: counts that
+    are not negative, and bounds of these forms, as the ones did that were learned.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_credit", "_forms", "_known", "_pause")
+
+    def __init__(self, forms: BoundForms | None = None) -> None:
+        self._forms = forms
         # The latest in front.
         self._known: tuple[Skeleton, ...] = ()
         self._credit, self._pause = _CREDIT, 0
@@ -45,12 +54,15 @@ class Skeletons:
     def match(self, raw: bytes, start: int) -> Skeleton | None:
         """The layout of the six maps at `start`, if others before were laid out so.
 
-        Bytes that are missing at the end of `raw` may be taken for zeros.
+        Bytes that are missing at the end of `raw` may be taken for zeros. Errors: struct.error
+        where a bound's are missing.
         """
         known = self._known
         for one in known:
-            length, mask, bits = one
-            if _number(raw[start : start + length], "little") & mask == bits:
+            length, mask, bits, values = one
+            if _number(raw[start : start + length], "little") & mask == bits and (
+                values is None or values.fit(raw, start)
+            ):
                 if one is not known[0]:
                     self._known = (one, *(other for other in known if other is not one))
                 if self._credit < _CREDIT_MAX:
@@ -68,22 +80,39 @@ class Skeletons:
             self._known, self._credit, self._pause = (), _CREDIT, _PAUSE_ENTRIES
         elif self._credit > _LEARNING_COSTS and stop - start <= _LENGTH_BYTES_MAX:
             self._credit -= _LEARNING_COSTS
-            mask = _mask(raw, start, stop)
-            if mask is not None:
-                bits = int.from_bytes(raw[start:stop], "little") & mask
-                self._known = ((stop - start, mask, bits), *self._known[: _KEPT - 1])
+            skeleton = _skeleton(raw[start:stop], self._forms)
+            if skeleton is not None:
+                self._known = (skeleton, *self._known[: _KEPT - 1])
 
 
-def _mask(raw: bytes, start: int, stop: int) -> int | None:
-    """The bits that decide where the maps end; None for maps of several blocks."""
-    mask = bytearray(stop - start)
-    position = start
+def _skeleton(maps: bytes, forms: BoundForms | None) -> Skeleton | None:
+    """None for maps of several blocks."""
+    found: list[Bound] | None = None if forms is None else []
+    mask = _mask(maps, forms, found)
+    if mask is None:
+        return None
+    texts = [one for one in found or () if one.form.is_text]
+    # One bit of each byte says that a text is ASCII. Where some are not, all are looked at.
+    is_ascii = all(maps[one.start : one.stop].isascii() for one in texts)
+    if is_ascii:
+        for one in texts:
+            mask[one.start : one.stop] = bytes((_BEYOND_ASCII,)) * (one.stop - one.start)
+    values = BoundValues(found or (), with_texts=not is_ascii)
+    number = int.from_bytes(mask, "little")
+    return len(maps), number, int.from_bytes(maps, "little") & number, values or None
+
+
+def _mask(raw: bytes, forms: BoundForms | None, found: list[Bound] | None) -> bytearray | None:
+    """The bits that decide where the maps end, and of which forms they are; notes their bounds.
+    None for maps of several blocks."""
+    mask = bytearray(len(raw))
+    position = 0
 
     def number(bits: int) -> int:
         nonlocal position
         before = position
         value, position = read_long(raw, before)
-        mask[before - start : position - start] = bytes((bits,)) * (position - before)
+        mask[before:position] = bytes((bits,)) * (position - before)
         return value
 
     try:
@@ -94,14 +123,18 @@ def _mask(raw: bytes, start: int, stop: int) -> int | None:
             if count < 0:
                 number(_ALL)
             for _ in range(abs(count)):
-                number(_ALL)
+                field_id, before = number(_ALL), position
                 if place < _MAPS_OF_LONGS:
                     number(_GOES_ON)
-                else:
-                    length = number(_ALL)
-                    position += length
+                    if forms is not None:
+                        mask[before] |= _SIGN
+                    continue
+                length = number(_ALL)
+                if forms is not None and found is not None:
+                    found.append(Bound(field_id, forms.of(field_id), position, position + length))
+                position += length
             if count and number(_ALL):
                 return None
     except (InvalidMetadataError, IndexError):
         return None
-    return int.from_bytes(mask, "little") if position == stop else None
+    return mask if position == len(raw) else None

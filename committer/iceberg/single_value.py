@@ -222,6 +222,7 @@ _DECODERS: Mapping[type[IcebergType], Decoder] = {
 # --- JSON form -----------------------------------------------------------------------------------
 
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_DECIMAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -349,10 +350,9 @@ def _parse_map(kind: MapType, json_value: object) -> dict[object, object]:
 def _parse_decimal(kind: DecimalType, json_value: object) -> Decimal:
     if not isinstance(json_value, str):
         raise _unexpected(kind, json_value)
-    try:
-        value = Decimal(json_value)
-    except ArithmeticError as error:
-        raise ValueError(f"expected a decimal, found `{json_value}`") from error
+    if not _DECIMAL.fullmatch(json_value):
+        raise ValueError(f"expected a decimal, found `{json_value}`")
+    value = Decimal(json_value)
     if value.as_tuple().exponent != -kind.scale:
         raise ValueError(f"expected {kind.scale} digits behind the point, found `{json_value}`")
     return value

@@ -331,7 +331,7 @@ YEAR, MONTH, DAY, HOUR = (TimeTransform(unit) for unit in _UNITS)
 _BY_NAME: dict[str, Transform] = {
     str(transform): transform for transform in (IDENTITY, VOID, YEAR, MONTH, DAY, HOUR)
 }
-_WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d{1,10})\]")
+_WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d{1,10})\]", re.ASCII)
 
 
 def parse_transform(text: str, *, where: str = "transform") -> Transform:

@@ -259,8 +259,8 @@ _SIMPLE: Mapping[str, IcebergType] = {
         VariantType,
     )
 }
-_DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)")
-_FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)", re.ASCII)
+_FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]", re.ASCII)
 _GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^()]+?)\s*\))?", re.IGNORECASE)
 _GEOGRAPHY = re.compile(
     r"geography\s*(?:\(\s*([^,()]+?)\s*(?:,\s*([A-Za-z]+)\s*)?\))?", re.IGNORECASE

@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from committer.errors import InvalidRequestError
+from committer.iceberg.bound_forms import bound_forms
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.handed_manifest import CheckedManifest, HeaderCheck, encode_inline_files
-from committer.plan.locations import AllowedPlaces, names_attempt
+from committer.plan.locations import (
+    FILE_NAME_BYTES_MAX,
+    AllowedPlaces,
+    is_name_too_long,
+    names_attempt,
+)
 from committer.reason import Reason
 from committer.request import CommitRequest, ManifestReference, SealedRequest, digest
 
@@ -60,6 +66,7 @@ class CheckBasis:
     format_version: int
     current_schema_id: int
     schemas: tuple[Schema, ...]
+    last_column_id: int
     partition_specs: tuple[PartitionSpec, ...]
     places: AllowedPlaces
     branches: frozenset[str]
@@ -73,6 +80,7 @@ class CheckBasis:
             metadata.format_version,
             metadata.current_schema_id,
             metadata.schemas,
+            metadata.last_column_id,
             metadata.partition_specs,
             AllowedPlaces.of(metadata),
             frozenset({"main", *branches}),
@@ -85,7 +93,10 @@ class Checker:
     def __init__(self, basis: CheckBasis, current_schema: Schema) -> None:
         self.basis = basis
         self._current_schema = current_schema
-        self._headers = HeaderCheck(basis.format_version, basis.schemas, basis.partition_specs)
+        self._forms = bound_forms(basis.schemas, current_schema, basis.last_column_id)
+        self._headers = HeaderCheck(
+            basis.format_version, basis.schemas, basis.partition_specs, self._forms
+        )
 
     def check(
         self, sealed: SealedRequest, read: Mapping[str, bytes] | None = None
@@ -142,6 +153,7 @@ class Checker:
                 self.basis.format_version,
                 self._current_schema,
                 self.basis.partition_specs,
+                self._forms,
             )
             for manifest in encoded:
                 yield self._headers.check(manifest, "data", "`files`")
@@ -182,6 +194,11 @@ class Checker:
 def _refuse_place(path: str, what: str, refusal: str | None) -> None:
     if refusal:
         raise _refused(Reason.PATH_NOT_ALLOWED, f"{what} `{path[:512]}`: {refusal}")
+    if is_name_too_long(path):
+        raise _refused(
+            Reason.FILE_NAME_TOO_LONG,
+            f"{what} `{path[:512]}`: its name has more than {FILE_NAME_BYTES_MAX} bytes",
+        )
 
 
 def _check_operation(request: CommitRequest) -> None:

@@ -7,17 +7,19 @@ after a clean-up, so an id alone proves nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from committer.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
 from committer.iceberg.avro_container import Header, TruncatedAvroError, read_header
-from committer.iceberg.content_file_json import parse_content_file
+from committer.iceberg.bound_forms import BoundForms
+from committer.iceberg.content_file_json import parse_content_file, unknown_keys
 from committer.iceberg.data_file import (
     DataFile,
     ManifestContent,
 )
+from committer.iceberg.entry_check import check_added_file
 from committer.iceberg.manifest import (
     ManifestContext,
     encode_additions,
@@ -44,6 +46,8 @@ _DECISIVE = ("schema", "partition-spec", "partition-spec-id", "format-version", 
 _FITTING_MAX = 256
 _CONTENTS = {"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}
 _INLINE_SYNC = b"frazil inline 01"
+_KEYS_SHOWN = 5
+_KEY_LENGTH_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,9 @@ class HeaderCheck:
         format_version: int,
         schemas: Sequence[Schema],
         partition_specs: Sequence[PartitionSpec],
+        forms: BoundForms,
     ) -> None:
+        self._forms = forms
         self._format_version = format_version
         self._schemas = schemas
         self._specs = {spec.spec_id: spec for spec in partition_specs}
@@ -94,6 +100,7 @@ class HeaderCheck:
                 fitting.format_version,
                 _CONTENTS[kind],
                 header=header,
+                forms=self._forms,
             )
             _check_void(walked.partitions, fitting.void_places)
         except InvalidRequestError as error:
@@ -196,6 +203,7 @@ def encode_inline_files(
     format_version: int,
     schema: Schema,
     partition_specs: Sequence[PartitionSpec],
+    forms: BoundForms,
 ) -> Iterator[bytes]:
     """The manifests of files that a request lists as JSON, one for each spec.
 
@@ -205,17 +213,31 @@ def encode_inline_files(
     by_spec: dict[int, list[DataFile]] = defaultdict(list)
     for position, document in enumerate(files):
         try:
-            file = parse_content_file(document, specs, schema)
-        except (InvalidMetadataError, UnsupportedError) as error:
-            raise InvalidRequestError(
-                Reason.REQUEST_MALFORMED, f"`files` {position}: {error}"
-            ) from None
-        if file.manifest_content is not ManifestContent.DATA:
-            raise InvalidRequestError(
-                Reason.UNSUPPORTED, f"`files` {position}: delete files of an append"
-            )
+            file = _inline_file(document, specs, schema)
+            # Before it is written: a manifest cannot hold all that a client may say.
+            check_added_file(file, ManifestContent.DATA, format_version, forms)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(error.reason, f"`files` {position}: {error}") from None
         by_spec[file.spec_id].append(file)
     for spec_id, group in sorted(by_spec.items()):
         _check_writable(specs[spec_id], (schema,))
         context = ManifestContext(format_version, schema, specs[spec_id])
         yield encode_additions(group, context, sync=_INLINE_SYNC).content
+
+
+def _inline_file(document: object, specs: Mapping[int, PartitionSpec], schema: Schema) -> DataFile:
+    unknown = unknown_keys(document)
+    if unknown:
+        raise InvalidRequestError(Reason.FILE_KEY_UNKNOWN, f"unknown keys {_shown(unknown)}")
+    try:
+        file = parse_content_file(document, specs, schema)
+    except (InvalidMetadataError, UnsupportedError) as error:
+        raise InvalidRequestError(Reason.REQUEST_MALFORMED, str(error)) from None
+    if file.manifest_content is not ManifestContent.DATA:
+        raise InvalidRequestError(Reason.UNSUPPORTED, "delete files of an append")
+    return file
+
+
+def _shown(keys: Sequence[str]) -> str:
+    texts = [ascii(key[:_KEY_LENGTH_MAX]) for key in keys[:_KEYS_SHOWN]]
+    return ", ".join(texts) + (", …" if len(keys) > _KEYS_SHOWN else "")

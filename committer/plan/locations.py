@@ -29,6 +29,8 @@ _UUID_LENGTH = 36
 _SHARED_MAX = 8
 
 
+FILE_NAME_BYTES_MAX = 255
+
 # What writers name most of their files: nothing in it could be spelled in another way.
 _PLAIN_SEGMENT = r"[A-Za-z0-9_=-][A-Za-z0-9_=.+:@,-]*"
 
@@ -91,6 +93,13 @@ def _leaves(rest: str) -> bool:
         if depth < 1:
             return True
     return False
+
+
+def is_name_too_long(path: str) -> bool:
+    """Whether the file's name has more bytes than the file systems that are in use can hold."""
+    if len(path) <= FILE_NAME_BYTES_MAX and path.isascii():
+        return False
+    return len(path[path.rfind("/") + 1 :].encode()) > FILE_NAME_BYTES_MAX
 
 
 # --- Whose a file is -----------------------------------------------------------------------------

@@ -167,9 +167,20 @@ JSON = (
         '"needs":{',
         '"needs":{"conflict-filter":{"type":"eq","term":"id","value":NaN},',
     ),
-    # Key and line disagree, whichever of two values counts.
-    replaced(
-        "an epoch said twice", Reason.REQUEST_KEY_MISMATCH, '"epoch":0', '"epoch":0,"epoch":7'
+    *(
+        replaced(f"said twice: {name}", Reason.JSON_KEY_REPEATED, old, new)
+        for name, (old, new) in {
+            "an epoch": ('"epoch":0', '"epoch":0,"epoch":7'),
+            "an epoch, and then the right one": ('"epoch":0', '"epoch":7,"epoch":0'),
+            "an epoch, spaced": ('"epoch":0', '"epoch" :0,"epoch" :0'),
+            "an epoch, escaped": ('"epoch":0', '"epoch":0,"\\u0065poch":0'),
+            "an operation": ('"epoch":0', '"epoch":0,"operation":"drop","operation":"append"'),
+            "a table": ('"table":{', '"table":{"namespace":["a"],"name":"b"},"table":{'),
+            "a table's name": ('"name":"flights"', '"name":"other","name":"flights"'),
+            "a producer's id": ('"producer":{', '"producer":{"id":"other",'),
+            "a manifest's length": ('"length":', '"length":1,"length":'),
+            "the manifests": ('"manifests":[', '"manifests":[],"manifests":['),
+        }.items()
     ),
     *(
         replaced(

@@ -12,6 +12,7 @@ import fastavro
 
 from committer.iceberg.avro_binary import LONGS
 from committer.iceberg.avro_container import encode_container, encode_header, read_header
+from committer.iceberg.bound_forms import bound_forms
 from committer.iceberg.data_file import (
     DataFile,
     DataFileContent,
@@ -25,6 +26,7 @@ from committer.iceberg.partition_spec import PartitionSpec, parse_partition_spec
 from committer.iceberg.schema import Schema, parse_schema
 
 SYNC = bytes(range(16))
+COLUMN_ID_MAX = 10_000
 SCHEMA = parse_schema(
     {
         "type": "struct",
@@ -121,8 +123,10 @@ def manifest_of_raw(
 
 
 def walk(content: bytes, context: ManifestContext) -> WalkedManifest:
+    """As of a table with nothing but the manifest's own schema, of which many columns are gone."""
     kind = partition_type(context.spec, context.schema)
-    return walk_additions(content, kind, context.format_version, context.content)
+    forms = bound_forms((), context.schema, COLUMN_ID_MAX)
+    return walk_additions(content, kind, context.format_version, context.content, forms=forms)
 
 
 def foreign_manifest(

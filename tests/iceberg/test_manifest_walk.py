@@ -91,7 +91,7 @@ def test_counts_paths_and_partitions_are_those_of_the_entries(
 def test_maps_without_sizes_are_walked_too(format_version: int, entries_per_block: int) -> None:
     one = context(format_version=format_version)
     files = [data_file(number) for number in range(200)]
-    files.append(data_file(200, lower_bounds={1: b"x" * 64}, upper_bounds={}))
+    files.append(data_file(200, lower_bounds={2: b"x" * 64}, upper_bounds={}))
     files.append(data_file(201, column_sizes=None, nan_value_counts={}, lower_bounds=None))
     files.append(data_file(202, value_counts={9000: 1, 4: 2**60}, key_metadata=b"k" * 300))
     ours = manifest(*files, context=one)
@@ -115,7 +115,10 @@ ODD_FILES = {
     "long path": data_file(file_path="s3://b/" + "d" * 9000 + "/f"),
     "path over 63 bytes, not ASCII": data_file(file_path="s3://b/é𝄞/" + "d" * 64),
     "large counts": data_file(record_count=2**62, file_size_in_bytes=2**55),
-    "largest counts": data_file(record_count=2**63 - 1, file_size_in_bytes=0),
+    "largest counts": data_file(
+        record_count=2**63 - 1, file_size_in_bytes=2**63 - 1, split_offsets=(2**63 - 2,)
+    ),
+    "no bytes": data_file(file_size_in_bytes=0, split_offsets=()),
     "no statistics": DataFile(
         file_path="s3://b/f", partition=("r", 1), record_count=0, file_size_in_bytes=0
     ),
@@ -128,8 +131,10 @@ ODD_FILES = {
         column_sizes={n: n * 1000 for n in range(3000)},
         lower_bounds={n: struct.pack("<q", n) for n in range(3000)},
     ),
-    "long bounds": data_file(lower_bounds={1: b"x" * 70_000}),
-    "many splits": data_file(split_offsets=tuple(range(4, 10**9, 10**7))),
+    "long bounds": data_file(lower_bounds={2: b"x" * 70_000}),
+    "many splits": data_file(split_offsets=tuple(range(4, 10**9, 10**7)), file_size_in_bytes=10**9),
+    "equal splits": data_file(split_offsets=(4, 4, 9)),
+    "no equality ids": data_file(equality_ids=()),
     "encrypted": data_file(key_metadata=b"key" * 50),
 }
 
@@ -208,10 +213,11 @@ def test_a_promoted_partition_type_is_read_in_its_older_form() -> None:
         identity = {"name": "p", "transform": "identity", "source-id": 2, "field-id": 1000}
         return context(fields=(identity,), schema=schema)
 
-    old = manifest(data_file(partition=(5,)), context=with_type("int"))
+    file = data_file(partition=(5,), lower_bounds=None, upper_bounds=None)
+    old = manifest(file, context=with_type("int"))
     walked = walk(old, with_type("long"))
     assert (walked.partitions, walked.is_ours) == (((5,),), False)
-    new = manifest(data_file(partition=(5,)), context=with_type("long"))
+    new = manifest(file, context=with_type("long"))
     assert reason_of(new, with_type("int")) == Reason.PARTITION_TYPE_MISMATCH
 
 

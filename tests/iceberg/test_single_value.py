@@ -25,6 +25,7 @@ from committer.iceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -36,6 +37,7 @@ from committer.iceberg.types import (
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
+    TimeType,
     UnknownType,
     UUIDType,
     VariantType,
@@ -167,6 +169,26 @@ def test_bound_of_before_a_promotion_is_told_by_its_length(
 def test_bytes_that_are_no_value_are_refused(kind: IcebergType, encoded: bytes) -> None:
     with pytest.raises(InvalidMetadataError, match=f"{len(encoded)} bytes"):
         decode_value(kind, encoded)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (DecimalType(9, 2), "١.٢٥"),
+        (DecimalType(9, 2), "1_0.25"),
+        (DecimalType(9, 2), " 1.25"),
+        (DateType(), "٢٠٢٦-01-01"),
+        (TimeType(), "1٠:00:00"),
+        (TimestampType(), "2026-01-01T00:00:0５"),
+        (TimestamptzType(), "2026-01-०1T00:00:00+00:00"),
+        (UUIDType(), "٠" * 8 + "-0000-0000-0000-000000000000"),
+        (FixedType(1), "٠٠"),
+    ],
+    ids=str,
+)
+def test_digits_are_those_of_ascii(kind: IcebergType, text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_json_value(kind, text)
 
 
 @pytest.mark.parametrize(

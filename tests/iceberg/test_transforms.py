@@ -163,7 +163,7 @@ def test_times_are_shown_with_the_digits_that_they_need_in_threes() -> None:
 
 
 def test_transform_that_is_not_known_is_kept_as_text_and_never_applied() -> None:
-    for text in ("zorder", "Bucket_V2[16]", "bucket[]", "bucket[x]"):
+    for text in ("zorder", "Bucket_V2[16]", "bucket[]", "bucket[x]", "bucket[٤]"):
         transform = parse_transform(text)
         assert transform == UnknownTransform(text)
         assert str(transform) == text

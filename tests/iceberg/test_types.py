@@ -108,6 +108,8 @@ def test_nested_types_print_as_they_were_read_in_the_order_of_keys() -> None:
         "decimal(" + "9" * 5000 + ", 2)",
         "fixed[" + "9" * 5000 + "]",
         "fixed[]",
+        "fixed[٤]",
+        "decimal(٩, 2)",
         "geography(a, flat)",
         "geometry()",
         None,

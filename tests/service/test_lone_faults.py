@@ -62,7 +62,7 @@ async def test_a_named_manifest_that_cannot_be_read_now_delays_its_own_request_o
 async def test_a_named_manifest_that_no_storage_can_name_is_quarantined() -> None:
     house = House()
     table = await add_table(house, build_flights())
-    sealed, manifest = naming(table, "bad", name="x" * 300)
+    sealed, manifest = naming(table, "bad", name="x" * 200)
     house.storage = PickyStorage(
         house,
         lambda method, at: NotFoundError("name too long") if at == manifest.location else None,

@@ -60,7 +60,7 @@ _PATTERNS_TRIED_MAX = 4
 _PARTITIONS_MAX = 65_536
 _NO_METRICS = Metrics(0)
 
-_NO_LAYOUT = Layout(b"", (), 0, (), -1)
+_NO_LAYOUT = Layout(b"", (), 0, (), ())
 _NO_MAPS: Maps = (None, None, None, None, None, None)
 _DATA = DataFileContent.DATA
 

@@ -1,0 +1,233 @@
+"""Which bytes are a bound of a column, and that no way through an entry lets others pass."""
+
+from __future__ import annotations
+
+import random
+import struct
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from committer.errors import InvalidRequestError
+from committer.iceberg.bound_forms import bound_forms, form_of
+from committer.iceberg.data_file import DataFile, ManifestContent, added_entry
+from committer.iceberg.manifest import ManifestContext, encode_manifest
+from committer.iceberg.manifest_walk import walk_additions
+from committer.iceberg.schema import Schema, parse_schema
+from committer.iceberg.single_value import decoder, encoder
+from committer.iceberg.types import IcebergType, NestedField, StructType, parse_type
+from committer.reason import Reason
+from tests.iceberg.manifest_builders import SYNC, foreign_manifest, spec
+
+# For each type what its bounds may be, and what they may not.
+FORMS: dict[str, tuple[tuple[bytes, ...], tuple[bytes, ...]]] = {
+    "boolean": ((b"\0", b"\1", b"\2"), (b"", b"\0\0")),
+    "int": ((bytes(4),), (b"", bytes(3), bytes(8))),
+    "long": ((bytes(8), bytes(4)), (b"", bytes(3), bytes(7), bytes(9))),
+    "float": ((bytes(4), b"\0\0\xc0\x7f"), (b"", bytes(8))),
+    "double": ((bytes(8), bytes(4)), (b"", bytes(5))),
+    "date": ((bytes(4),), (b"", bytes(8))),
+    "time": ((bytes(8),), (b"", bytes(4))),
+    "timestamp": ((bytes(8),), (b"", bytes(4))),
+    "timestamptz": ((bytes(8),), (b"", bytes(4), bytes(9))),
+    "timestamp_ns": ((bytes(8),), (bytes(4),)),
+    "timestamptz_ns": ((bytes(8),), (bytes(4),)),
+    "string": (
+        (b"", b"a", "é𝄞".encode(), b"a\0b", b"x" * 200, ("é" * 70).encode()),
+        (
+            b"\xff",
+            b"abc\xc3",
+            b"\xed\xa0\x80",
+            b"\xc0\x80",
+            b"\xf4\x90\x80\x80",
+            b"x" * 99 + b"\x80",
+        ),
+    ),
+    "uuid": ((bytes(16),), (b"", bytes(15), bytes(17), b"0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e")),
+    "fixed[4]": ((bytes(4), b"ab", b""), (bytes(5),)),
+    "binary": ((b"", b"\xff", bytes(100)), ()),
+    "decimal(9, 2)": (
+        (b"\0", b"\x3b\x9a\xc9\xff", b"\xc4\x65\x36\x01", b"\xff"),
+        (b"", b"\x3b\x9a\xca\x00", b"\xc4\x65\x36\x00", bytes(5)),
+    ),
+    "decimal(38, 0)": (
+        ((10**38 - 1).to_bytes(16, "big"), (1 - 10**38).to_bytes(16, "big", signed=True)),
+        ((10**38).to_bytes(16, "big"), bytes(17)),
+    ),
+    "geometry": ((bytes(16), bytes(24), bytes(32)), (b"", bytes(8), bytes(20), bytes(40))),
+    "geography": ((bytes(16), bytes(32)), (bytes(15),)),
+    "variant": ((b"", b"\1\0\0"), ()),
+    "unknown": ((), (b"", b"\0")),
+}
+RIGHT = [(kind, bound) for kind, (right, _) in FORMS.items() for bound in right]
+WRONG = [(kind, bound) for kind, (_, wrong) in FORMS.items() for bound in wrong]
+
+
+def schema_of(*kinds: str) -> Schema:
+    """Columns of these types, from id 1 on."""
+    fields = (NestedField(n, f"c{n}", parse_type(kind), False) for n, kind in enumerate(kinds, 1))
+    return Schema(tuple(fields))
+
+
+def manifest_of(files: list[DataFile], schema: Schema) -> bytes:
+    context = ManifestContext(3, schema, spec())
+    return encode_manifest(map(added_entry, files), context, sync=SYNC).content
+
+
+def refusal(content: bytes, schema: Schema, *, last_column_id: int = 100) -> str | None:
+    """The reason; None if it passes."""
+    forms = bound_forms((schema,), schema, last_column_id)
+    try:
+        walk_additions(content, StructType(()), 3, ManifestContent.DATA, forms=forms)
+    except InvalidRequestError as error:
+        return error.reason
+    return None
+
+
+def file_with(bounds: dict[int, bytes], *, is_upper: bool = False) -> DataFile:
+    name = "upper_bounds" if is_upper else "lower_bounds"
+    changes: dict[str, object] = {name: bounds}
+    return DataFile(file_path="s3://b/f", record_count=1, file_size_in_bytes=9, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_upper", [False, True])
+@pytest.mark.parametrize(("kind", "bound"), RIGHT)
+def test_a_bound_that_readers_can_decode_passes(kind: str, bound: bytes, is_upper: bool) -> None:
+    schema = schema_of(kind)
+    content = manifest_of([file_with({1: bound}, is_upper=is_upper)] * 3, schema)
+    assert refusal(content, schema) is None
+    assert refusal(foreign_manifest(content), schema) is None
+
+
+@pytest.mark.parametrize("is_upper", [False, True])
+@pytest.mark.parametrize(("kind", "bound"), WRONG)
+def test_a_bound_that_is_no_value_of_its_column_is_refused(
+    kind: str, bound: bytes, is_upper: bool
+) -> None:
+    schema = schema_of(kind, "string")
+    right = FORMS[kind][0]
+    before = file_with({1: right[0], 2: b"x"} if right else {2: b"x"}, is_upper=is_upper)
+    bad = file_with({1: bound, 2: b"x"}, is_upper=is_upper)
+    for files in ([bad], [before, bad], [before, before, before, bad, before]):
+        content = manifest_of(files, schema)
+        assert refusal(content, schema) == Reason.BOUND_MALFORMED
+        assert refusal(foreign_manifest(content), schema) == Reason.BOUND_MALFORMED
+
+
+def test_each_type_has_its_forms_here() -> None:
+    kinds = {type(parse_type(kind)).__name__ for kind in FORMS}
+    assert {one.__name__ for one in _leaves(IcebergType)} == kinds | NESTED_TYPES
+
+
+NESTED = parse_schema(
+    {
+        "type": "struct",
+        "schema-id": 0,
+        "fields": [
+            {"id": 1, "name": "s", "required": False, "type": {"type": "struct", "fields": [
+                {"id": 2, "name": "a", "required": False, "type": "int"}]}},
+            {"id": 3, "name": "l", "required": False, "type": {
+                "type": "list", "element-id": 4, "element-required": False, "element": "int"}},
+            {"id": 5, "name": "m", "required": False, "type": {
+                "type": "map", "key-id": 6, "key": "string", "value-id": 7,
+                "value-required": False, "value": "double"}},
+        ],
+    }
+)  # fmt: skip
+NESTED_TYPES = {type(field.field_type).__name__ for field in NESTED.fields}
+
+
+def _leaves(kind: type[object]) -> set[type[object]]:
+    below = [leaf for one in kind.__subclasses__() for leaf in _leaves(one)]
+    return set(below) or {kind}
+
+
+@pytest.mark.parametrize("field_id", [1, 3, 5])
+def test_structs_lists_and_maps_have_no_bounds_and_what_they_hold_has(field_id: int) -> None:
+    inner = {2: bytes(4), 4: bytes(4), 6: b"a", 7: bytes(8)}
+    assert refusal(manifest_of([file_with(inner)], NESTED), NESTED) is None
+    content = manifest_of([file_with(inner | {field_id: bytes(4)})], NESTED)
+    assert refusal(content, NESTED) == Reason.BOUND_MALFORMED
+
+
+def test_columns_that_are_gone_may_have_any_bound_and_those_to_come_none() -> None:
+    schema = schema_of("int")
+    reserved = 2**31 - 1 - 107
+    for field_id, passes in ((50, True), (51, False), (reserved, True), (2**31 - 300, False)):
+        content = manifest_of([file_with({field_id: bytes(8)})], schema)
+        assert (refusal(content, schema, last_column_id=50) is None) == passes, field_id
+    # Reserved ids have types too.
+    bad = manifest_of([file_with({reserved: bytes(3)})], schema)
+    assert refusal(bad, schema) == Reason.BOUND_MALFORMED
+
+
+def test_a_column_has_the_form_that_it_has_now_or_had_last() -> None:
+    older, newer = schema_of("int", "date", "int"), schema_of("long", "timestamp")
+    schemas = (Schema(older.fields, 0), Schema(newer.fields, 1))
+    forms = bound_forms(schemas, schemas[1], 3)
+    assert forms.misfit({1: bytes(8), 2: bytes(8), 3: bytes(4)}) is None
+    # Promoted: as it was written before.
+    assert forms.misfit({1: bytes(4), 2: bytes(4)}) is None
+    assert forms.misfit({3: bytes(8)}) == 3
+    assert bound_forms(schemas[1:], schemas[1], 3).misfit({2: bytes(4)}) == 2
+
+
+@pytest.mark.parametrize("kind", ["boolean", "int", "long", "float", "double", "decimal(9, 2)"])
+@given(st.data())
+def test_what_an_encoder_prints_has_the_form(kind: str, data: st.DataObject) -> None:
+    one = parse_type(kind)
+    values: dict[str, st.SearchStrategy[object]] = {
+        "boolean": st.booleans(),
+        "int": st.integers(-(2**31), 2**31 - 1),
+        "long": st.integers(-(2**63), 2**63 - 1),
+        "float": st.floats(width=32),
+        "double": st.floats(),
+        "decimal(9, 2)": st.integers(1 - 10**9, 10**9 - 1).map(lambda n: Decimal(n).scaleb(-2)),
+    }
+    encoded = encoder(one)(data.draw(values[kind]))
+    assert form_of(one).fits(encoded)
+    decoder(one)(encoded)
+
+
+# --- All ways come to one answer -----------------------------------------------------------------
+
+COLUMNS = ("long", "string", "decimal(9, 2)", "double", "string", "boolean", "fixed[20]", "binary")
+
+
+def _some_bound(kind: str, chance: random.Random) -> bytes:
+    if kind == "string":
+        return "".join(chance.choices("aéx", k=chance.choice((0, 1, 4, 4, 4, 70)))).encode()
+    right = FORMS.get(kind, ((bytes(20), b"abc"), ()))[0]
+    return struct.pack("<q", chance.getrandbits(60)) if kind == "long" else chance.choice(right)
+
+
+def _bad_bound(kind: str, chance: random.Random) -> bytes:
+    wrong = FORMS[kind][1] if kind in FORMS else (bytes(21),)
+    return chance.choice(wrong)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_wrong_bound_is_found_among_any_others(seed: int) -> None:
+    """Sized and plain maps, shapes that repeat and that do not, texts beyond ASCII and not."""
+    chance = random.Random(seed)
+    schema = schema_of(*COLUMNS)
+    columns = range(1, 1 + chance.randint(1, len(COLUMNS)))
+    files = []
+    for _ in range(chance.choice((1, 5, 60))):
+        bounds = {n: _some_bound(COLUMNS[n - 1], chance) for n in columns if chance.random() < 0.95}
+        files.append(file_with(bounds, is_upper=chance.random() < 0.5))
+    is_plain = chance.random() < 0.5
+
+    def verdict() -> str | None:
+        content = manifest_of(files, schema)
+        return refusal(foreign_manifest(content) if is_plain else content, schema)
+
+    assert verdict() is None
+    bad = chance.choice([n for n in columns if n != 8] or [1])
+    place = chance.randrange(len(files))
+    spoiled = dict(files[place].lower_bounds or files[place].upper_bounds or {})
+    spoiled[bad] = _bad_bound(COLUMNS[bad - 1], chance)
+    files[place] = file_with(spoiled, is_upper=files[place].upper_bounds is not None)
+    assert verdict() == Reason.BOUND_MALFORMED
