@@ -152,6 +152,7 @@ def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
         Reason.REQUEST_VERSION_UNKNOWN,
         Reason.REQUEST_KEY_MISMATCH,
         Reason.REQUEST_TOO_LARGE,
+        Reason.REQUEST_NOT_A_FILE,
         Reason.ATTEMPT_MISMATCH,
         Reason.HASH_MISMATCH,
         Reason.SIGNATURE_MISSING,
