@@ -50,7 +50,9 @@ class Kind(StrEnum):
 
 
 def kind_of(location: str, metadata: TableMetadata) -> Kind:
-    """The kind of an object below one of the table's folders."""
+    """The kind of an object below one of the table's folders; a file with checksums is of the kind
+    of the file that it belongs to."""
+    location = without_checksum(location)
     name = location[location.rfind("/") + 1 :]
     folder = comparable_location(metadata_folder(metadata.location, metadata.properties))
     is_metadata = comparable_location(location).is_within(folder)
@@ -63,6 +65,13 @@ def kind_of(location: str, metadata: TableMetadata) -> Kind:
     if name.endswith(_STATISTICS):
         return Kind.STATISTICS if is_metadata else Kind.DATA_FILE
     return Kind.DATA_FILE if name.endswith(_DATA) else Kind.OTHER
+
+
+def without_checksum(location: str) -> str:
+    """The location of the file whose checksums Hadoop has written there; others as they are."""
+    folder, slash, name = location.rpartition("/")
+    is_checksum = name.startswith(".") and name.endswith(".crc") and len(name) > len("..crc")
+    return f"{folder}{slash}{name[1:-4]}" if is_checksum else location
 
 
 # --- Folders -------------------------------------------------------------------------------------

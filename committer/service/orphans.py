@@ -33,6 +33,7 @@ from committer.plan.orphans import (
     name_request,
     name_snapshots,
     places_of,
+    without_checksum,
 )
 from committer.plan.state import TableState
 from committer.plan.witness import missing_from
@@ -191,7 +192,7 @@ class OrphanSearch:
             async for found in self._sources.storage.list(folder):
                 if found.modified_ms >= before_ms or self._ground.is_foreign(found.location):
                     continue
-                if found.location not in self._names:
+                if without_checksum(found.location) not in self._names:
                     yield self._orphan(found)
 
     def _orphan(self, found: ObjectInfo) -> Orphan:
@@ -207,7 +208,7 @@ class OrphanSearch:
         )
 
     def _why_it_stays(self, location: str, kind: Kind) -> str | None:
-        if self._names.holds_alike(location):
+        if self._names.holds_alike(without_checksum(location)):
             return "a file of this name is in use, or waits to be"
         return "nobody knows what it is" if kind is Kind.OTHER else None
 
@@ -257,7 +258,7 @@ class OrphanSearch:
 
     def _is_sure(self, orphan: Orphan) -> bool:
         stays = self._why_it_stays(orphan.location, orphan.kind) is not None
-        return not stays and orphan.location not in self._names
+        return not stays and without_checksum(orphan.location) not in self._names
 
 
 async def _request(waiting: Inbox | Quarantine, key: str) -> SealedRequest | None:

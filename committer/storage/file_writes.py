@@ -297,7 +297,12 @@ def _link(item: _Staged) -> None:
 
 
 def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
-    """Delete files, and let `emptied` remove the folders that this left empty."""
+    """Delete files, and let `emptied` remove the folders that this left empty.
+
+    The file with checksums that Hadoop's local file system writes beside each of its files goes
+    too, so that what deletes a table's files leaves none behind. Below the folders of `emptied`,
+    where only Frazil writes, there are none.
+    """
     folders: dict[str, list[tuple[str, str]]] = {}
     for location in locations:
         path = local_name(location)
@@ -307,10 +312,18 @@ def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
         # Where nothing is ever replaced there is nobody to exclude.
         with nullcontext() if emptied.owns(folder) else _folder_lock(files[0][0], folder):
             found = [_unlink(location, path, emptied.roots) for location, path in files]
+            if not emptied.owns(folder):
+                for location, path in files:
+                    _unlink(location, _checksum_path(path), emptied.roots)
         # Behind a link nothing is deleted, no empty folder either.
         if all(found):
             left.append(folder)
     emptied.prune(left)
+
+
+def _checksum_path(path: str) -> str:
+    folder, name = os.path.split(path)
+    return f"{folder}/.{name}.crc"
 
 
 def _unlink(location: str, path: str, roots: Sequence[str]) -> bool:

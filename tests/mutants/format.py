@@ -63,4 +63,34 @@ FORMAT = (
         "[1 if count is None else count for count in counts]",
         ("tests/iceberg/test_manifest_row.py -k version_1",),
     ),
+    # --- Deletes ---
+    Mutant(
+        "deletes_are_not_pruned_by_their_values",
+        "committer/iceberg/scan/plan_files.py",
+        "            if may_match is None or may_match(_deleted_values(file)):\n",
+        "            if may_match is None or file:\n",
+        ("tests/iceberg/scan/test_plan_files.py -k equality_deletes",),
+    ),
+    Mutant(
+        "deletes_are_pruned_by_what_they_do_not_compare",
+        "committer/iceberg/scan/plan_files.py",
+        "may_match(_deleted_values(file))",
+        "may_match(file)",
+        ("tests/iceberg/scan/test_plan_files.py -k compares",),
+    ),
+    # --- What Hadoop leaves beside files ---
+    Mutant(
+        "checksums_stay_behind",
+        "committer/storage/file_writes.py",
+        "            if not emptied.owns(folder):\n                for",
+        "            if not folder:\n                for",
+        ("tests/storage/test_local.py -k checksums",),
+    ),
+    Mutant(
+        "checksums_of_a_file_in_use_are_orphans",
+        "committer/service/orphans.py",
+        "                if without_checksum(found.location) not in self._names:\n",
+        "                if found.location not in self._names:\n",
+        ("tests/service/test_orphans.py -k checksums",),
+    ),
 )

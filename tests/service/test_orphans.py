@@ -330,3 +330,19 @@ async def test_nothing_is_removed_where_somebody_may_need_it(reason: str) -> Non
     with pytest.raises(UnsupportedError, match="nothing more is removed"):
         await search.remove(found)
     assert locations(found) <= await yard.objects()
+
+
+async def test_a_file_of_checksums_is_an_orphan_where_its_file_is_named_by_nothing() -> None:
+    yard = Yard()
+    await yard.open()
+    loaded = await yard.house.catalog.load(NAME)
+    current = loaded.metadata_location.rpartition("/")[2]
+    (gone,) = await yard.drop("metadata/.00099-gone.metadata.json.crc")
+    (kept,) = await yard.drop(f"metadata/.{current}.crc")
+    yard.later()
+    search = await yard.search()
+    now_ms = yard.house.world.now_ms()
+    found = {one.location: one async for one in search.find(before_ms=now_ms)}
+    assert kept not in found
+    assert found[gone].kind is Kind.METADATA_FILE
+    assert [one.location for one in await search.remove(list(found.values()))] == [gone]

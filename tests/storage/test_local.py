@@ -418,3 +418,23 @@ async def test_missing_permissions_are_an_access_error(tmp_path: Path) -> None:
             await names(storage, tmp_path / "x")
     (tmp_path / "x").chmod(0o700)
     assert await names(storage, tmp_path) == ["x/a"]
+
+
+async def test_the_checksums_that_hadoop_writes_go_with_their_file(tmp_path: Path) -> None:
+    inbox, table = tmp_path / "inbox", tmp_path / "table"
+    storage = LocalStorage(prune_below=[str(inbox)])
+    for folder in (inbox / "below", table):
+        folder.mkdir(parents=True)
+        for name in ("v1.json", ".v1.json.crc", "v2.json", ".v2.json.crc", "crc", ".v1.json"):
+            (folder / name).write_bytes(b"x")
+    await storage.delete([str(table / "v1.json"), str(table / "absent"), str(table / "crc")])
+    left = sorted(path.name for path in table.iterdir())
+    assert left == [".v1.json", ".v2.json.crc", "v2.json"]
+    # Without its file it goes as well: a deletion that was interrupted is done again.
+    (table / ".v1.json.crc").write_bytes(b"x")
+    await storage.delete([str(table / "v1.json")])
+    assert not (table / ".v1.json.crc").exists()
+    # Where requests are there are none, and nothing is looked for.
+    await storage.delete([str(inbox / "below" / "v1.json")])
+    assert (inbox / "below" / ".v1.json.crc").exists()
+    await storage.close()

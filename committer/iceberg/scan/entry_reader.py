@@ -329,7 +329,7 @@ class _Reader:
             return None, position
         if self._wanted.field_ids is not None:
             field_ids = self._field_ids if self._wanted.keeps_metrics else frozenset()
-            file = _with_metrics_of(file, field_ids)
+            file = with_metrics_of(file, field_ids)
         return (head, replace(file, first_row_id=first_row_id), residual), position
 
     def _residual_of(self, partition: tuple[object, ...]) -> Expression | None:
@@ -373,10 +373,10 @@ def _inherited(head: Head, row: ManifestFile) -> Head:
 
 def without_metrics(file: DataFile) -> DataFile:
     """A file whose metrics were needed only to find it."""
-    return _with_metrics_of(file, frozenset())
+    return with_metrics_of(file, frozenset())
 
 
-def _with_metrics_of(file: DataFile, field_ids: frozenset[int]) -> DataFile:
+def with_metrics_of(file: DataFile, field_ids: frozenset[int]) -> DataFile:
     """The file with the metrics of some columns only, as the fast way reads it."""
 
     def some(values: Mapping[int, _Value] | None) -> Mapping[int, _Value] | None:

@@ -21,7 +21,12 @@ from committer.iceberg.manifest import decode_manifest, naming
 from committer.iceberg.manifest_list import ManifestFile
 from committer.iceberg.metadata_model import TableMetadata
 from committer.iceberg.scan.drafts import new_task
-from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files, without_metrics
+from committer.iceberg.scan.entry_reader import (
+    FileFilter,
+    iter_matching_files,
+    with_metrics_of,
+    without_metrics,
+)
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.time_travel import find_snapshot, scan_schema
@@ -105,7 +110,8 @@ class LoadedDeletes:
 
 
 def load_deletes(scan: Scan, manifests: Iterable[ManifestFile], read: Read) -> LoadedDeletes:
-    """The delete files of these manifests whose partitions may match."""
+    """The delete files of these manifests that may delete rows which the filter keeps: by their
+    partitions, equality deletes also by the values that they compare."""
     metadata = scan.metadata
     entries = [entry for row in manifests for entry in _live_deletes(scan, row, read)]
     specs = {spec.spec_id: spec for spec in metadata.partition_specs}
@@ -116,12 +122,25 @@ def load_deletes(scan: Scan, manifests: Iterable[ManifestFile], read: Read) -> L
 
 
 def _live_deletes(scan: Scan, row: ManifestFile, read: Read) -> Iterator[ManifestEntry]:
-    residual = scan.filter.residual(row.partition_spec_id)
+    residual, may_match = scan.filter.residual(row.partition_spec_id), scan.filter.may_match_file
     entries = decode_manifest(read(row.manifest_path), manifest_file=row).entries
     with naming(row):
         for entry in entries:
-            if entry.is_live and residual(entry.data_file.partition) is not None:
+            file = entry.data_file
+            if not entry.is_live or residual(file.partition) is None:
+                continue
+            if may_match is None or may_match(_deleted_values(file)):
                 yield entry
+
+
+def _deleted_values(file: DataFile) -> DataFile:
+    """A delete file with the metrics of the columns that it compares: only these values are also
+    those of the rows that it deletes. Without such metrics no row filter leaves it out.
+
+    The reference asks for all metrics, and loses deletes where a file holds other columns with
+    values of its own.
+    """
+    return with_metrics_of(file, frozenset(file.equality_ids or ()))
 
 
 def tasks_of_manifest(

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from committer.errors import InvalidFilterError, InvalidMetadataError
+from committer.iceberg.data_file import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    added_entry,
+)
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.scan.plan_files import plan_files
+from committer.iceberg.manifest import ManifestContext, encode_manifest
+from committer.iceberg.scan.plan_files import Scan, load_deletes, plan_files
+from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
 from tests.fixtures import expected, read_bytes, table_names
+from tests.iceberg.scan.rows import manifest_row
 
 # Java writes fixed partition values that are not Avro: its manifests are refused, see below.
 BROKEN = "v2_identity_fixed_java_quirk"
@@ -124,6 +135,44 @@ def test_case_counts_unless_it_shall_not() -> None:
         FileScanTask(task.data_file, task.deletes, filter, task.head)
         for task in scan("v2_unpartitioned", parse_where("id = 1"))
     ]
+
+
+# --- Deletes -------------------------------------------------------------------------------------
+
+
+def test_equality_deletes_are_left_out_where_their_values_do_not_match_the_filter() -> None:
+    """As Iceberg Java does: rows that they delete do not match either."""
+    # Of two deletes for this partition one has the ids from 1 to 101; the metrics of the data file,
+    # whose ids begin at 101, do not tell it from the others.
+    (task,) = scan("v2_equality_deletes", parse_where("id = 103 and cat = 'bee'"))
+    assert [delete.equality_ids for delete in task.deletes] == [(3,)]
+    (task,) = scan("v2_equality_deletes", parse_where("id = 101 and cat = 'bee'"))
+    assert [delete.equality_ids for delete in task.deletes] == [(1, 2), (3,)]
+
+
+def test_only_the_values_that_a_delete_file_compares_tell_what_it_deletes() -> None:
+    metadata = load("v2_equality_deletes")
+    spec = metadata.spec_by_id(1)
+    assert spec.is_unpartitioned
+    scanned = Scan(metadata, ScanFilter(metadata, metadata.current_schema, parse_where("v = 1")))
+    context = ManifestContext(2, metadata.current_schema, spec, ManifestContent.DELETES)
+    bounds = {1: struct.pack("<q", 7), 3: struct.pack("<d", 7.0)}
+    for equality_ids, is_kept in (((1,), True), ((3,), False), ((1, 3), False)):
+        delete = DataFile(
+            content=DataFileContent.EQUALITY_DELETES,
+            file_path="s3://bucket/db/t/data/deletes.parquet",
+            record_count=2,
+            file_size_in_bytes=100,
+            lower_bounds=bounds,
+            upper_bounds=bounds,
+            equality_ids=equality_ids,
+            value_counts={1: 2, 3: 2},
+            null_value_counts={1: 0, 3: 0},
+        )
+        content = encode_manifest([added_entry(delete)], context, sync=bytes(16)).content
+        row = replace(manifest_row(content), content=ManifestContent.DELETES, partition_spec_id=1)
+        loaded = load_deletes(scanned, [row], {row.manifest_path: content}.__getitem__)
+        assert loaded.index.is_empty is not is_kept, equality_ids
 
 
 # --- What is read --------------------------------------------------------------------------------
