@@ -152,6 +152,7 @@ def _items(value: JsonValue) -> list[JsonValue]:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_printable)]
+TableNamePart = Annotated[Name, Field(pattern=r"^[^.]+$")]
 ProducerId = Annotated[Name, AfterValidator(_path_segment)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Document = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
@@ -159,10 +160,12 @@ Digest = Annotated[str, Field(pattern=r"^blake2b-256:[0-9a-f]{64}$")]
 
 
 class TableName(_Model):
-    """The table's name, as in the REST catalog specification."""
+    """The table's name, as in the REST catalog specification. No part has a dot: catalogs, the
+    ledger's readers and the log know a table by its parts joined by dots.
+    """
 
-    namespace: Annotated[tuple[Name, ...], Field(min_length=1, max_length=16)]
-    name: Name
+    namespace: Annotated[tuple[TableNamePart, ...], Field(min_length=1, max_length=16)]
+    name: TableNamePart
 
 
 class Producer(_Model):

@@ -22,7 +22,12 @@ from committer.catalog import dynamodb_layout as layout
 from committer.catalog.dynamodb_errors import failed_conditions, frazil_error, standing_item
 from committer.catalog.dynamodb_layout import Item, Pointer, Stamp
 from committer.catalog.dynamodb_table import ensure_table
-from committer.catalog.namespaces import Namespace, join_namespace, with_parents
+from committer.catalog.namespaces import (
+    Namespace,
+    absent_if_unsupported,
+    join_namespace,
+    with_parents,
+)
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -106,6 +111,8 @@ class DynamoDbCatalog:
         return await load_table(self._storage, identifier, self.current_location)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
+        with absent_if_unsupported():
+            layout.table_key(identifier)
         pointer = layout.parse_pointer(identifier, await self._table_item(identifier))
         self._pointers[identifier] = pointer
         return pointer.location

@@ -41,6 +41,9 @@ ICEBERG = "ICEBERG"
 # In place of a table's identifier. It has no dot, so no table can be called so.
 NAMESPACE_ITEM = "NAMESPACE"
 
+# Limits of DynamoDB for the two parts of a key.
+_PARTITION_KEY_BYTES_MAX = 2_048
+_SORT_KEY_BYTES_MAX = 1_024
 _ABSENT = f"attribute_not_exists({IDENTIFIER})"
 
 Item = Mapping[str, Any]
@@ -76,7 +79,16 @@ def table_key(identifier: TableIdentifier) -> dict[str, UniversalAttributeValueT
             f"table `{identifier}`: this catalog needs a name that is neither empty nor contains a"
             " dot"
         )
-    return {IDENTIFIER: _text(f"{namespace}.{identifier.name}"), NAMESPACE: _text(namespace)}
+    text = f"{namespace}.{identifier.name}"
+    if (
+        len(text.encode()) > _PARTITION_KEY_BYTES_MAX
+        or len(namespace.encode()) > _SORT_KEY_BYTES_MAX
+    ):
+        raise UnsupportedError(
+            f"table `{identifier}`: DynamoDB takes names of {_PARTITION_KEY_BYTES_MAX} bytes and"
+            f" namespaces of {_SORT_KEY_BYTES_MAX}"
+        )
+    return {IDENTIFIER: _text(text), NAMESPACE: _text(namespace)}
 
 
 def namespace_key(namespace: Namespace) -> dict[str, UniversalAttributeValueTypeDef]:

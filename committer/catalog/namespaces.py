@@ -6,9 +6,10 @@ nothing here knows a back end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
-from committer.errors import UnsupportedError
+from committer.errors import NoSuchTableError, UnsupportedError
 
 Namespace = tuple[str, ...]
 
@@ -24,6 +25,15 @@ def join_namespace(namespace: Namespace) -> str:
             "are neither empty nor contain a dot"
         )
     return ".".join(namespace)
+
+
+@contextmanager
+def absent_if_unsupported() -> Iterator[None]:
+    """A name that no table can have is that of none: who asks for such a table need not wait."""
+    try:
+        yield
+    except UnsupportedError as error:
+        raise NoSuchTableError(str(error)) from error
 
 
 def with_parents(namespaces: Iterable[Namespace]) -> list[Namespace]:

@@ -20,7 +20,12 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, Executable, inspect
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from committer.catalog.namespaces import Namespace, join_namespace, with_parents
+from committer.catalog.namespaces import (
+    Namespace,
+    absent_if_unsupported,
+    join_namespace,
+    with_parents,
+)
 from committer.catalog.sql_engine import (
     Fault,
     JournalMode,
@@ -134,7 +139,8 @@ class SqlCatalog:
         return await load_table(self._storage, identifier, self.current_location)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
-        parameters = _row(identifier)
+        with absent_if_unsupported():
+            parameters = _row(identifier)
         rows = await self._read(self._statements.location, parameters)
         if not rows:
             raise NoSuchTableError(f"no table {identifier}")

@@ -12,6 +12,7 @@ from committer.catalog.dynamodb import DynamoDbCatalog
 from committer.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
+    NoSuchTableError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -217,8 +218,6 @@ async def test_name_that_a_dotted_key_cannot_carry_is_refused_before_any_call(
     table = LoadedTable(identifier, table.metadata, table.metadata_location)
     harness.proxy.requests.clear()
     for call in (
-        catalog.load(identifier),
-        catalog.current_location(identifier),
         catalog.create_table(table),
         catalog.register_table(identifier, "x"),
         catalog.rename_table(FLIGHTS, identifier),
@@ -228,6 +227,9 @@ async def test_name_that_a_dotted_key_cannot_carry_is_refused_before_any_call(
     ):
         with pytest.raises(UnsupportedError, match="neither empty nor contains a dot"):
             await call
+    for reading in (catalog.load, catalog.current_location):
+        with pytest.raises(NoSuchTableError, match="neither empty nor contains a dot"):
+            await reading(identifier)
     assert harness.proxy.requests == []
 
 

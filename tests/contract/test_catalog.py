@@ -96,6 +96,34 @@ async def test_absent_table_is_named_so_by_every_reading_method(harness: Catalog
         await harness.catalog.current_location(absent)
 
 
+ODD_NAMES = (
+    (("../..",), "x"),
+    (("..",), ".."),
+    (("a.b",), "c"),
+    (("a", ""), "c"),
+    (("db",), ""),
+    (("db",), "a/b"),
+    (("db",), "'; drop table iceberg_tables; --"),
+    (("db",), "%"),
+    (("NAMESPACE",), "NAMESPACE"),
+    (("\N{SNOWMAN}" * 255,), "\N{SNOWMAN}" * 255),
+    (("x" * 255,) * 16, "x" * 255),
+)
+
+
+@pytest.mark.parametrize(("namespace", "name"), ODD_NAMES)
+async def test_a_name_that_no_table_can_have_is_that_of_none(
+    harness: CatalogHarness, namespace: tuple[str, ...], name: str
+) -> None:
+    """Who asks may be a request, which would wait for ever behind any other error."""
+    await create(harness)
+    identifier = TableIdentifier(namespace, name)
+    with pytest.raises(NoSuchTableError):
+        await harness.catalog.load(identifier)
+    with pytest.raises(NoSuchTableError):
+        await harness.catalog.current_location(identifier)
+
+
 async def test_table_whose_metadata_file_is_gone_breaks_the_specification(
     harness: CatalogHarness,
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
+import orjson
 import pytest
 
 from committer.iceberg.manifest import decode_manifest
@@ -469,3 +470,29 @@ async def test_after_an_upgrade_between_two_attempts_the_batch_is_written_anew()
     (row,) = decode_manifest_list(await house.storage.inner.get(head.manifest_list)).rows
     written = decode_manifest(await house.storage.inner.get(row.manifest_path))
     assert written.format_version == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (("../..", "x"), Reason.REQUEST_MALFORMED),
+        (("db", ".."), Reason.REQUEST_MALFORMED),
+        (("db", "flights.v2"), Reason.REQUEST_MALFORMED),
+        (("x" * 255, "\N{SNOWMAN}" * 255), Reason.TABLE_UNKNOWN),
+    ],
+)
+async def test_a_table_name_that_no_catalog_takes_is_quarantined_and_nobody_waits_for_it(
+    name: tuple[str, str], reason: Reason
+) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = good(table, "odd")
+    line = orjson.loads(sealed.content[: sealed.body])
+    odd = orjson.dumps({**line, "table": {"namespace": [name[0]], "name": name[1]}})
+    content = odd + b"\n" + sealed.content[sealed.body :]
+    await put_raw(house, sealed.request.inbox_key, content)
+    await house.publish(good(table, NEIGHBOURS[0]))
+    await house.run_until_settled(seconds=90.0)
+    assert (await house.quarantine.record(sealed.request.inbox_key)).reason == reason
+    assert [one.key async for one in house.inbox.list()] == []
+    assert not house.health.troubles
