@@ -7,6 +7,7 @@ A new class needs a new action; otherwise it is a message.
     │   ├─ StorageUnavailableError
     │   ├─ CatalogUnavailableError
     │   └─ QueueUnavailableError
+    │       └─ QueueKeyTakenError     name the key and the remedy; what does not need it goes on
     ├─ AccessError               permission or credentials: pause, keep everything, page a human
     ├─ NotFoundError             the named thing is not there: the caller decides what that means
     │   ├─ NoSuchTableError
@@ -64,6 +65,10 @@ class CatalogUnavailableError(TransientError):
 
 class QueueUnavailableError(TransientError):
     """The queue did not answer. The inbox still holds what was published."""
+
+
+class QueueKeyTakenError(QueueUnavailableError):
+    """A key of the queue holds something else. The message names it, and the remedy."""
 
 
 class AccessError(FrazilError):

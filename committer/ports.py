@@ -220,12 +220,12 @@ class Catalog(Protocol):
     """
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        """Read the pointer (strongly consistent) and the metadata it names. Absent:
-        `NoSuchTableError`.
+        """Read the pointer (strongly consistent) and the metadata it names. Absent, also because no
+        table of this catalog can be called so: `NoSuchTableError`.
         """
 
     async def current_location(self, identifier: TableIdentifier) -> str:
-        """Read the pointer only: the cheap question "did it move?". Absent: `NoSuchTableError`."""
+        """Read the pointer only: the cheap question "did it move?". Absent: as `load`."""
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
         """What must be durable before `swap` is sent: the metadata file, or nothing (REST)."""
@@ -359,6 +359,11 @@ class Queue(Protocol):
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         """Forget the doorbells for good. Unknown tokens are ignored; may be repeated."""
+
+    def taken_keys(self) -> Mapping[str, str]:
+        """The keys of the server that hold something else, as far as calls have met them, and what
+        to do about each. Their shards are not read; they are, soon after they are free again.
+        """
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
         """Carry each receipt to the waiter at its `reply_to`. Best effort, kept for a while."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -161,6 +161,9 @@ class MemoryQueue:
                     continue
                 for key in [key for key in shard.pending if _token(number, key) in wanted]:
                     del shard.pending[key], shard.doorbells[key]
+
+    def taken_keys(self) -> Mapping[str, str]:
+        return {}
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
         with self._reached() as server:

@@ -15,7 +15,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain, islice
@@ -28,7 +28,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
-from committer.errors import AccessError, QueueUnavailableError, SettingsError
+from committer.errors import (
+    AccessError,
+    QueueKeyTakenError,
+    QueueUnavailableError,
+    SettingsError,
+)
 from committer.together import Together
 
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "username-password", "uthentica")
@@ -120,6 +125,18 @@ class RedisConnection:
                 " (with replicas, if you like)"
             )
 
+    async def taken(self, expected: Mapping[str, str]) -> dict[str, str]:
+        """The keys that hold something of another type than expected, and what to do about each."""
+        answers = await self.commands(("TYPE", key) for key in expected)
+        raise_first(answers)
+        found = zip(expected.items(), (answer.decode() for answer in answers), strict=True)
+        return {
+            key: f"the key `{key}` of the queue server {self.server} holds a {kind}, expected a"
+            f" {wanted}: whoever wrote it is not Frazil; remove it (`DEL {key}`), and it heals"
+            for (key, wanted), kind in found
+            if kind not in ("none", wanted)
+        }
+
     async def close(self) -> None:
         """Calls that are under way fail."""
         connections = [*self._idle, *self._busy]
@@ -136,8 +153,8 @@ class RedisConnection:
             message = f"the queue server {self.server}: {_what_happened(error)}"
             if _is_denied(error):
                 raise AccessError(message) from error
-            if str(error).startswith("WRONGTYPE"):
-                raise SettingsError(f"{message}: a key of ours is in another's use") from error
+            if is_key_taken(error):
+                raise QueueKeyTakenError(f"{message}: a key of ours is in another's use") from error
             raise QueueUnavailableError(message) from error
 
 
@@ -151,6 +168,11 @@ def raise_first(answers: Iterable[Any]) -> None:
 def is_group_gone(error: ResponseError) -> bool:
     """The stream or its group was deleted, perhaps while we were blocked on it (FLUSHALL)."""
     return str(error).startswith(("NOGROUP", "UNBLOCKED"))
+
+
+def is_key_taken(error: object) -> bool:
+    """Whether somebody else has put another type of value under a key of ours."""
+    return isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE")
 
 
 async def _make_ready(connection: Any) -> None:

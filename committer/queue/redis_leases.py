@@ -21,10 +21,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from redis.exceptions import ResponseError
+
+from committer.errors import QueueKeyTakenError
 from committer.ports import Assignment, Lease, Member, Renewal, Standing
-from committer.queue.redis_connection import RedisConnection, raise_first
+from committer.queue.redis_connection import RedisConnection, is_key_taken, raise_first
 
 _KEYS = tuple(f"{{frazil:leases}}:{name}" for name in ("members", "shards", "changes"))
+_TYPES = dict(zip(_KEYS, ("hash", "hash", "stream"), strict=True))
 
 # Numbers pass through %.0f: a Lua number of so many digits is printed as 1.8e+12.
 _SCRIPT = """#!lua flags=allow-oom
@@ -140,7 +144,11 @@ class RedisLeases:
         block_ms = max(1, round(wait_s * 1_000))
         read = ("XREAD", "BLOCK", block_ms, "STREAMS", _KEYS[2], version)
         with self._connection.explained():
-            await self._connection.block(wait_s, read)
+            try:
+                await self._connection.block(wait_s, read)
+            except ResponseError as error:
+                await self._explain(error)
+                raise
 
     async def close(self) -> None:
         with self._connection.explained():
@@ -151,9 +159,16 @@ class RedisLeases:
         command = ("EVAL", _SCRIPT, len(_KEYS), *_KEYS, self._process, self._member, verb, *given)
         with self._connection.explained():
             answers = await self._connection.commands([command])
+            await self._explain(answers[0])
             raise_first(answers)
         answer: Sequence[Any] = answers[0]
         return answer
+
+    async def _explain(self, answer: object) -> None:
+        """Errors: `QueueKeyTakenError`, naming the key, which a script's error does not."""
+        if is_key_taken(answer):
+            for message in (await self._connection.taken(_TYPES)).values():
+                raise QueueKeyTakenError(message)
 
 
 def _joined(shards: Iterable[int]) -> str:

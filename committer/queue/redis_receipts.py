@@ -14,8 +14,10 @@ from zlib import crc32
 
 from committer.ports import SHARDS
 from committer.queue.codec import RECEIPTS_MAX, RECEIPTS_S_MAX, decode_receipt, encode_receipt
-from committer.queue.redis_connection import RedisConnection, raise_first
+from committer.queue.redis_connection import RedisConnection, is_key_taken, raise_first
 from committer.request import Receipt
+
+_BLOCKED_MAX = 100
 
 
 class RedisReceipts:
@@ -24,9 +26,16 @@ class RedisReceipts:
     def __init__(self, connection: RedisConnection) -> None:
         self._connection = connection
         self._taken: dict[str, list[bytes]] = {}
+        # Keys that hold something else; they go by themselves, as every reply bounds their life.
+        self.blocked: set[str] = set()
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
-        raise_first(await self._connection.commands(_appends(receipts)))
+        """A receipt whose key holds something else is dropped: its waiter asks the table."""
+        answers = await self._connection.commands(_appends(receipts))
+        for (reply_to, _), answer in zip(receipts, answers, strict=False):
+            if is_key_taken(answer) and len(self.blocked) < _BLOCKED_MAX:
+                self.blocked.add(_key(reply_to))
+        raise_first(answer for answer in answers if not is_key_taken(answer))
 
     async def wait(self, reply_to: str, *, wait_s: float) -> list[Receipt]:
         """Deletes what it returned at its next call: until then a cancelled call loses nothing."""

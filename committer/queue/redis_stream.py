@@ -9,6 +9,8 @@ All keys of a shard share its hash tag. Fields of the entries: `codec`. What thi
   we never saw it, and no read of new entries returns it. So we remember what the caller holds, and
   after every call that did not end well (and at the start) look for pending entries beyond that.
 * A missing stream or group is made at id 0, never at `$`, which would skip what is there.
+* A key of a shard that holds something else (`SET` by others) is named (`taken_keys`), and looked
+  at again every few seconds; the other shards go on.
 * Entries are never trimmed, and deleted when acknowledged, in one atomic step. An entry that
   vanished while it was pending is the trace of somebody else's deletion: counted in `lost`.
 """
@@ -24,14 +26,20 @@ from uuid import UUID
 
 from redis.exceptions import OutOfMemoryError, ResponseError
 
-from committer.errors import FrazilError, QueueUnavailableError
+from committer.errors import FrazilError, QueueKeyTakenError, QueueUnavailableError
 from committer.ports import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
 from committer.queue.codec import decode_doorbell, encode_doorbell
-from committer.queue.redis_connection import RedisConnection, is_group_gone, raise_first
+from committer.queue.redis_connection import (
+    RedisConnection,
+    is_group_gone,
+    is_key_taken,
+    raise_first,
+)
 from committer.queue.redis_receipts import RedisReceipts
 from committer.request import Receipt
 
 GROUP = "frazil"
+_STREAM = "stream"
 _KEYS = tuple(f"{{frazil:{shard:02d}}}" for shard in range(SHARDS))
 _SHARD_OF_KEY = {key.encode(): shard for shard, key in enumerate(_KEYS)}
 _DOORBELLS_A_PIPELINE = 128
@@ -39,6 +47,7 @@ _CLAIMED_MAX = 1_024
 _SCANNED_MAX = 100
 _FORGOTTEN_MAX = 1_000
 _ATTEMPTS_MAX = 3
+_TAKEN_AGAIN_S = 2.0
 
 # One step: XACK alone would leave the entry in the stream for ever, XDEL alone its trace in the
 # group. Not a MULTI, in which a full server refuses every command, so that nobody could drain it.
@@ -74,6 +83,8 @@ class RedisQueue:
         self._has_groups = False
         self._doubts = 1  # calls that may have left something unseen; the start is one
         self._settled = 0  # the last doubt that a read has cleared up
+        self._taken: dict[str, str] = {}
+        self._taken_looked_s = 0.0
         self.lost = 0
         self.malformed = 0
 
@@ -93,6 +104,9 @@ class RedisQueue:
         answers = await self._connection.commands(
             [*map(_append, doorbells), *(("XLEN", key) for key in keys)]
         )
+        if any(map(is_key_taken, answers)):
+            for message in (await self._connection.taken(dict.fromkeys(keys, _STREAM))).values():
+                raise QueueKeyTakenError(message)
         raise_first(answers)
         return max(map(int, answers[len(doorbells) :]))
 
@@ -112,6 +126,7 @@ class RedisQueue:
             self._let_go_meanwhile.clear()
             settled, doubt = self._doubt()
             with self._connection.explained():
+                await self._look_at_taken()
                 if not settled:
                     unseen = await self._with_groups(lambda: self._read_unseen(wanted, count_max))
                     if unseen:
@@ -142,17 +157,18 @@ class RedisQueue:
 
     async def _read_unseen(self, shards: Sequence[int], count_max: int) -> list[Delivery]:
         """What is pending for us, but was never returned to the caller."""
+        usable = self._usable(shards)
         questions = [
             (
                 *("XPENDING", _KEYS[shard], GROUP, "-", "+"),
                 *(count_max + len(self._held[shard]), self._consumer),
             )
-            for shard in shards
+            for shard in usable
         ]
         answers = await self._connection.commands(questions)
         raise_first(answers)
         unseen: _Ids = {}
-        for shard, rows in zip(shards, answers, strict=True):
+        for shard, rows in zip(usable, answers, strict=True):
             unseen[shard] = [row[0] for row in rows if row[0] not in self._held[shard]][:count_max]
         return await self._claim(unseen)
 
@@ -164,10 +180,16 @@ class RedisQueue:
 
         async def read() -> Any:
             left_s = max(0.0, end_s - loop.time())
+            usable = self._usable(shards)
+            if not usable:
+                await asyncio.sleep(min(left_s, _TAKEN_AGAIN_S))
+                return ()
+            if self._taken:
+                left_s = min(left_s, _TAKEN_AGAIN_S)
             block = ("BLOCK", max(1, round(left_s * 1_000))) if left_s else ()
             words = ("GROUP", GROUP, self._consumer, "COUNT", count_max, *block)
-            keys = (_KEYS[shard] for shard in shards)
-            ids = (">",) * len(shards)
+            keys = (_KEYS[shard] for shard in usable)
+            ids = (">",) * len(usable)
             return await self._connection.block(
                 left_s, ("XREADGROUP", *words, "STREAMS", *keys, *ids)
             )
@@ -196,7 +218,7 @@ class RedisQueue:
 
     async def _reclaim(self, idle_ms: int, shards: Collection[int]) -> list[Delivery]:
         """JUSTID, so that confirming what we hold neither counts as a delivery nor copies it."""
-        cursors: dict[int, bytes] = dict.fromkeys(sorted(shards), b"0-0")
+        cursors: dict[int, bytes] = dict.fromkeys(self._usable(sorted(shards)), b"0-0")
         claimed: _Ids = defaultdict(list)
         options = ("COUNT", _SCANNED_MAX, "JUSTID")
         while cursors and sum(map(len, claimed.values())) < _CLAIMED_MAX:
@@ -292,7 +314,8 @@ class RedisQueue:
             for shard, each in ids.items()
             for start in range(0, len(each), _FORGOTTEN_MAX)
         )
-        raise_first(answers)
+        # Where something else stands there is nothing to forget.
+        raise_first(answer for answer in answers if not is_key_taken(answer))
 
     # --- Receipts, state -------------------------------------------------------------------------
 
@@ -307,6 +330,7 @@ class RedisQueue:
     async def depth(self) -> QueueDepth:
         with self._connection.explained():
             lengths = await self._connection.commands(("XLEN", key) for key in _KEYS)
+            lengths = [answer for answer in lengths if not is_key_taken(answer)]
             raise_first(lengths)
             summaries = await self._connection.commands(("XPENDING", key, GROUP) for key in _KEYS)
             raise_first(each for each in summaries if not _is_missing(each))
@@ -323,6 +347,33 @@ class RedisQueue:
         with self._connection.explained():
             await self._connection.close()
 
+    # --- Keys that something else has taken ------------------------------------------------------
+
+    def taken_keys(self) -> Mapping[str, str]:
+        return self._taken
+
+    def _usable(self, shards: Iterable[int]) -> list[int]:
+        return [shard for shard in shards if _KEYS[shard] not in self._taken]
+
+    async def _look_at_taken(self) -> None:
+        """Whether those are still taken, every few seconds; and those of receipts, once told of."""
+        now_s = asyncio.get_running_loop().time()
+        blocked = self._receipts.blocked
+        if not (self._taken or blocked) or now_s - self._taken_looked_s < _TAKEN_AGAIN_S:
+            return
+        self._taken_looked_s = now_s
+        await self._find_taken({*self._taken, *blocked})
+        blocked.intersection_update(self._taken)
+
+    async def _find_taken(self, keys: Iterable[str]) -> None:
+        """Look at these keys. A shard that has come back is read as a new one is."""
+        looked_at = dict.fromkeys(keys, _STREAM)
+        found = await self._connection.taken(looked_at)
+        if any(key in self._taken and key not in found for key in looked_at):
+            self._has_groups = False
+            self._doubts += 1
+        self._taken = {key: why for key, why in self._taken.items() if key not in looked_at} | found
+
     # --- Groups ----------------------------------------------------------------------------------
 
     async def _with_groups(self, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
@@ -333,7 +384,9 @@ class RedisQueue:
             try:
                 return await call()
             except ResponseError as error:
-                if not is_group_gone(error):
+                if is_key_taken(error):
+                    await self._find_taken(_KEYS)
+                elif not is_group_gone(error):
                     raise
                 self._has_groups = False
         raise QueueUnavailableError(
@@ -345,7 +398,9 @@ class RedisQueue:
         answers = await self._connection.commands(
             ("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM") for key in _KEYS
         )
-        raise_first(each for each in answers if not _may_have_group(each))
+        raise_first(each for each in answers if not (_may_have_group(each) or is_key_taken(each)))
+        if any(map(is_key_taken, answers)):
+            await self._find_taken(_KEYS)
         for shard, answer in enumerate(answers):
             if not isinstance(answer, Exception):
                 self._held[shard].clear()  # a new group: what we held is not its
@@ -375,4 +430,4 @@ def _may_have_group(answer: Any) -> bool:
 
 
 def _is_missing(answer: Any) -> bool:
-    return isinstance(answer, ResponseError) and is_group_gone(answer)
+    return isinstance(answer, ResponseError) and (is_group_gone(answer) or is_key_taken(answer))

@@ -47,6 +47,7 @@ class Consumer:
         self._reclaimed_at_s = float("-inf")
         self._failures = 0
         self._is_proven = False
+        self._shown_taken: set[str] = set()
         self.is_away = asyncio.Event()
         self.has_caught_up = asyncio.Event()
 
@@ -143,9 +144,21 @@ class Consumer:
 
     def _returned(self) -> None:
         self._failures = 0
+        self._show_taken()
         self.is_away.clear()
         if self._health.well("queue"):
             log.info("queue.returned")
+
+    def _show_taken(self) -> None:
+        """A key that something else has taken is a condition of its own, with its remedy."""
+        taken = self._queue.taken_keys()
+        for key, why in taken.items():
+            if self._health.trouble(_component(key), why):
+                log.warning("queue.key_taken", key=key, error=why, now="listing the inbox instead")
+        for key in self._shown_taken - taken.keys():
+            self._health.well(_component(key))
+            log.info("queue.key_returned", key=key)
+        self._shown_taken = set(taken)
 
     async def _went_away(self, error: Exception) -> None:
         self._failures += 1
@@ -154,3 +167,7 @@ class Consumer:
         if self._health.trouble("queue", str(error)):
             log.warning("queue.unavailable", error=str(error), now="working from the inbox alone")
         await self._world.sleep(backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2))
+
+
+def _component(key: str) -> str:
+    return f"queue key {key}"

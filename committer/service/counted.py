@@ -5,7 +5,7 @@ No decision lives here; what a meter does with the numbers is its own affair.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 from uuid import UUID
@@ -193,6 +193,9 @@ class CountedQueue:
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         with self._meter.timed("acknowledge"):
             await self.inner.acknowledge(tokens)
+
+    def taken_keys(self) -> Mapping[str, str]:
+        return self.inner.taken_keys()
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
         with self._meter.timed("reply"):

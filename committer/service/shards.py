@@ -12,7 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from committer.errors import AccessError, FrazilError, QueueUnavailableError
+from committer.errors import (
+    AccessError,
+    FrazilError,
+    QueueKeyTakenError,
+    QueueUnavailableError,
+)
 from committer.plan.backoff import backoff_s
 from committer.plan.shards import next_step, ranked
 from committer.ports import ALL_SHARDS, Assignment, Leases, Renewal, World
@@ -230,10 +235,11 @@ class Shards:
             log.info("shards.returned")
 
     async def _failed(self, error: FrazilError) -> None:
-        """That the server is away is not said here: who reads the queue says so."""
+        """That the server is away is not said here: the reader of the queue says so."""
         self.failure = error
         self._failures += 1
-        is_news = isinstance(error, AccessError) and self._health.trouble("leases", str(error))
+        is_own = isinstance(error, AccessError | QueueKeyTakenError)
+        is_news = is_own and self._health.trouble("leases", str(error))
         if is_news:
             log.warning("leases.unavailable", error=str(error), now="keeping the shards it has")
         delay_s = backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from committer.errors import AccessError, QueueUnavailableError, SettingsError
+from committer.errors import (
+    AccessError,
+    QueueKeyTakenError,
+    QueueUnavailableError,
+    SettingsError,
+)
 from committer.ports import QueueDepth, Renewal
 from committer.queue.codec import RECEIPTS_S_MAX
 from committer.queue.redis_stream import RedisQueue
@@ -261,14 +267,6 @@ async def test_a_full_server_keeps_the_members_that_drain_it(harness: RedisHarne
         await harness.redis.config_set("maxmemory", 0)
 
 
-async def test_a_key_that_is_no_stream_is_named(harness: RedisHarness) -> None:
-    await harness.redis.set("{frazil:01}", "a string")
-    with pytest.raises(SettingsError, match="a key of ours"):
-        await harness.queue().announce([doorbell(1)])
-    with pytest.raises(SettingsError, match="a key of ours"):
-        await take(harness.queue())
-
-
 # --- Keys and entries ----------------------------------------------------------------------------
 
 
@@ -365,3 +363,88 @@ async def test_a_call_that_is_cancelled_at_any_moment_ends_as_cancelled(
         with pytest.raises(asyncio.CancelledError):
             await call
     assert call.done() and steps > 1
+
+
+# --- Keys that something else has taken ----------------------------------------------------------
+
+
+@pytest.fixture
+def looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("committer.queue.redis_stream._TAKEN_AGAIN_S", 0.0)
+
+
+@pytest.mark.usefixtures("looked_at_once")
+@pytest.mark.parametrize("is_read_before", [False, True])
+async def test_a_stream_that_something_else_has_taken_is_named_and_the_others_go_on(
+    harness: RedisHarness, is_read_before: bool
+) -> None:
+    queue, publisher = harness.queue(), harness.queue("publisher")
+    if is_read_before:
+        await publisher.announce([doorbell(7), doorbell(8)])
+        assert await take(queue) == [7, 8]
+    await harness.redis.set("{frazil:07}", "mine")
+    with pytest.raises(QueueKeyTakenError, match=r"`\{frazil:07\}` .* holds a string, .*`DEL "):
+        await publisher.announce([doorbell(7)])
+    await publisher.announce([doorbell(8)])
+    assert await take(queue) == [8]
+    assert list(queue.taken_keys()) == ["{frazil:07}"]
+    assert "expected a stream" in queue.taken_keys()["{frazil:07}"]
+    assert await queue.reclaim(idle_s=0.0, shards=[7, 9]) == []
+    await queue.acknowledge(["07:1-1", "08:1-1"])
+    assert (await queue.depth()).waiting == 1 + is_read_before
+    await harness.redis.delete("{frazil:07}")
+    await publisher.announce([doorbell(7)])
+    assert await take(queue) == [7]
+    assert queue.taken_keys() == {}
+
+
+@pytest.mark.usefixtures("looked_at_once")
+async def test_a_read_of_nothing_but_taken_streams_waits_and_comes_back(
+    harness: RedisHarness,
+) -> None:
+    queue = harness.queue()
+    await harness.redis.lpush("{frazil:07}", "mine")
+    assert await queue.read(count_max=1, wait_s=0.01, shards=[7]) == []
+    assert "holds a list" in queue.taken_keys()["{frazil:07}"]
+
+
+async def test_a_stream_that_is_taken_during_a_read_ends_the_read_in_no_error(
+    harness: RedisHarness,
+) -> None:
+    queue = harness.queue()
+    assert await take(queue) == []
+    reading = asyncio.create_task(queue.read(count_max=1, wait_s=EVER_S))
+    await harness.until_waiting(reading)
+    await harness.redis.set("{frazil:07}", "mine")
+    await harness.queue("publisher").announce([doorbell(8)])
+    assert seen(await reading) == [8]
+
+
+@pytest.mark.usefixtures("looked_at_once")
+async def test_a_receipt_whose_key_is_taken_is_dropped_and_the_key_named(
+    harness: RedisHarness,
+) -> None:
+    queue = harness.queue()
+    await queue.reply([("p-1", RECEIPT)])
+    (key,) = [name.decode() for name in await harness.redis.keys("*receipts*")]
+    await harness.redis.set(key, "mine")
+    await queue.reply([("p-1", RECEIPT), ("p-2", RECEIPT)])
+    assert len(await queue.wait_for_receipts("p-2", wait_s=0.0)) == 1
+    with pytest.raises(QueueUnavailableError):
+        await queue.wait_for_receipts("p-1", wait_s=0.0)
+    await take(queue)
+    assert list(queue.taken_keys()) == [key]
+    await harness.redis.delete(key)
+    await take(queue)
+    assert queue.taken_keys() == {}
+
+
+@pytest.mark.parametrize("name", ["members", "shards", "changes"])
+async def test_a_key_of_the_leases_that_is_taken_is_named(harness: RedisHarness, name: str) -> None:
+    leases, key = harness.leases(), f"{{frazil:leases}}:{name}"
+    await leases.renew(Renewal(30.0, is_new=True, claim=frozenset({1})))
+    await harness.redis.set(key, "mine")
+    with pytest.raises(QueueKeyTakenError, match=f"`{re.escape(key)}` .* holds a string"):
+        await leases.renew(Renewal(30.0, claim=frozenset({2})))
+    await harness.redis.delete(key)
+    await leases.renew(Renewal(30.0, claim=frozenset({3})))

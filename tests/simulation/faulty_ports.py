@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
@@ -267,6 +267,9 @@ class FaultyQueue(_Port):
             " ".join(tokens),
             partly=lambda: self._inner.acknowledge(some),
         )
+
+    def taken_keys(self) -> Mapping[str, str]:
+        return self._inner.taken_keys()
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
         some = receipts[: len(receipts) // 2]

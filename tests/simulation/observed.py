@@ -6,7 +6,7 @@ twice is seen when it takes place.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from uuid import UUID
 
 from committer.ports import (
@@ -193,6 +193,9 @@ class ObservedQueue(_Observed):
             key = self._history.tokens.get(token)
             if key is not None and self._listener:
                 self._listener.acknowledged(self._process, key)
+
+    def taken_keys(self) -> Mapping[str, str]:
+        return self.inner.taken_keys()
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
         await self.inner.reply(receipts)
