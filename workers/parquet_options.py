@@ -21,6 +21,7 @@ _PAGE_VERSION = "write.parquet.page-version"
 _CODEC = "write.parquet.compression-codec"
 _LEVEL = "write.parquet.compression-level"
 
+_FORMATS = ("parquet", "orc", "avro")
 # The property's words, and pyarrow's for them.
 _CODECS = {
     "zstd": "zstd",
@@ -65,10 +66,11 @@ class ParquetOptions:
 
 
 def parquet_options(properties: Mapping[str, str]) -> ParquetOptions:
-    """Errors: `UnsupportedError` names the property that asks for what is not written here."""
-    file_format = properties.get(_FORMAT, "parquet").lower()
-    if file_format != "parquet":
-        raise UnsupportedError(f"`{_FORMAT}` is {file_format}: only parquet is written")
+    """Parquet is written whatever the table's default format is: a table may mix formats.
+
+    Errors: `UnsupportedError` names the property that asks for what no writer knows.
+    """
+    _choice(properties, _FORMAT, "parquet", dict.fromkeys(_FORMATS, ""))
     codec = _choice(properties, _CODEC, "zstd", _CODECS)
     return ParquetOptions(
         target_file_bytes=_size(properties, _TARGET, 512 * MIB),

@@ -31,6 +31,7 @@ from workers.settings import WorkerSettings, load_settings
 from workers.small_files import hint_at_small_files
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten
+from workers.unheeded import warn_of_unheeded
 
 
 def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
@@ -50,6 +51,8 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
         ) from None
     target = TargetTable.of(options.table, loaded.metadata, settings.s3)
     _check_writable(target, schema)
+    query = options.checkpoint or options.query_name or options.producer or ""
+    warn_of_unheeded(options.table, loaded.metadata, query)
     return target
 
 

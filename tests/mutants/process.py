@@ -79,4 +79,18 @@ PROCESS = (
         "",
         ("tests/workers/test_unpublished.py",),
     ),
+    Mutant(
+        "property_that_no_writer_knows_is_ignored_in_silence",
+        "workers/unheeded.py",
+        'name.startswith("write.") and _asks(name, value)',
+        'name.startswith("write.parquet.") and _asks(name, value)',
+        ("tests/workers/test_unheeded.py",),
+    ),
+    Mutant(
+        "encrypted_table_gets_plain_files",
+        "workers/unheeded.py",
+        'if key := metadata.properties.get("encryption.key-id"):',
+        "if key := None:",
+        ("tests/workers/test_unheeded.py",),
+    ),
 )

@@ -341,11 +341,17 @@ def test_files_are_zstd_without_arrow_s_own_schema_by_default(tmp_path: Path) ->
     assert footer.metadata is None
 
 
+@pytest.mark.parametrize("name", ["ORC", "avro", "parquet"])
+def test_a_table_of_another_format_gets_parquet_files(tmp_path: Path, name: str) -> None:
+    [file] = write_rows(target(tmp_path, properties={"write.format.default": name}), rows(0, 10))
+    assert file.file_path.endswith(".parquet")
+    assert pq.read_metadata(path_of(file)).num_rows == 10
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("write.format.default", "orc"),
-        ("write.format.default", "avro"),
+        ("write.format.default", "parqet"),
         ("write.parquet.compression-codec", "lzo"),
         ("write.parquet.compression-level", "high"),
         ("write.parquet.page-version", "v3"),

@@ -1,0 +1,123 @@
+"""What a table asks of its writers and this one does not do: named, never ignored in silence.
+
+Runs on the driver. Rows land all the same, and every reader reads them. A `write.…` property that
+is not known here is named as well: it asks for something. Source: format.md 13.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from committer.errors import UnsupportedError
+from committer.iceberg.sort_order import SortField
+from committer.iceberg.table_metadata import TableMetadata
+
+_log = logging.getLogger("frazil.workers")
+
+_FORMAT = "write.format.default"
+# What the writer does, or what nothing is left to do for: it looks at each row group, and fans out.
+_HEEDED = frozenset(
+    {
+        "write.data.path",
+        "write.object-storage.enabled",
+        "write.object-storage.partitioned-paths",
+        "write.parquet.compression-codec",
+        "write.parquet.compression-level",
+        "write.parquet.dict-size-bytes",
+        "write.parquet.page-size-bytes",
+        "write.parquet.page-version",
+        "write.parquet.row-group-check-max-record-count",
+        "write.parquet.row-group-check-min-record-count",
+        "write.parquet.row-group-size-bytes",
+        "write.spark.fanout.enabled",
+        "write.target-file-size-bytes",
+    }
+)
+# What concerns commits, deletes, updates, or formats that are not written. What bloom filters are
+# like says nothing without one that is asked for.
+_OF_OTHERS = (
+    "write.avro.",
+    "write.delete.",
+    "write.manifest",
+    "write.merge.",
+    "write.metadata.",
+    "write.orc.",
+    "write.parquet.bloom-filter-adaptive-enabled",
+    "write.parquet.bloom-filter-fpp.",
+    "write.parquet.bloom-filter-max-bytes",
+    "write.parquet.bloom-filter-ndv.",
+    "write.summary.",
+    "write.update.",
+)
+# Values that ask for nothing, of properties that begin so.
+_NOTHING = (
+    ("write.distribution-mode", "none"),
+    ("write.parquet.bloom-filter-enabled.", "false"),
+    ("write.parquet.shred-variants", "false"),
+    ("write.parquet.stats-enabled.", "true"),
+    ("write.spark.accept-any-schema", "false"),
+    ("write.upsert.enabled", "false"),
+    ("write.wap.enabled", "false"),
+    (_FORMAT, "parquet"),
+)
+_TABLES_MAX = 1_000
+_warned: set[tuple[str, str, str]] = set()
+
+
+def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
+    """Name in one warning what the table asks for in vain: once for each query (a text that tells
+    one from another, such as its checkpoint), and again when that changes.
+
+    Errors: `UnsupportedError` for an encrypted table, whose rows would be readable for everybody.
+    """
+    if key := metadata.properties.get("encryption.key-id"):
+        raise UnsupportedError(
+            f"table `{table}` is to be encrypted (`encryption.key-id` is `{key}`): only plain files"
+            " are written here; write to it with an Iceberg engine"
+        )
+    asked = ", ".join(unheeded(metadata))
+    if not asked or (table, asked, query) in _warned:
+        return
+    if len(_warned) >= _TABLES_MAX:
+        _warned.clear()
+    _warned.add((table, asked, query))
+    _log.warning(
+        "table `%s` asks its writers for what this one does not do: %s. The rows are written all"
+        " the same, as unsorted Parquet files in the partitions that they come in; an Iceberg engine's"
+        " `rewrite_data_files` puts that right. This is said once for each query.",
+        table,
+        asked,
+    )
+
+
+def unheeded(metadata: TableMetadata) -> list[str]:
+    """The sort order, and the properties with their values."""
+    order = next(
+        (one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id),
+        None,
+    )
+    found = []
+    if order is not None and order.fields:
+        fields = ", ".join(_key(field, metadata) for field in order.fields)
+        found.append(f"sort order {order.order_id} ({fields})")
+    found += [
+        f"`{name}={value}`"
+        for name, value in sorted(metadata.properties.items())
+        if name.startswith("write.") and _asks(name, value)
+    ]
+    return found
+
+
+def _asks(name: str, value: str) -> bool:
+    if name in _HEEDED or name.startswith(_OF_OTHERS):
+        return False
+    return not any(
+        name.startswith(start) and value.strip().lower() == nothing for start, nothing in _NOTHING
+    )
+
+
+def _key(field: SortField, metadata: TableMetadata) -> str:
+    column = metadata.current_schema.column_name(field.source_id)
+    transform = str(field.transform)
+    term = column if transform == "identity" else f"{transform}({column})"
+    return f"{term} {field.direction} {field.null_order}"
