@@ -35,7 +35,7 @@ LABEL org.opencontainers.image.title="frazil" \
 COPY --from=build /opt/frazil /opt/frazil
 # The root file system may be read-only: only the home and /tmp are written to, and with catalog,
 # inbox and queue elsewhere not even they. HOME is for `~/.aws` and the like.
-RUN install -d -o 65532 -g 65532 -m 0750 /var/lib/frazil
+RUN install -d -o 65532 -g 65532 -m 0700 /var/lib/frazil
 ENV PATH=/opt/frazil/bin:/usr/local/bin:/usr/bin:/bin \
     HOME=/var/lib/frazil \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -83,8 +83,8 @@ def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
     _warned.add((table, asked, query))
     _log.warning(
         "table `%s` asks its writers for what this one does not do: %s. The rows are written all"
-        " the same, as unsorted Parquet files in the partitions that they come in; an Iceberg engine's"
-        " `rewrite_data_files` puts that right. This is said once for each query.",
+        " the same, as unsorted Parquet files in the partitions that they come in; an Iceberg"
+        " engine's `rewrite_data_files` puts that right. This is said once for each query.",
         table,
         asked,
     )

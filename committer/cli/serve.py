@@ -17,7 +17,7 @@ def serve() -> None:
 
     from committer.cli.session import explained, read_settings
     from committer.service.log import configure_logs
-    from committer.service.parts import start_private_queue
+    from committer.service.parts import make_home, start_private_queue
     from committer.service.serve import serve as run_service
     from committer.stop_signals import StopRequest, end_at_once
 
@@ -26,6 +26,7 @@ def serve() -> None:
     configure_logs(settings.service.log_format, settings.service.log_level)
     # From the main thread and before the loop: the server ends with the thread that started it.
     with explained(settings):
+        make_home(settings)
         server = start_private_queue(settings)
     told = StopRequest()
     opened = partial(_say_where_things_are, settings)

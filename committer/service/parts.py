@@ -14,6 +14,7 @@ from committer.errors import AccessError, CatalogUnavailableError, SettingsError
 from committer.plan.batching import BatchPolicy
 from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Catalog, Leases, Queue, Storage, World
+from committer.private_files import make_private_file, make_private_folder
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
 from committer.service.breakers import BreakerPolicy
@@ -72,9 +73,34 @@ def start_private_queue(settings: Settings) -> RedisServer | None:
     """Start (or find) the private server if the settings ask for one. Blocks for a moment."""
     if settings.queue.url != PRIVATE:
         return None
-    with named_setting("home"):
-        _make_folder(queue_folder(settings))
+    make_home(settings)
+    with named_setting("home"), _explained(queue_folder(settings)):
+        make_private_folder(queue_folder(settings))
     return start_redis_server(queue_folder(settings))
+
+
+def make_home(settings: Settings) -> None:
+    """Make the folder of what has no location of its own, where something has none; and in it the
+    inbox, if that is there. Their owner alone may enter both. Errors: `SettingsError`.
+    """
+    home, inbox = settings.home, Path(_plain_path(settings.inbox))
+    is_inbox_inside = inbox.is_relative_to(home)
+    if settings.queue.url != PRIVATE and not is_inbox_inside and not _is_catalog_inside(settings):
+        return
+    with named_setting("home"), _explained(home):
+        make_private_folder(home)
+        if is_inbox_inside:
+            make_private_folder(inbox)
+
+
+def _plain_path(location: str) -> str:
+    return location.removeprefix("file://")
+
+
+def _is_catalog_inside(settings: Settings) -> bool:
+    uri = settings.catalog.uri
+    path = Path(uri.removeprefix(_SQLITE))
+    return uri.startswith(_SQLITE_PATH) and path.is_relative_to(settings.home)
 
 
 @contextmanager
@@ -149,7 +175,7 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     uri, name = settings.catalog.uri, settings.catalog.name
     with named_setting("catalog.uri"):
         if create and uri.startswith(_SQLITE_PATH):
-            _make_folder(Path(uri.removeprefix(_SQLITE)).parent)
+            _make_place(Path(uri.removeprefix(_SQLITE)), settings)
         return await backends.open_catalog(
             uri, name, parts.storage, aws_access(settings), parts.world, create=create
         )
@@ -185,9 +211,22 @@ async def _has_outstanding(inbox: Inbox) -> bool:
     return False
 
 
-def _make_folder(folder: Path) -> None:
+def _make_place(file: Path, settings: Settings) -> None:
+    """The folder of a catalog's file. In the home the file is its owner's alone; elsewhere other
+    engines may share it, as the umask says.
+    """
+    if _is_catalog_inside(settings):
+        make_home(settings)
+    with _explained(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if _is_catalog_inside(settings):
+            make_private_file(file)
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         raise SettingsError(f"folder `{folder}`: {error.strerror or error}") from error
 

@@ -28,6 +28,7 @@ from urllib.parse import quote
 
 from committer.errors import SettingsError
 from committer.extras import install_hint
+from committer.private_files import make_private_file, make_private_folder
 from committer.service.child_process import ends_with_parent
 
 _SOCKET_BYTES_MAX = 103  # the smallest `sun_path` of the systems we know, without the final NUL
@@ -73,7 +74,8 @@ def start_redis_server(
     """
     folder = folder.absolute()
     address = _address(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
+    make_private_file(folder / "server.lock")
     with (folder / "server.lock").open("a+") as lock:
         if not _take(lock, address):
             return RedisServer(_url(address), folder, None)
@@ -194,6 +196,7 @@ def _spawn(binary: Path, folder: Path, appendfsync: str, lock: IO[str]) -> subpr
             stderr=subprocess.DEVNULL,
             pass_fds=(lock.fileno(),),
             start_new_session=True,
+            umask=0o077,
         )
     except OSError as error:
         raise SettingsError(f"cannot start the queue server: {error}") from error

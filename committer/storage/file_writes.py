@@ -16,6 +16,7 @@ Nothing here knows asyncio; `local` calls it from worker threads. What rests on 
   for it, synced before the call returns. Also where it returns "exists already", because the caller
   may then count on the object. A deletion is not synced: after a power cut a deleted object may be
   back.
+* What is made below a root, in a private folder (mode 0700), is private whatever the umask says.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from committer.errors import (
     StorageUnavailableError,
 )
 from committer.ports import NewObject
+from committer.private_files import mode_below
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.files import (
     PASS,
@@ -201,7 +203,7 @@ def _stage(
     with explained(location):
         try:
             _require_no_links(folders[0], roots)
-            descriptor, temporary = _open_temporary(location, folders)
+            descriptor, temporary = _open_temporary(location, folders, roots)
         except NotADirectoryError as error:
             raise SettingsError(
                 f"`{location}`: something above it is not a folder, or is a link, which is not"
@@ -242,7 +244,7 @@ def _stamp(descriptor: int, after_ns: int) -> None:
     os.utime(descriptor, ns=(modified_ns, modified_ns))
 
 
-def _open_temporary(location: str, folders: list[str]) -> tuple[int, str]:
+def _open_temporary(location: str, folders: list[str], roots: Sequence[str]) -> tuple[int, str]:
     """Open a new file in the first folder; make that as often as another process removes it, and
     add those that it was made in.
     """
@@ -250,30 +252,38 @@ def _open_temporary(location: str, folders: list[str]) -> tuple[int, str]:
     for _ in range(_ATTEMPTS_MAX):
         temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}-{next(_numbers)}{TEMPORARY_SUFFIX}"
         try:
-            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), temporary
+            mode = _mode(0o666, folder, temporary, roots)
+            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), temporary
         except FileExistsError:
             continue
         except FileNotFoundError:
-            _make_folder(folder, folders)
+            _make_folder(folder, folders, roots)
     if os.path.isdir(os.path.dirname(folder)):
         raise SettingsError(f"`{location}`: no folder can be made in `{os.path.dirname(folder)}`")
     raise StorageUnavailableError(f"`{location}`: the folder `{folder}` vanishes again and again")
 
 
-def _make_folder(folder: str, made_in: list[str]) -> None:
+def _make_folder(folder: str, made_in: list[str], roots: Sequence[str]) -> None:
     """Make a folder and those above it, and note in which, also where another was the quicker: it
     may not have synced them yet.
     """
     parent = os.path.dirname(folder)
     try:
         with suppress(FileExistsError):
-            os.mkdir(folder)
+            os.mkdir(folder, _mode(0o777, parent, folder, roots))
     except FileNotFoundError:
-        _make_folder(parent, made_in)
+        _make_folder(parent, made_in, roots)
         with suppress(FileExistsError, FileNotFoundError):
-            os.mkdir(folder)
+            os.mkdir(folder, _mode(0o777, parent, folder, roots))
     if parent not in made_in:
         made_in.append(parent)
+
+
+def _mode(mode: int, folder: str, made: str, roots: Sequence[str]) -> int:
+    """The mode of what is made in a folder. Outside of roots the umask alone says what others may:
+    a warehouse is theirs to read, also below a home that is not.
+    """
+    return mode if root_of(made, roots) is None else mode_below(folder, mode)
 
 
 def _link(item: _Staged) -> None:

@@ -37,7 +37,7 @@ def test_the_image_runs_the_committer_as_nobody() -> None:
     assert re.fullmatch(r"[1-9]\d{4,}:[1-9]\d{4,}", user)
     uid, gid = user.split(":")
     home = FINAL.environment["FRAZIL_HOME"]
-    assert FINAL.all("RUN") == [f"install -d -o {uid} -g {gid} -m 0750 {home}"]
+    assert FINAL.all("RUN") == [f"install -d -o {uid} -g {gid} -m 0700 {home}"]
     assert [json.loads(value) for value in FINAL.all("ENTRYPOINT")] == [["frazil"]]
     assert [json.loads(value) for value in FINAL.all("CMD")] == [["serve"]]
     assert FINAL.instructions[-1].name == "CMD"

@@ -57,6 +57,21 @@ PROCESS = (
         '            self.inner.write(line + "\\n")\n',
         ("tests/cli/test_json_stderr.py",),
     ),
+    # --- Files ---
+    Mutant(
+        "private_queue_follows_the_umask",
+        "committer/service/redis_server.py",
+        "            umask=0o077,\n",
+        "",
+        ("tests/cli/test_private_state.py",),
+    ),
+    Mutant(
+        "what_is_made_in_a_private_folder_follows_the_umask",
+        "committer/private_files.py",
+        "return mode if Path(folder).stat().st_mode & _OTHERS else mode & ~_OTHERS",
+        "return mode",
+        ("tests/cli/test_private_state.py",),
+    ),
     # --- Tasks of Spark ---
     Mutant(
         "early_end_of_a_tasks_rows_is_taken_for_their_end",
