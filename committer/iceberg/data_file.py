@@ -7,7 +7,7 @@ Source: the specification, "Manifests" (fields `manifest_entry` and `data_file`)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 
@@ -75,6 +75,17 @@ class DataFile:
     def manifest_content(self) -> ManifestContent:
         """The kind of manifest that may hold this file."""
         return ManifestContent(min(self.content, 1))
+
+
+def has_no_order(file: DataFile) -> bool:
+    """Whether a file ought to have a sort order and names none. spec: data_file field 140."""
+    return file.sort_order_id is None and file.content is not DataFileContent.POSITION_DELETES
+
+
+def with_order(file: DataFile) -> DataFile:
+    """The file; unsorted if it does not say how it is sorted. The specification takes null for that
+    too, but there are readers that fail on it (Trino)."""
+    return replace(file, sort_order_id=0) if has_no_order(file) else file
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ _TAIL_BYTES_MAX = 64
 _NULL_IN_TAIL = (142, 143, 144, 145)
 _SPLIT_OFFSETS = 132
 _EQUALITY_IDS = 135
+_SORT_ORDER_ID = 140
 _EMPTY = b"\x02\0"
 
 
@@ -32,7 +33,8 @@ class Walk:
 
     `decode_entry` checks the entry at a position, adds it to the totals and returns where it ends;
     `decode_partition` turns the bytes of one partition tuple into its values. Both raise on what
-    is wrong. `ends`: where each entry of the latest block ended.
+    is wrong. `ends`: where each entry of the latest block ended; `null_orders`: where those without
+    a sort order that were stepped over say so.
     """
 
     layout: Layout | None
@@ -46,6 +48,7 @@ class Walk:
     partitions: dict[bytes, tuple[object, ...]] = field(default_factory=dict)
     # Formats with partitions, as they lie in entries.
     middles: set[bytes] = field(default_factory=set)
+    null_orders: list[int] = field(default_factory=list)
 
 
 def walk_block(raw: bytes, count: int, walk: Walk) -> None:
@@ -54,6 +57,7 @@ def walk_block(raw: bytes, count: int, walk: Walk) -> None:
     Errors: those of `walk.decode_entry`; `InvalidMetadataError` for bytes left over.
     """
     walk.ends.clear()
+    walk.null_orders.clear()
     position = 0
     if walk.layout is None:
         for _ in range(count):
@@ -79,7 +83,7 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
     has_block_size = layout.counts == 3
     partitions, ends, paths = walk.partitions, walk.ends, walk.paths
     middles, middle_bytes, tail, last_split = walk.middles, 0, None, -1
-    match_maps = walk.maps.match
+    match_maps, null_orders, order_place = walk.maps.match, walk.null_orders, -1
     while len(ends) < count:
         if not raw.startswith(head, position):
             raise Unexpected
@@ -142,14 +146,16 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
         known = match_maps(raw, position)
         position = walk.maps.step(raw, position) if known is None else position + known[0]
         # tail
+        start = position
         if tail is not None and raw.startswith(tail, position):
             position += len(tail)
         else:
-            start = position
-            last_split, position = _step_tail(raw, position, layout)
+            last_split, order_place, position = _step_tail(raw, position, layout)
             tail = raw[start:position] if position - start <= _TAIL_BYTES_MAX else None
         if position > len(raw) or last_split >= size >> 1:
             raise Unexpected
+        if order_place >= 0:
+            null_orders.append(start + order_place)
         paths.append(raw[path_start:path_stop])
         walk.rows += rows >> 1
         walk.size_bytes += size >> 1
@@ -164,11 +170,13 @@ def _format_at(raw: bytes, position: int) -> bytes:
     raise Unexpected
 
 
-def _step_tail(raw: bytes, position: int, layout: Layout) -> tuple[int, int]:
-    """The last split offset, -1 without one, and where the tail ends."""
-    last_split = -1
+def _step_tail(raw: bytes, start: int, layout: Layout) -> tuple[int, int, int]:
+    """The last split offset, -1 without one; how far behind its start the tail has a null for a
+    sort order, -1 if it has none; and where it ends."""
+    last_split, order_place, position = -1, -1, start
     for field_id, skip in zip(layout.tail_ids, layout.tail, strict=True):
         if not raw[position]:
+            order_place = position - start if field_id == _SORT_ORDER_ID else order_place
             position += 1
         elif field_id in _NULL_IN_TAIL:
             raise Unexpected
@@ -180,7 +188,7 @@ def _step_tail(raw: bytes, position: int, layout: Layout) -> tuple[int, int]:
             last_split, position = _step_offsets(raw, position)
         else:
             position = _skip_optional(raw, position, (skip,))
-    return last_split, position
+    return last_split, order_place, position
 
 
 def _step_offsets(raw: bytes, position: int) -> tuple[int, int]:

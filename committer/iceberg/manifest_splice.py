@@ -17,7 +17,7 @@ from committer.iceberg.avro_decoder import decode_record, record_decoder
 from committer.iceberg.avro_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro_shapes import RecordShape, schema_shape
 from committer.iceberg.block_pool import BlockPool, EncodedBlock
-from committer.iceberg.data_file import ManifestEntry
+from committer.iceberg.data_file import ManifestEntry, with_order
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_encoder import entry_encoder
 from committer.iceberg.manifest import (
@@ -31,6 +31,8 @@ from committer.iceberg.partition_summary import summarize_partitions
 
 # status ADDED and a null snapshot id: how an entry of version 1 starts
 _V1_HEAD = b"\x02\0"
+# sort order 0, not null
+_UNSORTED = b"\x02\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,9 @@ def join_manifests(
         if context.format_version == 1:
             blocks += pool.add_all(_with_snapshot_id(part, context, snapshot_id, fits))
         elif fits:
-            blocks += _moved(part, codec, pool)
+            blocks += _moved(part, codec, pool, context)
         else:
-            blocks += pool.add_all(_encoded_anew(part, context, None))
+            blocks += pool.add_all(_encoded_anew(part, part.walked.blocks, context, None))
     blocks += pool.flush()
     return _joined(parts, context, blocks, sync=sync, codec=codec)
 
@@ -112,13 +114,29 @@ def _joined(
     )
 
 
-def _moved(part: ManifestPart, codec: str, pool: BlockPool) -> Iterator[EncodedBlock]:
+def _moved(
+    part: ManifestPart, codec: str, pool: BlockPool, context: ManifestContext
+) -> Iterator[EncodedBlock]:
     content, same_codec = memoryview(part.content), part.walked.header.codec == codec
     for block in part.walked.blocks:
-        if same_codec and block.count >= SMALL_BLOCK:
+        if block.null_orders is None:
+            yield from pool.add_all(_encoded_anew(part, (block,), context, None))
+        elif block.null_orders:
+            yield from pool.add(block.count, _with_orders(_raw(part, block), block.null_orders))
+        elif same_codec and block.count >= SMALL_BLOCK:
             yield block.count, content[block.start : block.stop]
         elif block.count:
             yield from pool.add(block.count, _raw(part, block))
+
+
+def _with_orders(raw: bytes, nulls: tuple[int, ...]) -> bytes:
+    """The unsorted order in the place of each null, as `with_order` gives it to files."""
+    pieces: list[bytes] = []
+    start = 0
+    for place in nulls:
+        pieces += (raw[start:place], _UNSORTED)
+        start = place + 1
+    return b"".join((*pieces, raw[start:]))
 
 
 def _raw(part: ManifestPart, block: WalkedBlock) -> bytes:
@@ -131,10 +149,13 @@ def _with_snapshot_id(
     part: ManifestPart, context: ManifestContext, snapshot_id: int | None, fits: bool
 ) -> Iterator[bytes]:
     if not fits or snapshot_id is None:
-        yield from _encoded_anew(part, context, snapshot_id)
+        yield from _encoded_anew(part, part.walked.blocks, context, snapshot_id)
         return
     head = _V1_HEAD[:1] + b"\x02" + LONGS[snapshot_id]
     for block in part.walked.blocks:
+        if block.null_orders != ():
+            yield from _encoded_anew(part, (block,), context, snapshot_id)
+            continue
         raw, start = _raw(part, block), 0
         for stop in block.ends:
             yield head + raw[start + len(_V1_HEAD) : stop]
@@ -142,15 +163,19 @@ def _with_snapshot_id(
 
 
 def _encoded_anew(
-    part: ManifestPart, context: ManifestContext, snapshot_id: int | None
+    part: ManifestPart,
+    blocks: Iterable[WalkedBlock],
+    context: ManifestContext,
+    snapshot_id: int | None,
 ) -> Iterator[bytes]:
     """Entries of another writer schema: their bytes mean something else under our header."""
     encode = entry_encoder(context.format_version, partition_type(context.spec, context.schema))
     decoder = record_decoder(part.walked.header.metadata["avro.schema"])
     field_ids = tuple(field.field_id for field in context.spec.fields)
-    for block in part.walked.blocks:
+    for block in blocks:
         raw, position = _raw(part, block), 0
         for _ in range(block.count):
             record, position = decode_record(decoder, raw, position)
             entry = entry_from_record(record, field_ids, context.spec.spec_id)
-            yield encode(ManifestEntry(entry.status, snapshot_id, None, None, entry.data_file))
+            file = with_order(entry.data_file)
+            yield encode(ManifestEntry(entry.status, snapshot_id, None, None, file))

@@ -25,7 +25,7 @@ from committer.iceberg.avro_decoder import Decoder, decode_record, record_decode
 from committer.iceberg.avro_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro_shapes import RecordShape, Shape, UnionShape, schema_shape
 from committer.iceberg.bound_forms import ANY_BOUNDS, BoundForms
-from committer.iceberg.data_file import DataFile, ManifestContent
+from committer.iceberg.data_file import DataFile, ManifestContent, has_no_order
 from committer.iceberg.entry_check import check_addition
 from committer.iceberg.entry_decoder import entry_from_record
 from committer.iceberg.entry_stepper import Walk, walk_block
@@ -43,13 +43,15 @@ _PARTITION_BYTES_KEPT = 256
 @dataclass(frozen=True, slots=True)
 class WalkedBlock:
     """A block of the manifest. `raw` is kept, inflated, where the block will not be moved as it is:
-    fewer than `SMALL_BLOCK` entries, or of version 1 (then `ends` says where each entry ends)."""
+    fewer than `SMALL_BLOCK` entries, or of version 1 (then `ends` says where each entry ends).
+    `null_orders`: the places of the nulls of entries without a sort order; None: not known."""
 
     count: int
     start: int
     stop: int
     raw: bytes | None
     ends: tuple[int, ...]
+    null_orders: tuple[int, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ def _walk(
         walk_block(raw, block.count, walk)
         kept = raw if block.count < SMALL_BLOCK or format_version == 1 else None
         ends = tuple(walk.ends) if format_version == 1 else ()
-        blocks.append(WalkedBlock(block.count, block.start, block.stop, kept, ends))
+        orders = None if checker.take_order_is_missing() else tuple(walk.null_orders)
+        blocks.append(WalkedBlock(block.count, block.start, block.stop, kept, ends, orders))
     partitions = checker.distinct_partitions(walk.partitions.values())
     return WalkedManifest(
         header,
@@ -272,6 +275,7 @@ class _EntryChecker:
     ) -> None:
         self.files: list[DataFile] = []
         self._forms = forms
+        self._order_is_missing = False
         self._plan, self._format_version, self._content = plan, format_version, content
 
     def decode_entry(self, raw: bytes, position: int) -> int:
@@ -279,7 +283,14 @@ class _EntryChecker:
         entry = entry_from_record(record, self._plan.field_ids, 0)
         check_addition(entry, self._content, self._format_version, self._forms)
         self.files.append(entry.data_file)
+        if has_no_order(entry.data_file):
+            self._order_is_missing = True
         return position
+
+    def take_order_is_missing(self) -> bool:
+        """Whether an entry without a sort order was decoded since this was asked last."""
+        found, self._order_is_missing = self._order_is_missing, False
+        return found
 
     def decode_partition(self, encoded: bytes) -> tuple[object, ...]:
         known = self._plan.known_partitions

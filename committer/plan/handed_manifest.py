@@ -18,6 +18,7 @@ from committer.iceberg.content_file_json import parse_content_file, unknown_keys
 from committer.iceberg.data_file import (
     DataFile,
     ManifestContent,
+    with_order,
 )
 from committer.iceberg.entry_check import check_added_file
 from committer.iceberg.manifest import (
@@ -218,7 +219,7 @@ def encode_inline_files(
             check_added_file(file, ManifestContent.DATA, format_version, forms)
         except InvalidRequestError as error:
             raise InvalidRequestError(error.reason, f"`files` {position}: {error}") from None
-        by_spec[file.spec_id].append(file)
+        by_spec[file.spec_id].append(with_order(file))
     for spec_id, group in sorted(by_spec.items()):
         _check_writable(specs[spec_id], (schema,))
         context = ManifestContext(format_version, schema, specs[spec_id])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -191,3 +192,54 @@ def test_pyiceberg_reads_the_joined_manifest(format_version: int, tmp_path: Path
         assert read.data_file.record_count == file.record_count
         assert read.data_file.upper_bounds == file.upper_bounds
         assert read.data_file.value_counts == file.value_counts
+
+
+# --- Sort orders ---------------------------------------------------------------------------------
+
+# The fast way knows shorter paths only.
+LONG_PATH = f"s3://bucket/{'a' * 9_000}/"
+
+
+def unsorted(numbers: range) -> list[DataFile]:
+    """Files of which some say that they are sorted, some that they are not, and some nothing."""
+    orders = (None, 0, 3, None)
+    return [data_file(number, sort_order_id=orders[number % 4]) for number in numbers]
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+@pytest.mark.parametrize("made", ["ours", "foreign", "plain", "without the field", "decoded"])
+def test_files_that_name_no_sort_order_are_unsorted(format_version: int, made: str) -> None:
+    one = context(format_version=format_version)
+    groups = [unsorted(range(2)), unsorted(range(2, 7)), unsorted(range(7, 400))]
+    if made == "decoded":
+        last = groups[-1][-1]
+        groups[-1][-1] = replace(last, file_path=LONG_PATH + last.file_path, sort_order_id=None)
+    contents = [manifest(*group, context=one) for group in groups]
+    if made == "plain":
+        contents = [manifest(*group, context=one, codec="null") for group in groups]
+    elif made in ("foreign", "without the field"):
+        drop = 140 if made == "without the field" else 0
+        contents = [foreign_manifest(content, drop=drop) for content in contents]
+    joined = decode_manifest(join(*contents, context=one).content)
+    found = {entry.data_file.file_path: entry.data_file for entry in joined.entries}
+    assert len(found) == 400
+    for file in (file for group in groups for file in group):
+        order = 0 if made == "without the field" else file.sort_order_id or 0
+        assert found[file.file_path] == replace(file, sort_order_id=order)
+
+
+def test_only_blocks_with_files_without_a_sort_order_are_compressed_anew() -> None:
+    one = context()
+    named, mixed = files(0, 700), unsorted(range(700, 708))
+    first, second = manifest(*named, context=one), manifest(*mixed, context=one)
+    blocks = block_contents(join(first, second, context=one).content)
+    assert blocks[: len(block_contents(first))] == block_contents(first)
+    assert len(blocks) == len(block_contents(first)) + 1
+
+
+def test_position_deletes_have_no_sort_order() -> None:
+    one = context(content=ManifestContent.DELETES)
+    ours = manifest(*(delete_file(number) for number in range(20)), context=one)
+    for content in (ours, foreign_manifest(ours, drop=143)):
+        joined = decode_manifest(join(content, context=one).content)
+        assert {entry.data_file.sort_order_id for entry in joined.entries} == {None}

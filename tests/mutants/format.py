@@ -63,6 +63,28 @@ FORMAT = (
         "[1 if count is None else count for count in counts]",
         ("tests/iceberg/test_manifest_row.py -k version_1",),
     ),
+    # --- Sort orders ---
+    Mutant(
+        "null_orders_are_moved",
+        "committer/iceberg/manifest_splice.py",
+        "        elif block.null_orders:\n",
+        "        elif block.null_orders and not block.count:\n",
+        ("tests/iceberg/test_manifest_splice.py -k sort_order",),
+    ),
+    Mutant(
+        "decoded_null_orders_are_moved",
+        "committer/iceberg/manifest_walk.py",
+        "        if has_no_order(entry.data_file):\n",
+        "        if has_no_order(entry.data_file) and not position:\n",
+        ("tests/iceberg/test_manifest_splice.py -k sort_order",),
+    ),
+    Mutant(
+        "inline_files_keep_null_orders",
+        "committer/plan/handed_manifest.py",
+        "append(with_order(file))",
+        "append(file)",
+        ("tests/plan/test_check.py -k sort_order",),
+    ),
     # --- Deletes ---
     Mutant(
         "deletes_are_not_pruned_by_their_values",

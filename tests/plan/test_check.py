@@ -11,6 +11,7 @@ import pytest
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.content_file_json import print_content_file
+from committer.iceberg.manifest import decode_manifest
 from committer.iceberg.metadata_update import (
     AddSchema,
     SetCurrentSchema,
@@ -142,6 +143,20 @@ def test_a_void_field_has_no_values(
     with pytest.raises(InvalidRequestError, match="void") as found:
         check(table, make(table, b"AA"))
     assert found.value.reason == Reason.PARTITION_TYPE_MISMATCH
+
+
+@pytest.mark.parametrize("order_id", [None, 0, 7])
+def test_files_in_the_line_that_name_no_sort_order_are_unsorted(order_id: int | None) -> None:
+    table = build_flights()
+    line = build_line(table)
+    file = replace(file_of(table, line), sort_order_id=order_id)
+    metadata = table.metadata
+    document = print_content_file(file, metadata.default_spec, metadata.current_schema)
+    checked = check(table, seal_request(line.model_copy(update={"files": (document,)})))
+    assert isinstance(checked, CheckedRequest)
+    (manifest,) = checked.manifests
+    (entry_,) = decode_manifest(bytes(manifest.part.content)).entries
+    assert entry_.data_file.sort_order_id == (order_id or 0)
 
 
 def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:

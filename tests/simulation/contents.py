@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from committer.errors import FrazilError
 from committer.iceberg.data_file import ManifestEntry, ManifestEntryStatus
-from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest import decode_manifest, inherit
 from committer.iceberg.manifest_list import KnownRows, ManifestFile, decode_manifest_list
 from committer.iceberg.snapshot import Snapshot
 from committer.plan.evidence import EpochEvidence, read_evidence
@@ -145,7 +145,9 @@ def _read_manifest(row: ManifestFile, content: bytes | None) -> _Manifest:
         problem = ("I6", f"the manifest {row.manifest_path} does not exist")
         return _Manifest(row, {}, (), (problem,), 0)
     try:
-        entries = decode_manifest(content, manifest_file=row).entries
+        # Without its row, which is compared below.
+        decoded = decode_manifest(content)
+        entries = tuple(inherit(decoded.entries, row))
     except FrazilError as error:
         problem = ("I6", f"the manifest {row.manifest_path}: {error}")
         return _Manifest(row, {}, (), (problem,), 0)
@@ -161,6 +163,8 @@ def _read_manifest(row: ManifestFile, content: bytes | None) -> _Manifest:
         if entry.is_live
     }
     problems = tuple(_row_problems(row, len(content), entries))
+    if decoded.content != row.content:
+        problems += (("I6", f"the manifest {row.manifest_path} is not of {row.content.name}"),)
     return _Manifest(row, live, entries, problems, sum(entry.is_live for entry in entries))
 
 
