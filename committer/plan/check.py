@@ -11,12 +11,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from committer.errors import InvalidRequestError
+from committer.errors import InvalidRequestError, InvariantError
 from committer.iceberg.bound_forms import bound_forms
 from committer.iceberg.partition_spec import PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.table_metadata import TableMetadata
-from committer.plan.handed_manifest import CheckedManifest, HeaderCheck, encode_inline_files
+from committer.plan.handed_manifest import (
+    CheckedManifest,
+    HeaderCheck,
+    announced_entries,
+    encode_inline_files,
+)
 from committer.plan.locations import (
     FILE_NAME_BYTES_MAX,
     AllowedPlaces,
@@ -92,7 +97,7 @@ class Checker:
 
     def __init__(self, basis: CheckBasis, current_schema: Schema) -> None:
         self.basis = basis
-        self._current_schema = current_schema
+        self.current_schema = current_schema
         self._forms = bound_forms(basis.schemas, current_schema, basis.last_column_id)
         self._headers = HeaderCheck(
             basis.format_version, basis.schemas, basis.partition_specs, self._forms
@@ -106,6 +111,8 @@ class Checker:
         Errors: `InvalidRequestError`. Cost: one walk over the entries, statistics are skipped.
         """
         request = sealed.request
+        if not sealed.is_whole:
+            raise InvariantError(f"request `{request.inbox_key}` is checked without its files")
         self.check_target(request)
         _check_operation(request)
         named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
@@ -117,6 +124,14 @@ class Checker:
         manifests = tuple(self._manifests(sealed, read or {}))
         self._check_paths(request, manifests)
         return CheckedRequest(sealed, self.basis, manifests)
+
+    def entries_announced(self, sealed: SealedRequest) -> int:
+        """How many entries the inline manifests of a request say that they have, block by block: so
+        many are walked at most. A few bytes may inflate to very many.
+        """
+        references = sealed.request.manifests
+        inline = (sealed.manifest(one) for one in references if one.path is None)
+        return sum(map(announced_entries, inline))
 
     def check_target(self, request: CommitRequest) -> None:
         """Is it for this table at all? Asked before the ledger, which is this table's."""
@@ -151,7 +166,7 @@ class Checker:
             encoded = encode_inline_files(
                 sealed.request.files,
                 self.basis.format_version,
-                self._current_schema,
+                self.current_schema,
                 self.basis.partition_specs,
                 self._forms,
             )

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from committer.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
-from committer.iceberg.avro_container import Header, TruncatedAvroError, read_header
+from committer.iceberg.avro_container import (
+    Header,
+    TruncatedAvroError,
+    iter_blocks,
+    read_header,
+)
 from committer.iceberg.bound_forms import BoundForms
 from committer.iceberg.content_file_json import parse_content_file, unknown_keys
 from committer.iceberg.data_file import (
@@ -70,6 +76,15 @@ class _FittingHeader:
     partition_type: StructType
     # The places of `void` fields in partition tuples.
     void_places: tuple[int, ...]
+
+
+def announced_entries(content: memoryview | bytes) -> int:
+    """How many entries the blocks of a manifest announce, up to where it cannot be read."""
+    count = 0
+    with suppress(InvalidMetadataError):
+        for block in iter_blocks(content, read_header(content)):
+            count += block.count
+    return count
 
 
 class HeaderCheck:

@@ -25,6 +25,7 @@ from committer.reason import Reason
 from committer.service.admitted import Admitted, AlreadyLanded, Quarantining
 from committer.service.checking import check_all
 from committer.service.evidence import EvidenceReader
+from committer.service.large_checks import LargeChecks
 from committer.service.pending import Pending
 from committer.service.signatures import Signatures
 from committer.service.whereabouts import Place, Whereabouts
@@ -42,10 +43,12 @@ class Admission:
         quarantine: Quarantine,
         signatures: Signatures,
         everybody: Callable[[], Iterable[Pending]],
+        large: LargeChecks,
         crashed: Callable[[str], None],
     ) -> None:
         """`everybody` who waits for this table, also those who are not looked at yet. `crashed`
         counts internal errors."""
+        self._large = large
         self._crashed = crashed
         self._catalog_name = catalog_name
         self._storage = storage
@@ -89,7 +92,7 @@ class Admission:
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))
         landing.extend(await self._look_up(unproven, state, generation, admitted))
-        await check_all(landing, checker, self._storage, admitted, self._crashed)
+        await check_all(landing, checker, self._storage, admitted, self._large, self._crashed)
         return admitted
 
     def _checker_of(self, state: TableState) -> Checker:

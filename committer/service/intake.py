@@ -19,13 +19,13 @@ from committer.ports import Delivery, Doorbell
 from committer.reason import Reason
 from committer.request import Receipt, SealedRequest, line_digest, read_request
 from committer.service.breakers import HeldProducer
-from committer.service.inbox_keys import parsed
+from committer.service.inbox_keys import folder_of, parsed
+from committer.service.large_requests import LARGE_BYTES_MIN, LargeRequest, LargeRequests
 from committer.service.log import log
 from committer.service.missed import Missed, Waiters
 from committer.service.pending import Ended, Pending
 from committer.service.receipts import quarantined_receipt
 from committer.service.shop import Shop
-from committer.service.steps import OFF_LOOP_BYTES, off_loop_if_large
 from committer.service.table_committer import TableCommitter
 from committer.service.tables import Tables
 from committer.service.verdicts import leave_inbox
@@ -47,6 +47,9 @@ class Intake:
         self._tables = Tables(shop, tasks, self._let_go)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self._missed = Missed()
+        self._large = LargeRequests(
+            shop.world, tasks, self._take_large, lambda: self._tables.large_bytes
+        )
         self._trusted_ms = 0
         self.read_failures = 0
 
@@ -63,9 +66,14 @@ class Intake:
         """Whether more has gathered than memory should hold."""
         return self._tables.are_full
 
-    def find(self, key: str) -> Pending | None:
-        """A request that waits for its verdict."""
-        return self._tables.find(key)
+    def find(self, key: str) -> Pending | LargeRequest | None:
+        """A request that waits for its verdict, or for being read."""
+        return self._tables.find(key) or self._large.find(key)
+
+    @property
+    def oldest_large_ms(self) -> int | None:
+        """Since when the oldest request that waits for being read has been durable."""
+        return self._large.oldest_ms
 
     def is_held(self, key: str) -> bool:
         """Whether a request has to stay in the inbox, because its producer fails all the time."""
@@ -87,13 +95,13 @@ class Intake:
         if rest:
             await asyncio.gather(*(self._take_delivery(delivery) for delivery in rest))
 
-    async def take_key(self, key: str, durable_ms: int) -> bool:
+    async def take_key(self, key: str, durable_ms: int, size_bytes: int = 0) -> bool:
         """Take a request that nobody announced, by its inbox key. False if reading it failed, or if
-        its producer has to wait.
+        its producer has to wait. `size_bytes`: as far as it is known.
         """
         if self.is_held(key):
             return False
-        return await self._take(key, Waiters(), durable_ms)
+        return await self._take(key, Waiters(), durable_ms, size_bytes=size_bytes)
 
     async def take_missed(self) -> None:
         """Look again at what a doorbell has named and could not be read: if it has left the inbox
@@ -149,28 +157,45 @@ class Intake:
         await self._take(bell.inbox_key, waiters, now_ms, is_shared=delivery.deliveries > 1)
 
     async def _take(
-        self, key: str, waiters: Waiters, durable_ms: int, *, is_shared: bool = True
+        self,
+        key: str,
+        waiters: Waiters,
+        durable_ms: int,
+        *,
+        is_shared: bool = True,
+        size_bytes: int = 0,
     ) -> bool:
         waiters = waiters.joined(self._missed.take(key))
         if self._tables.has_enough(key):
             self._missed.add(key, waiters)
             return False
         try:
+            if size_bytes > LARGE_BYTES_MIN or self._large.find(key):
+                raise ObjectTooLargeError(key, size_bytes, LARGE_BYTES_MIN)
             sealed = await self._read(key, waiters)
+        except ObjectTooLargeError as error:
+            self._large.add(LargeRequest(key, error.size_bytes, waiters, durable_ms, is_shared))
+            return True
         except FrazilError as error:
             self._missed.add(key, waiters)
-            self.read_failures += 1
-            if self._shop.health.trouble("inbox", str(error)):
-                log.warning("inbox.unavailable", error=str(error))
+            self._unavailable(error)
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
             self._missed.add(key, waiters)
-            log.exception("intake.crashed", key=ascii(key[:200]))
-            self._shop.metrics.crashed("intake")
+            self._crashed(key)
         else:
             if sealed is not None:
                 self._submit(key, sealed, waiters, durable_ms, is_shared=is_shared)
             return True
         return False
+
+    def _unavailable(self, error: FrazilError) -> None:
+        self.read_failures += 1
+        if self._shop.health.trouble("inbox", str(error)):
+            log.warning("inbox.unavailable", error=str(error))
+
+    def _crashed(self, key: str) -> None:
+        log.exception("intake.crashed", key=ascii(key[:200]))
+        self._shop.metrics.crashed("intake")
 
     def _let_go(self, pending: Pending) -> None:
         """A table's committer leaves a request to the inbox; who waits for its end is kept."""
@@ -180,17 +205,12 @@ class Intake:
         """Read the inbox object; None if it is not there, or nothing that could be read."""
         try:
             async with self._reads:
-                content = await self._shop.inbox.get(key)
+                content = await self._shop.inbox.get(key, size_bytes_max=LARGE_BYTES_MIN)
         except NotFoundError:
-            # The request ended before (committed, quarantined or discarded): an old doorbell.
-            receipt = await self._quarantined_before(key) if waiters.reply_to else None
-            self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
-            return None
-        except ObjectTooLargeError:
-            await self._refer_oversized(key, waiters)
+            await self._ended_before(key, waiters)
             return None
         try:
-            return await off_loop_if_large(len(content), read_request, content, key=key)
+            return read_request(content, key=key)
         except InvalidRequestError as error:
             await self._quarantine_unreadable(key, content, waiters, error)
             return None
@@ -204,6 +224,48 @@ class Intake:
         if parts is not None:
             receipt = quarantined_receipt(parts, record.reason, record.message)
         self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+
+    async def _ended_before(self, key: str, waiters: Waiters) -> None:
+        """The request was committed, quarantined or discarded: an old doorbell."""
+        receipt = await self._quarantined_before(key) if waiters.reply_to else None
+        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+
+    async def _take_large(self, request: LargeRequest) -> None:
+        """Take a large request whose turn it is, unless its table or its producer has to wait."""
+        key = request.key
+        if self._tables.has_enough(key) or self._tables.is_stuck(key) or self.is_held(key):
+            self._missed.add(key, request.waiters)
+            return
+        try:
+            sealed = await self._read_large(request)
+        except FrazilError as error:
+            self._missed.add(key, request.waiters)
+            self._unavailable(error)
+        except Exception:  # noqa: BLE001  # one object must not end the service, again and again
+            self._missed.add(key, request.waiters)
+            self._crashed(key)
+        else:
+            if sealed is not None and self._large.find(key) is request:
+                self._submit(
+                    key, sealed, request.waiters, request.durable_ms, is_shared=request.is_shared
+                )
+
+    async def _read_large(self, request: LargeRequest) -> SealedRequest | None:
+        """As `_read`, by a worker process."""
+        key = request.key
+        try:
+            content = await self._shop.inbox.get(key)
+        except NotFoundError:
+            await self._ended_before(key, request.waiters)
+            return None
+        except ObjectTooLargeError:
+            await self._refer_oversized(key, request.waiters)
+            return None
+        try:
+            return await self._shop.checks.read(content, key, folder_of(key))
+        except InvalidRequestError as error:
+            await self._quarantine_unreadable(key, content, request.waiters, error)
+            return None
 
     async def _quarantined_before(self, key: str) -> Receipt | None:
         try:
@@ -266,16 +328,19 @@ class Intake:
         """Let the tables of these shards finish the attempt in hand and end. What waits there is
         the next owner's. False if there was none.
         """
+        self._large.let_go(shards)
         had_some = await self._tables.let_go(shards)
         self._missed.let_go(shards)
         return had_some
 
     async def stop(self) -> None:
         """Let every table finish the attempt in hand."""
+        self._large.abandon()
         await self._tables.stop()
 
     def abandon(self) -> None:
         """Cancel what is still running; a swap that was sent is awaited all the same."""
+        self._large.abandon()
         self._tables.abandon()
 
 
@@ -284,7 +349,7 @@ def _read_inline(bell: Doorbell) -> SealedRequest | None:
     what cannot be read in it is judged by the inbox object.
     """
     content = bell.content
-    if content is None or len(content) > OFF_LOOP_BYTES or line_digest(content) != bell.digest:
+    if content is None or len(content) > LARGE_BYTES_MIN or line_digest(content) != bell.digest:
         return None
     try:
         return read_request(content, key=bell.inbox_key)

@@ -122,6 +122,8 @@ class Overview:
         ages = [one.lag_s for one in backlog]
         if listing is not None and listing.unread_ms is not None:
             ages.append(_age_s(listing.unread_ms, now_ms))
+        if (large_ms := self._intake.oldest_large_ms) is not None:
+            ages.append(_age_s(large_ms, now_ms))
         is_known = ages or listing is not None
         self.metrics.show_backlog(max(ages, default=0.0) if is_known else None, backlog)
         self.metrics.show_inbox(

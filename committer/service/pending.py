@@ -6,10 +6,18 @@ from collections.abc import Callable, Collection, Container, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from committer.plan.check import CheckedRequest
+from committer.errors import FrazilError
+from committer.plan.check import CheckBasis, CheckedRequest
 from committer.plan.witness import Witness
 from committer.reason import Reason
-from committer.request import CommitRequest, Receipt, SealedRequest
+from committer.request import Receipt, SealedRequest
+from committer.service.large_requests import LARGE_BYTES_MIN
+
+Refusal = tuple[Reason, str]
+
+
+_BYTES_A_REQUEST = 4 * 1024
+_BYTES_A_VALUE = 32
 
 
 @dataclass(slots=True)
@@ -24,7 +32,8 @@ class Pending:
     doorbell has told of its content, which may be another than that of the inbox object.
     `is_shared`: others may have been handed it too, or an operator have decided about it, since it
     came from a listing, from a doorbell that rang before, or has waited for a frozen table: it
-    lands only while its inbox object is there.
+    lands only while its inbox object is there. `found`: what a check beside the rounds has found,
+    and against which basis. `named_bytes`: of the manifests that were read for it.
     """
 
     key: str
@@ -39,6 +48,23 @@ class Pending:
     is_authentic: bool = False
     is_inline: bool = False
     is_shared: bool = False
+    named_bytes: int = 0
+    found: tuple[CheckBasis, CheckedRequest | Refusal | FrazilError] | None = None
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.sealed.content) + self.named_bytes > LARGE_BYTES_MIN
+
+    @property
+    def weight_bytes(self) -> int:
+        """What a small request takes of memory, as measured: twice its bytes, some objects, and
+        what its line becomes, by its commas.
+        """
+        content, body = self.sealed.content, self.sealed.body
+        if len(content) > LARGE_BYTES_MIN:
+            return 0
+        parsed_bytes = _BYTES_A_VALUE * content.count(b",", 0, body)
+        return _BYTES_A_REQUEST + 2 * len(content) + parsed_bytes
 
     def join(self, other: Pending) -> None:
         """Another copy of the same request arrived: it shares this one's end."""
@@ -52,23 +78,30 @@ class Waiting(Collection[str]):
     """The requests of one table by key: those that are ready, in order, and those put off.
 
     What fails for a reason of its own (its manifest cannot be read, its quarantine record not
-    written) is put off, so that the others go on without it.
+    written) is put off, so that the others go on without it. What takes long to check is set aside
+    until it is checked.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, give_back: Callable[[int], None] = lambda _: None) -> None:
+        """`give_back`: told of named bytes that are not needed any more."""
+        self._give_back = give_back
         self._ready: dict[str, Pending] = {}
         self._put_off: dict[str, tuple[float, Pending]] = {}
+        self._aside: dict[str, Pending] = {}
         self.size_bytes = 0
+        self.large_bytes = 0
+        self.weight_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._ready) + len(self._put_off)
+        return len(self._ready) + len(self._put_off) + len(self._aside)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._ready or key in self._put_off
+        return key in self._ready or key in self._put_off or key in self._aside
 
     def __iter__(self) -> Iterator[str]:
         yield from self._ready
         yield from self._put_off
+        yield from self._aside
 
     @property
     def has_ready(self) -> bool:
@@ -81,16 +114,24 @@ class Waiting(Collection[str]):
             known.join(pending)
             return
         self._ready[pending.key] = pending
-        self.size_bytes += len(pending.sealed.content)
+        self._count(pending, 1)
+
+    def _count(self, pending: Pending, times: int) -> None:
+        self.weight_bytes += times * pending.weight_bytes
+        size_bytes = times * len(pending.sealed.content)
+        self.size_bytes += size_bytes
+        self.large_bytes += size_bytes if len(pending.sealed.content) > LARGE_BYTES_MIN else 0
 
     def find(self, key: str) -> Pending | None:
-        """A request that waits, ready or put off."""
-        return self._ready.get(key) or self._put_off.get(key, (0, None))[1]
+        """A request that waits: ready, put off or set aside."""
+        found = self._ready.get(key) or self._aside.get(key)
+        return found or self._put_off.get(key, (0, None))[1]
 
     def all(self) -> Iterator[Pending]:
-        """Every request that waits, ready or put off."""
+        """Every request that waits: ready, put off or set aside."""
         yield from self._ready.values()
         yield from (pending for _, pending in self._put_off.values())
+        yield from self._aside.values()
 
     @property
     def oldest_ms(self) -> int | None:
@@ -114,16 +155,28 @@ class Waiting(Collection[str]):
     def end(self, key: str) -> Pending:
         """Take out a ready request that has its verdict."""
         pending = self._ready.pop(key)
-        self.size_bytes -= len(pending.sealed.content)
+        self._count(pending, -1)
+        self.drop_named(pending)
         return pending
 
-    def let_go(
-        self, is_held: Callable[[CommitRequest], bool], kept: Container[str]
-    ) -> Iterator[Pending]:
+    def drop_named(self, pending: Pending) -> None:
+        """The manifests that a request names are read anew if they are needed again."""
+        self._give_back(pending.named_bytes)
+        pending.named_bytes = 0
+
+    def let_go(self, is_left: Callable[[Pending], bool], kept: Container[str]) -> Iterator[Pending]:
         """Take out ready requests that are left to the inbox, where they are found again."""
         for key, pending in list(self._ready.items()):
-            if key not in kept and is_held(pending.sealed.request):
+            if key not in kept and is_left(pending):
                 yield self.end(key)
+
+    def set_aside(self, key: str) -> None:
+        """Leave a ready request alone until `bring_back`."""
+        self._aside[key] = self._ready.pop(key)
+
+    def bring_back(self, key: str) -> None:
+        """It is ready again, behind the others."""
+        self._ready[key] = self._aside.pop(key)
 
     def put_off(self, key: str, until_s: float) -> None:
         """Leave a ready request alone until then."""

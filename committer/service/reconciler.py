@@ -233,7 +233,9 @@ class Reconciler:
         judged leaves the inbox, the rest is judged.
         """
         is_wanted = not self._only_counts and self._may_take(waiting)
-        if is_wanted and await self._intake.take_key(waiting.key, waiting.modified_ms):
+        if is_wanted and await self._intake.take_key(
+            waiting.key, waiting.modified_ms, waiting.size_bytes
+        ):
             tally.found += 1
         else:
             tally.unread(waiting)

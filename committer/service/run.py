@@ -10,12 +10,14 @@ from typing import TypeVar
 from committer.errors import TransientError
 from committer.plan.backoff import backoff_s
 from committer.service.breakers import Breakers
+from committer.service.checks import Checks, ChecksHere
 from committer.service.consumer import Consumer
 from committer.service.foreign_entries import ForeignEntries
 from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.judged import Judged
 from committer.service.landed_after_all import LandedAfterAll
+from committer.service.large_requests import NamedManifests
 from committer.service.log import log
 from committer.service.overview import Overview
 from committer.service.parts import (
@@ -45,7 +47,8 @@ _SMALL_FOLDERS = ("replaying", "upkeep", "witness")
 class Service:
     """One committer process: consumer, reconciler, settler, and a task for each table."""
 
-    def __init__(self, parts: Parts, overview: Overview) -> None:
+    def __init__(self, parts: Parts, overview: Overview, checks: Checks | None = None) -> None:
+        """`checks`: where large requests are checked; without, in the loop."""
         self._parts = parts
         self._overview = overview
         self.health = overview.health
@@ -91,6 +94,8 @@ class Service:
                 is_default=parts.settings.upkeep.expire_snapshots,
             ),
             settle=self._settler.settle,
+            named=NamedManifests(parts.world),
+            checks=checks or ChecksHere(),
         )
 
         self._shards = Shards(

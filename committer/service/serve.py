@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
 from committer.errors import FrazilError, SettingsError
+from committer.service.check_process import CheckProcess
+from committer.service.checks import ChecksInProcesses
 from committer.service.counted import (
     CountedCatalog,
     CountedLeases,
@@ -27,6 +30,9 @@ from committer.service.run import Service, until_answered
 from committer.settings import Settings
 from committer.stop_signals import StopRequest
 from committer.storage.inbox import Inbox, Quarantine
+
+# With fewer there is one process for large requests, else there are two.
+_PROCESSORS_MIN = 4
 
 
 async def serve(
@@ -64,12 +70,19 @@ async def serve_parts(
         catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
         if catalog is None:
             return
+        checks = ChecksInProcesses([CheckProcess() for _ in range(_processes())])
         try:
             opened()
             counted = CountedCatalog(catalog, metrics.meter("catalog", parts.world))
-            await Service(with_catalog(parts, counted), overview).run(stop)
+            await Service(with_catalog(parts, counted), overview, checks).run(stop)
         finally:
+            await checks.close()
             await catalog.close()
+
+
+def _processes() -> int:
+    """One beside the loop; a second where there are processors for it."""
+    return 1 if (os.cpu_count() or 1) < _PROCESSORS_MIN else 2
 
 
 def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from committer.plan.batching import BatchPolicy
 from committer.ports import Catalog, Storage, World
 from committer.service.breakers import Breakers
+from committer.service.checks import Checks, ChecksHere
 from committer.service.foreign_entries import ForeignEntries
 from committer.service.health import Health
 from committer.service.judged import Judged
+from committer.service.large_requests import NamedManifests
 from committer.service.metrics import Metrics
 from committer.service.pending import Ended
 from committer.service.signatures import Signatures
@@ -39,3 +41,5 @@ class Shop:
     witnesses: WitnessKeeper
     upkeep: UpkeepParts
     settle: Callable[[Sequence[Ended]], None]
+    named: NamedManifests
+    checks: Checks = field(default_factory=ChecksHere)

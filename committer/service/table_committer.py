@@ -27,6 +27,7 @@ from committer.service.admitted import Admitted
 from committer.service.base import Base
 from committer.service.commit import Commits
 from committer.service.intents import Intents
+from committer.service.large_checks import LargeChecks
 from committer.service.ledger_upkeep import LedgerUpkeep
 from committer.service.log import log
 from committer.service.pace import Pace
@@ -38,6 +39,8 @@ from committer.service.upkeep import TableUpkeep
 from committer.service.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
 
 IDLE_S_MAX = 600.0
+NO_TABLE_S_MAX = 1.0
+STUCK_S_MAX = 30.0
 STUCK_AFTER = 4
 # How soon a table that an operator has accepted, or put right, is found to be.
 FROZEN_PAUSE_S = 5.0
@@ -61,11 +64,12 @@ class TableCommitter:
         self.ledger_upkeep = LedgerUpkeep(table_uuid)
         self._shop = shop
         self._leave_to_inbox = let_go
-        self._waiting = Waiting()
+        self._waiting = Waiting(shop.named.give_back)
         self._failures = 0
         self._work = asyncio.Event()
         self._stopping = asyncio.Event()
         self._verdicts = Verdicts(self._waiting, shop)
+        self._large_checks = LargeChecks(self._waiting, shop, self._work.set)
         self._admission = Admission(
             shop.catalog_name,
             shop.storage,
@@ -73,6 +77,7 @@ class TableCommitter:
             shop.quarantine,
             shop.signatures,
             self._waiting.all,
+            self._large_checks,
             shop.metrics.crashed,
         )
         self._base = Base(
@@ -139,6 +144,15 @@ class TableCommitter:
         return self._waiting.size_bytes
 
     @property
+    def weight_bytes(self) -> int:
+        """What its small requests take of memory, by estimate."""
+        return self._waiting.weight_bytes
+
+    @property
+    def large_bytes(self) -> int:
+        return self._waiting.large_bytes
+
+    @property
     def oldest_ms(self) -> int | None:
         """Since when the oldest request that waits here has been durable."""
         return self._waiting.oldest_ms
@@ -157,6 +171,7 @@ class TableCommitter:
         finally:
             # Who has the table from now on says how it is.
             self._shows_well()
+            await self._large_checks.close()
             await self._upkeep.close()
 
     async def _work_on(self) -> None:
@@ -187,21 +202,39 @@ class TableCommitter:
                 return True
             self._work.clear()
             try:
-                async with asyncio.timeout(IDLE_S_MAX if next_s is None else next_s):
+                async with asyncio.timeout(self._idle_s_max if next_s is None else next_s):
                     await self._work.wait()
             except TimeoutError:
                 if not self._waiting:
                     return False
         return False
 
+    @property
+    def _idle_s_max(self) -> float:
+        """What requests name that is no table is not worth remembering; and a table that gets
+        nowhere, for which large requests wait in the inbox, is tried anew.
+        """
+        if self.is_stuck:
+            return STUCK_S_MAX
+        state = self._base.state
+        is_there = state is not None and state.metadata.table_uuid == self.table_uuid
+        return IDLE_S_MAX if is_there else NO_TABLE_S_MAX
+
     def _let_go(self) -> None:
         """Of requests whose producer has to wait, all but those of an attempt on its way: they may
-        have landed, and are told so.
+        have landed, and are told so. While nothing lands, all large ones: the memory is for other
+        tables, and the ledger tells of those that may have landed.
         """
+        left: list[Pending] = []
         if self._shop.breakers.are_open:
+            holds = self._shop.breakers.holds_request
             kept = self._intents.sent_keys
-            for pending in self._waiting.let_go(self._shop.breakers.holds_request, kept):
-                self._leave_to_inbox(pending)
+            left += self._waiting.let_go(lambda one: holds(one.sealed.request), kept)
+        if self.is_stuck and (large := list(self._waiting.let_go(lambda one: one.is_large, ()))):
+            self._intents.drop()
+            left += large
+        for pending in left:
+            self._leave_to_inbox(pending)
 
     async def _wait_for_turn(self) -> None:
         if not self._intents.are_urgent and not await self._pace.wait(self._base.state):

@@ -14,7 +14,7 @@ from committer.service.table_committer import TableCommitter
 
 # Beyond this nothing more is read until committers have caught up.
 PENDING_REQUESTS_MAX = 50_000
-PENDING_BYTES_MAX = 512 * 1024 * 1024
+PENDING_WEIGHT_BYTES_MAX = 160 * 1024 * 1024
 # What a table that gets nowhere may have of that: the others need the room.
 STUCK_REQUESTS_MAX = 1_000
 STUCK_BYTES_MAX = 16 * 1024 * 1024
@@ -45,13 +45,22 @@ class Tables:
         known = self._known.values()
         return (
             sum(table.pending_count for table in known) >= PENDING_REQUESTS_MAX
-            or sum(table.pending_bytes for table in known) >= PENDING_BYTES_MAX
+            or sum(table.weight_bytes for table in known) >= PENDING_WEIGHT_BYTES_MAX
         )
 
     def find(self, key: str) -> Pending | None:
         """A request that waits for its verdict."""
         found = (table.find(key) for table in self._of_key(key))
         return next((pending for pending in found if pending is not None), None)
+
+    @property
+    def large_bytes(self) -> int:
+        """Of all large requests that wait for their verdict."""
+        return sum(table.large_bytes for table in self._known.values())
+
+    def is_stuck(self, key: str) -> bool:
+        """Whether a request's table gets nowhere: it takes nothing large then."""
+        return any(table.is_stuck for table in self._of_key(key))
 
     def has_enough(self, key: str) -> bool:
         """Whether a request's table gets nowhere, and has as much in memory as it may then: the

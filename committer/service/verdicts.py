@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from committer.errors import (
     FrazilError,
@@ -30,6 +31,8 @@ from committer.service.shop import Shop
 from committer.together import finish_all
 
 RECORDS_AT_ONCE = 32
+RECORDS_A_ROUND = 256
+RECORDS_BYTES_A_ROUND = 8 * 1024 * 1024
 # Where an environment is at fault, asking more often helps nobody.
 FAULT_PAUSE_S = 15.0
 # How often to look whether what left the inbox is in quarantine still: for two minutes or more.
@@ -67,7 +70,8 @@ class Verdicts:
 
     async def quarantine_all(self, refused: Sequence[Quarantining]) -> None:
         """Write the durable records, then end the requests. Of a producer that fails again and
-        again no more than it takes to hold the others.
+        again no more than it takes to hold the others; and no more at once than a neighbour can
+        wait for: the rest has its turn with the next round.
         """
         limit = asyncio.Semaphore(RECORDS_AT_ONCE)
 
@@ -75,7 +79,7 @@ class Verdicts:
             async with limit:
                 await self._quarantine(one)
 
-        await finish_all(quarantine(one) for one in self._within_room(refused))
+        await finish_all(quarantine(one) for one in _first(self._within_room(refused)))
 
     def _within_room(self, refused: Sequence[Quarantining]) -> Iterator[Quarantining]:
         taken: Counter[str] = Counter()
@@ -176,6 +180,15 @@ class Verdicts:
         delay_s = backoff_s(pending.put_off_count + 5, jitter) if is_passing else FAULT_PAUSE_S
         pending.put_off_count += 1
         self.waiting.put_off(pending.key, self.shop.world.monotonic_s() + delay_s)
+
+
+def _first(refused: Iterator[Quarantining]) -> Iterator[Quarantining]:
+    size_bytes = 0
+    for one in islice(refused, RECORDS_A_ROUND):
+        yield one
+        size_bytes += len(one.pending.sealed.content)
+        if size_bytes >= RECORDS_BYTES_A_ROUND:
+            return
 
 
 async def leave_inbox(shop: Shop, key: str, content: bytes) -> bool:

@@ -189,7 +189,7 @@ JSON = (
             '"needs":{',
             f'"needs":{{"conflict-filter":{_tower(levels)},',
         )
-        for levels in (200, 5_000, 200_000)
+        for levels in (200, 5_000, 100_000)
     ),
     replaced(
         "a filter that is a list of lists",

@@ -144,7 +144,7 @@ async def test_hostile_signatures_go_to_quarantine_and_their_neighbours_land_tog
 
 
 HUGE = ("bomb", "doubles", "announces", "limit", "megabyte", "thousand", "levels", "list of lists")
-# One request may have 16 MiB of line, and one block of Avro inflate to 32 MiB.
+# One request may have 4 MiB of line, and one block of Avro inflate to 32 MiB.
 PEAK_BYTES_MAX = 256 * 1024 * 1024
 
 

@@ -18,11 +18,13 @@ from committer.ports import Doorbell, LoadedTable, Storage
 from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
 from committer.service.breakers import BreakerPolicy, Breakers
+from committer.service.checks import Checks, ChecksHere
 from committer.service.consumer import Consumer
 from committer.service.foreign_entries import ForeignEntries
 from committer.service.health import Health
 from committer.service.intake import Intake
 from committer.service.judged import Judged
+from committer.service.large_requests import NamedManifests
 from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.reconciler import Reconciler
@@ -64,6 +66,7 @@ class House:
         has_keys: bool = False,
         require_signature: bool = False,
         wrap: Callable[[Storage], Storage] = lambda storage: storage,
+        checks: Checks | None = None,
     ) -> None:
         self.world = LoopWorld(seed=seed)
         self.storage = CountingStorage(wrap(MemoryStorage(world=self.world)))
@@ -83,6 +86,7 @@ class House:
         self.breakers = Breakers(BreakerPolicy(after=breaker_after), self.world)
         self.has_keys = has_keys
         self.require_signature = require_signature
+        self.checks = checks or ChecksHere()
         self.intake: Intake | None = None
         self._starts = 0
 
@@ -166,6 +170,8 @@ class House:
                 is_default=False,
             ),
             settle=settler.settle,
+            named=NamedManifests(self.world),
+            checks=self.checks,
         )
         shards = self._shards()
         async with asyncio.TaskGroup() as tasks:

@@ -1,0 +1,256 @@
+"""Good neighbours beside 800 hostile requests of a few MB each: how long they wait, what is used.
+
+    python -m bench.hostile [--requests 800] [--before-s 10] [--sampled]
+
+A real `frazil serve` on local folders and a private queue. Four producers publish small appends to
+two tables, five a second, and wait for their commits; then hostile requests of every kind of
+`bench.hostile_kinds` arrive from 24 producers, as fast as the disk takes them, for those tables and
+for others. Printed: the neighbours' waits, memory of all processes of the committer above idle, the
+longest delay of its loop and, with `--sampled`, where its loop and threads spent the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from bench.hostile_kinds import KINDS, Hostile, hostile_request
+from bench.statistics import median, percentile
+from committer.errors import FrazilError
+from committer.iceberg.data_file import DataFile
+from committer.ports import Doorbell, LoadedTable, NewObject
+from committer.queue.redis_stream import RedisQueue
+from committer.request import Fingerprint, Producer, line_digest
+from committer.storage.file_writes import create_groups
+from tests.integration.processes import session_members
+from tests.integration.real_house import RealHouse, real_house
+from tests.request_builders import build_file
+from workers.connections import Connections, open_connections
+from workers.publisher import PublishPolicy, WrittenEpoch
+
+_MIB = 1024 * 1024
+_TABLES = ("db.t0", "db.t1")
+_GOOD = 4
+_GOOD_A_SECOND = 5.0
+_PRODUCERS = 24
+_WRITERS = 4
+_POLICY = PublishPolicy(wait="committed", wait_timeout_s=300.0)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was seen. `waits`: (when it was published, seconds until its receipt)."""
+
+    waits: list[tuple[float, float]] = field(default_factory=list)
+    failed: Counter[str] = field(default_factory=Counter)
+    resident: list[tuple[float, int]] = field(default_factory=list)
+    idle_bytes: int = 0
+    started_s: float = 0.0
+    arrived_s: float = 0.0
+    ended_s: float = 0.0
+
+
+async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) -> Found:
+    """Errors: `TimeoutError` where the committer is not done within ten minutes."""
+    found = Found()
+    program = ("-m", "bench.sampled", "serve") if sampled else ("-m", "committer", "serve")
+    usual = {
+        "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "30",
+        "FRAZIL_SERVICE__RECONCILE_AGE_S": "30",
+        "FRAZIL_QUEUE__RECLAIM_IDLE_S": "300",
+    }
+    with real_house(**usual) as house:
+        house.program = program
+        tables = [await house.create_table(name) for name in _TABLES]
+        await house.start()
+        over = asyncio.Event()
+        watching = asyncio.create_task(_watch(house, found, over))
+        good = asyncio.create_task(_publish_all(house, tables, found, over))
+        await asyncio.sleep(before_s)
+        found.idle_bytes = max(size for _, size in found.resident)
+        found.started_s = time.monotonic()
+        await _send(house, tables, requests)
+        found.arrived_s = time.monotonic()
+        await _wait_until_done(house, requests)
+        found.ended_s = time.monotonic()
+        await asyncio.sleep(after_s)
+        over.set()
+        await good
+        await watching
+        _print(found, house, sampled=sampled)
+    return found
+
+
+# --- Good neighbours -----------------------------------------------------------------------------
+
+
+async def _publish_all(
+    house: RealHouse, tables: Sequence[LoadedTable], found: Found, over: asyncio.Event
+) -> None:
+    opened = [await open_connections(house.settings) for _ in range(_GOOD)]
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            epoch = 0
+            while not over.is_set():
+                number = epoch % _GOOD
+                table = tables[number % len(tables)]
+                written = _small_append(table, f"good-{number}", epoch)
+                tasks.create_task(_publish(opened[number], written, found))
+                epoch += 1
+                await asyncio.sleep(1 / _GOOD_A_SECOND)
+    finally:
+        for each in opened:
+            await each.close()
+
+
+def _small_append(table: LoadedTable, producer: str, epoch: int) -> WrittenEpoch:
+    unwritten = WrittenEpoch(
+        identifier=table.identifier,
+        table_uuid=table.metadata.require_uuid(),
+        schema_id=table.metadata.current_schema_id,
+        producer=Producer(id=producer),
+        epoch=epoch,
+        nonce=uuid4(),
+        fingerprint=Fingerprint(kind="bench", value=str(epoch)),
+        files=(),
+    )
+    return replace(unwritten, files=[_file(table, unwritten.attempt)])
+
+
+def _file(table: LoadedTable, attempt: UUID) -> DataFile:
+    return build_file(table.metadata, attempt, partition=(0,))
+
+
+async def _publish(connections: Connections, written: WrittenEpoch, found: Found) -> None:
+    called_s = time.monotonic()
+    try:
+        await connections.publisher.publish(written, _POLICY)
+    except FrazilError as error:
+        found.failed[type(error).__name__] += 1
+    found.waits.append((called_s, time.monotonic() - called_s))
+
+
+# --- Hostile requests ----------------------------------------------------------------------------
+
+
+async def _send(house: RealHouse, tables: Sequence[LoadedTable], requests: int) -> None:
+    """Write them into the inbox as any client may, and ring for each."""
+    queue = RedisQueue(house.settings.queue_url, consumer="hostile")
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(_WRITERS) as writers:
+        numbers = iter(range(requests))
+
+        async def write() -> None:
+            for number in numbers:
+                sent = await loop.run_in_executor(writers, _write, house, tables, number)
+                digest = line_digest(sent.content)
+                bell = Doorbell(sent.table_uuid, sent.key, digest, None, None)
+                await queue.announce([bell])
+
+        await asyncio.gather(*(write() for _ in range(_WRITERS)))
+    await queue.close()
+
+
+def _write(house: RealHouse, tables: Sequence[LoadedTable], number: int) -> Hostile:
+    kind = list(KINDS)[number % len(KINDS)]
+    producer = f"hostile-{number % _PRODUCERS}" if number % 2 else f"hostile-once-{number}"
+    table = tables[number // len(KINDS) % len(tables)]
+    sent = hostile_request(kind, table, producer, number)
+    created = NewObject(f"{house.settings.inbox}/inbox/{sent.key}", sent.content)
+    [error] = create_groups([[created]])
+    if error is not None:
+        raise error
+    return sent
+
+
+async def _wait_until_done(house: RealHouse, requests: int) -> None:
+    """Until nothing but what a breaker holds back is left, and nothing leaves any more."""
+    end_s, left, since_s = time.monotonic() + 600, requests, time.monotonic()
+    while left and time.monotonic() - since_s < 20:
+        if time.monotonic() > end_s:
+            raise TimeoutError(f"{left} hostile requests are left after ten minutes")
+        await asyncio.sleep(0.5)
+        now = sum("hostile" in key for key in await house.outstanding())
+        if now < left:
+            left, since_s = now, time.monotonic()
+
+
+# --- Measured ------------------------------------------------------------------------------------
+
+
+async def _watch(house: RealHouse, found: Found, over: asyncio.Event) -> None:
+    assert house.committer is not None
+    session = house.committer.pid
+    while not over.is_set():
+        found.resident.append((time.monotonic(), _resident_bytes(session_members(session))))
+        await asyncio.sleep(0.1)
+
+
+def _resident_bytes(pids: Sequence[int]) -> int:
+    """Of all processes of the committer; what they share counts once for each."""
+    return sum(filter(None, map(_resident_of, pids)))
+
+
+def _resident_of(pid: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _print(found: Found, house: RealHouse, *, sampled: bool) -> None:
+    begun, ended = found.started_s, found.ended_s
+    phases = {
+        "before": [w for at, w in found.waits if at < begun],
+        "while they arrive": [w for at, w in found.waits if begun <= at < found.arrived_s],
+        "until all are judged": [w for at, w in found.waits if begun <= at < ended],
+        "after": [w for at, w in found.waits if at >= ended],
+    }
+    arrived, judged = found.arrived_s - begun, ended - begun
+    print(f"hostile requests arrived within {arrived:.1f} s; all was still after {judged:.1f} s")
+    for phase, waits in phases.items():
+        if waits:
+            print(
+                f"neighbours {phase}: {len(waits)} requests, p50 {median(waits):.2f} s,"
+                f" p99 {percentile(waits, 0.99):.2f} s, longest {max(waits):.2f} s"
+            )
+    peak = max(size for _, size in found.resident)
+    print(
+        f"resident: idle {found.idle_bytes / _MIB:.0f} MiB, peak {peak / _MIB:.0f} MiB,"
+        f" above idle {(peak - found.idle_bytes) / _MIB:.0f} MiB"
+    )
+    reasons = Counter(str(one.get("reason")) for one in house.events("request.quarantined"))
+    print("quarantined:", dict(reasons), "held:", len(house.events("producer.held")))
+    stalls = house.events("loop.stalls")
+    print("loop stalls:", {k: v for k, v in (stalls[-1] if stalls else {}).items() if "ms" in k})
+    if found.failed:
+        print("failed:", dict(found.failed))
+    others = Counter(str(one["event"]) for one in house.logged("error") + house.logged("warning"))
+    print("warnings:", dict(others))
+    if sampled:
+        print((house.folder / "samples.txt").read_text())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.hostile", description=__doc__)
+    parser.add_argument("--requests", type=int, default=800)
+    parser.add_argument("--before-s", type=float, default=10.0)
+    parser.add_argument("--after-s", type=float, default=5.0)
+    parser.add_argument("--sampled", action="store_true")
+    options = parser.parse_args(arguments)
+    asyncio.run(run(options.requests, options.before_s, options.after_s, sampled=options.sampled))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""`frazil serve`, with a thread that looks a hundred times a second at what every thread does.
+
+Writes `samples.txt` into the folder that it runs in: where the loop's thread and the others were
+while the loop did not turn, and the longest of these delays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+_EVERY_S = 0.01
+_LATE_S = 0.05
+
+
+class _Sampler:
+    def __init__(self) -> None:
+        self.beat_s = time.monotonic()
+        self.stalls: list[float] = []
+        self.loop_of_stalls: Counter[str] = Counter()
+        self.all: Counter[str] = Counter()
+        self.rest: Counter[str] = Counter()
+
+    async def beat(self) -> None:
+        while True:
+            before_s = time.monotonic()
+            self.beat_s = before_s
+            await asyncio.sleep(_EVERY_S)
+            late_s = time.monotonic() - before_s - _EVERY_S
+            if late_s > _LATE_S:
+                self.stalls.append(late_s)
+
+    def look(self) -> None:
+        main = threading.main_thread().ident
+        mine = threading.get_ident()
+        while True:
+            time.sleep(_EVERY_S)
+            is_late = time.monotonic() - self.beat_s > _EVERY_S + _LATE_S
+            for ident, frame in sys._current_frames().items():
+                if ident == mine:
+                    continue
+                where = _where(frame)
+                if ident == main:
+                    self.all[where] += 1
+                    if is_late:
+                        self.loop_of_stalls[where] += 1
+                elif "wait" not in where and "_worker" not in where.split(" < ")[0]:
+                    self.rest[where] += 1
+
+    def write(self, path: Path) -> None:
+        stalls = sorted(self.stalls, reverse=True)
+        lines = [
+            f"stalls > {_LATE_S} s: {len(stalls)}, together {sum(stalls):.1f} s,"
+            f" longest {[round(one, 2) for one in stalls[:8]]}"
+        ]
+        for title, counter in (
+            ("the loop while stalled", self.loop_of_stalls),
+            ("the loop", self.all),
+            ("threads", self.rest),
+        ):
+            total = sum(counter.values()) or 1
+            lines.append(f"-- {title}: {total} samples")
+            lines += [f"{n / total:6.1%} {where}" for where, n in counter.most_common(14)]
+        path.write_text("\n".join(lines) + "\n")
+
+
+def _where(frame: FrameType) -> str:
+    stack = traceback.extract_stack(frame)
+    ours = [one for one in stack if "/committer/" in one.filename or "/selectors" in one.filename]
+    shown = ours[-4:] if ours else stack[-2:]
+    return " < ".join(
+        f"{Path(one.filename).name}:{one.name}:{one.lineno}" for one in reversed(shown)
+    )
+
+
+def main() -> None:
+    from committer.service import run
+
+    sampler = _Sampler()
+    threading.Thread(target=sampler.look, daemon=True).start()
+    path = Path.cwd() / "samples.txt"
+
+    def writing() -> None:
+        while True:
+            time.sleep(2)
+            sampler.write(path)
+
+    threading.Thread(target=writing, daemon=True).start()
+    inner = run.Service.run
+
+    async def with_beat(self: run.Service, stop: asyncio.Event) -> None:
+        beat = asyncio.create_task(sampler.beat())
+        try:
+            await inner(self, stop)
+        finally:
+            beat.cancel()
+
+    run.Service.run = with_beat  # type: ignore[method-assign]  # for a measurement only
+    from committer.__main__ import main as cli_main
+
+    sys.exit(cli_main())
+
+
+if __name__ == "__main__":
+    main()
