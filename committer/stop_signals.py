@@ -33,6 +33,8 @@ def let_python_interrupt() -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
+    if number == signal.SIGINT:
+        os._exit(128 + number)  # as from a command that Ctrl-C has interrupted
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     # A container's first process cannot send itself what it does not handle.

@@ -21,11 +21,10 @@ MACHINE = frozenset(
 # The edges, which no simulation runs, and what each of them needs of the machine.
 EDGES = {
     "service/child_process.py": {"os", "sys"},
+    "service/json_stderr.py": {"io", "os", "sys", "threading"},
     "service/log.py": {"sys"},
     "service/parts.py": {"pathlib", "socket"},
     "service/redis_server.py": set(MACHINE),
-    # `Service` itself is told to stop.
-    "service/serve.py": {"signal"},
     # Long computations leave the loop: a simulation runs them where they are.
     "service/steps.py": {"threading", "time"},
 }
