@@ -5,8 +5,8 @@ It is a table property, `frazil.producer.<id>` (other branches than main:
 Its durable text form is read and written here; what follows from it is decided in
 `committer.plan.ledger`. Pure.
 
-    {"v":1,"table":"<uuid>","epochs":"0-41,43","latest":[[43,"spark-offsets","<16 hex>",
-     "<attempt>",<snapshot id>,<sequence number>],…]}
+    {"v":1,"table":"<uuid>","epochs":"0-41,43","latest":[[<snapshot id>,<sequence number>,
+     "spark-offsets",43,"<16 hex>","<attempt>",…],…]}
 
 What an operator has decided is in it too, so that it moves with the swap and every committer obeys:
 `frozen` (then the version is 2, which a committer that knows nothing of it cannot read, so that it
@@ -16,10 +16,10 @@ lands nothing either), and `accepted`, attempts that may land once although the 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import groupby, pairwise
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -34,7 +34,10 @@ MAIN = "main"
 
 # Few, because every byte of the ledger is in every metadata file. A producer replays what it was
 # about to confirm: its last epoch, at most the one before.
-LATEST_MAX = 2
+LATEST_MIN = 2
+# And those whose requests may still be in the inbox, some sixty bytes each. A batch has half as
+# many of one producer at most, so that they are deleted while there is room.
+LATEST_MAX = 2_000
 # A producer that leaves more gaps than this (epochs that are timestamps, say) has its oldest gaps
 # closed: an epoch that shows up in one later is quarantined, never skipped.
 RANGES_MAX = 64
@@ -142,7 +145,9 @@ class Freeze:
 @dataclass(frozen=True, slots=True)
 class ProducerEntry:
     """All that is remembered of one producer. `latest` are the epochs that landed last, newest
-    first. `accepted`: (epoch, attempt) pairs that an operator lets land; landing uses one up.
+    first: two of them, and all whose requests may still be in the inbox. So whatever becomes of the
+    table's history, a request that a crash has left there is known to have landed.
+    `accepted`: (epoch, attempt) pairs that an operator lets land; landing uses one up.
     """
 
     table_uuid: UUID
@@ -157,13 +162,26 @@ class ProducerEntry:
         """The details of an epoch, if they are still remembered."""
         return next((landed for landed in self.latest if landed.epoch == epoch), None)
 
-    def with_landed(self, landed: Landed) -> ProducerEntry:
+    def with_landed(self, *landed: Landed) -> ProducerEntry:
+        """With epochs that have landed, in their order."""
+        epochs = self.epochs
+        for one in landed:
+            epochs = epochs.with_epoch(one.epoch)
+        attempts = {one.attempt for one in landed}
         return replace(
             self,
-            epochs=self.epochs.with_epoch(landed.epoch),
-            latest=(landed, *self.latest)[:LATEST_MAX],
-            accepted=tuple(one for one in self.accepted if one[1] != landed.attempt),
+            epochs=epochs,
+            latest=(*reversed(landed), *self.latest)[:LATEST_MAX],
+            accepted=tuple(one for one in self.accepted if one[1] not in attempts),
         )
+
+    def without_settled(self, attempts: Container[UUID]) -> ProducerEntry:
+        """Without the details of these attempts, whose requests have left the inbox; of the last
+        epochs they stay.
+        """
+        last, others = self.latest[:LATEST_MIN], self.latest[LATEST_MIN:]
+        kept = tuple(one for one in others if one.attempt not in attempts)
+        return self if len(kept) == len(others) else replace(self, latest=last + kept)
 
     def with_promises(self, *, sequential: bool, one_shot: bool) -> ProducerEntry:
         """What a producer once did not promise is not relied upon any more: its entry would be
@@ -207,17 +225,7 @@ def print_entry(entry: ProducerEntry) -> str:
         "v": FROZEN_ENTRY_VERSION if entry.frozen else ENTRY_VERSION,
         "table": str(entry.table_uuid),
         "epochs": str(entry.epochs),
-        "latest": [
-            [
-                landed.epoch,
-                landed.fingerprint_kind,
-                landed.fingerprint,
-                landed.attempt.hex,
-                landed.snapshot_id,
-                landed.sequence_number,
-            ]
-            for landed in entry.latest
-        ],
+        "latest": _print_latest(entry.latest),
     }
     if entry.sequential:
         fields["sequential"] = True
@@ -228,6 +236,28 @@ def print_entry(entry: ProducerEntry) -> str:
     if entry.accepted:
         fields["accepted"] = [[epoch, attempt.hex] for epoch, attempt in entry.accepted]
     return orjson.dumps(fields).decode()
+
+
+def _print_latest(latest: Iterable[Landed]) -> list[list[object]]:
+    """What landed in one snapshot stands together: a batch may have many of one producer."""
+    groups = groupby(
+        latest, lambda one: (one.snapshot_id, one.sequence_number, one.fingerprint_kind)
+    )
+    return [
+        [*place, *(part for one in together for part in _print_landed(one))]
+        for place, together in groups
+    ]
+
+
+def _print_landed(landed: Landed) -> tuple[int, str, str]:
+    return landed.epoch, landed.fingerprint, landed.attempt.hex
+
+
+def _parse_latest(groups: Iterable[list[object]]) -> Iterator[Landed]:
+    for snapshot, number, kind, *parts in groups:
+        place = int(str(snapshot)), int(str(number))
+        for epoch, value, attempt in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            yield Landed(int(str(epoch)), str(kind), str(value), UUID(str(attempt)), *place)
 
 
 def _print_freeze(freeze: Freeze) -> dict[str, object]:
@@ -256,10 +286,7 @@ def parse_entry(text: str) -> ProducerEntry:
         return ProducerEntry(
             table_uuid=UUID(fields["table"]),
             epochs=EpochRanges.parse(fields["epochs"]),
-            latest=tuple(
-                Landed(int(epoch), str(kind), str(value), UUID(attempt), int(snapshot), int(number))
-                for epoch, kind, value, attempt, snapshot, number in fields["latest"]
-            ),
+            latest=tuple(_parse_latest(fields["latest"])),
             sequential=bool(fields.get("sequential", False)),
             one_shot=bool(fields.get("one-shot", False)),
             frozen=_parse_freeze(fields["frozen"]) if fields["v"] != ENTRY_VERSION else None,

@@ -78,15 +78,47 @@ def test_epochs_that_are_taken_out_are_the_only_ones_that_go(
 
 
 def test_an_entry_survives_its_text_form_in_three_hundred_bytes() -> None:
-    entry = ProducerEntry(TABLE)
+    entry, gone = ProducerEntry(TABLE), set[UUID]()
     for epoch in range(100_000, 100_005):
-        entry = entry.with_landed(landed(epoch))
+        entry = entry.with_landed(landed(epoch)).without_settled(gone)
+        gone.add(UUID(int=epoch))
     text = print_entry(entry)
     assert parse_entry(text) == entry
-    assert [found.epoch for found in entry.latest] == [100_004, 100_003][:LATEST_MAX]
+    assert [found.epoch for found in entry.latest] == [100_004, 100_003]
     assert entry.landed(100_000) is None
     assert 100_000 in entry.epochs
     assert len(text) < 300
+
+
+def test_what_has_landed_is_remembered_until_its_request_has_left_the_inbox() -> None:
+    entry = ProducerEntry(TABLE).with_landed(*map(landed, range(300)))
+    text = print_entry(entry)
+    assert parse_entry(text) == entry
+    assert [found.epoch for found in entry.latest] == [*reversed(range(300))]
+    assert len(text) < 300 * 65
+    left = entry.without_settled({UUID(int=epoch) for epoch in range(300) if epoch != 17})
+    assert [found.epoch for found in left.latest] == [299, 298, 17]
+    assert left.without_settled({UUID(int=299), UUID(int=298)}) is left
+    assert str(left.epochs) == "0-299"
+
+
+def test_an_entry_remembers_no_more_than_it_has_room_for() -> None:
+    entry = ProducerEntry(TABLE)
+    for start in range(0, 3 * LATEST_MAX, LATEST_MAX // 2):
+        entry = entry.with_landed(*map(landed, range(start, start + LATEST_MAX // 2)))
+    assert [found.epoch for found in entry.latest] == [
+        *reversed(range(2 * LATEST_MAX, 3 * LATEST_MAX))
+    ]
+    assert len(print_entry(entry)) < 65 * LATEST_MAX
+
+
+def test_epochs_of_several_snapshots_and_kinds_stand_in_their_order() -> None:
+    entry = ProducerEntry(TABLE).with_landed(
+        landed(1), replace(landed(2), fingerprint_kind="user"), replace(landed(3), snapshot_id=11)
+    )
+    (third, second, first) = json.loads(print_entry(entry))["latest"]
+    assert (third[0], second[2], first[3]) == (11, "user", 1)
+    assert parse_entry(print_entry(entry)) == entry
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from committer.ledger_entry import LATEST_MAX
 from committer.plan.check import CheckedRequest
 from committer.plan.quiet_gap import GapPolicy
 
@@ -23,6 +25,9 @@ class BatchPolicy:
     requests_max: int = 10_000
     gap: GapPolicy = field(default_factory=GapPolicy)
 
+
+# Of one producer in a batch.
+PRODUCER_REQUESTS_MAX = LATEST_MAX // 2
 
 INTERVAL_PROPERTY = "frazil.commit.min-interval-ms"
 INTERVAL_MS_MAX = 3_600_000
@@ -73,15 +78,16 @@ def next_batch(
 ) -> tuple[CheckedRequest, ...]:
     """Take requests in their order of arrival, one for each (branch, producer, epoch).
 
-    Another attempt of an epoch waits for the next batch, where the ledger answers it.
+    Another attempt of an epoch waits for the next batch, where the ledger answers it; and so do
+    more of one producer than its entry has room for until they have left the inbox.
     """
     batch: list[CheckedRequest] = []
-    epochs: set[tuple[str, str, int]] = set()
+    epochs: dict[tuple[str, str], set[int]] = defaultdict(set)
     files = content_bytes = 0
     for checked in pending:
         request = checked.request
-        epoch = (request.branch, request.producer.id, request.epoch)
-        if epoch in epochs:
+        known = epochs[request.branch, request.producer.id]
+        if request.epoch in known or len(known) >= PRODUCER_REQUESTS_MAX:
             continue
         if (
             len(batch) >= policy.requests_max
@@ -89,7 +95,7 @@ def next_batch(
             or content_bytes >= policy.bytes_max
         ):
             break
-        epochs.add(epoch)
+        known.add(request.epoch)
         batch.append(checked)
         files += checked.files_count
         content_bytes += checked.size_bytes

@@ -41,6 +41,7 @@ from committer.plan.state import ListedManifest, TableState
 from committer.plan.swap import plan_swap
 from committer.plan.upkeep import MergedManifest, Upkeep, applicable_merges, with_merges
 from committer.ports import NewObject, Swap
+from committer.request import CommitRequest
 
 _NO_UPKEEP = Upkeep()
 
@@ -59,11 +60,13 @@ class LedgerChores:
     """Upkeep of the ledger that travels with the next commit, by property key.
 
     `close_gaps`: the landed epoch below which nothing of the producer is outstanding any more.
-    `drop`: entries of one-shot producers whose request has left the inbox.
+    `drop`: entries of one-shot producers whose request has left the inbox. `settled`: attempts that
+    have landed and left the inbox, so that their details may be forgotten.
     """
 
     close_gaps: Mapping[str, int] = field(default_factory=dict)
     drop: frozenset[str] = frozenset()
+    settled: Mapping[str, frozenset[UUID]] = field(default_factory=dict)
 
     def of_branch(self, branch: str) -> LedgerChores:
         """Those of one branch: a catalog may check the head of the branch that a commit moves, and
@@ -72,6 +75,7 @@ class LedgerChores:
         return LedgerChores(
             {key: below for key, below in self.close_gaps.items() if _is_of(key, branch)},
             frozenset(key for key in self.drop if _is_of(key, branch)),
+            {key: attempts for key, attempts in self.settled.items() if _is_of(key, branch)},
         )
 
 
@@ -306,13 +310,18 @@ def _ledger_changes(
     one that was frozen since the chores were found nothing is forgotten.
     """
     entries: dict[str, ProducerEntry] = {}
-    for checked in batch.requests:
-        request = checked.request
-        key = property_key(request.producer.id, request.branch)
-        entry = entries.get(key) or ledger.entry_of(request)
-        producer = request.producer
-        entry = entry.with_promises(sequential=producer.sequential, one_shot=producer.one_shot)
-        entries[key] = entry.with_landed(landed[request.inbox_key])
+    for key, requests in _by_producer(batch).items():
+        entry = ledger.entry_of(requests[0])
+        entry = entry.with_promises(
+            sequential=all(one.producer.sequential for one in requests),
+            one_shot=all(one.producer.one_shot for one in requests),
+        )
+        entries[key] = entry.with_landed(*(landed[one.inbox_key] for one in requests))
+    for key, attempts in chores.settled.items():
+        known = entries.get(key) or ledger.entries.get(key)
+        shorter = known.without_settled(attempts) if known else None
+        if shorter is not None and shorter is not known and key not in ledger.frozen:
+            entries[key] = shorter
     for key, below in chores.close_gaps.items():
         known = entries.get(key) or ledger.entries.get(key)
         if known is not None and key not in ledger.frozen:
@@ -320,6 +329,15 @@ def _ledger_changes(
     gone = (key for key in chores.drop if key in ledger.entries and key not in ledger.frozen)
     dropped = {key for key in gone if ledger.entries[key].one_shot}
     return entries, frozenset(dropped - entries.keys())
+
+
+def _by_producer(batch: Batch) -> dict[str, list[CommitRequest]]:
+    """The requests of a batch by the ledger's property of their producer."""
+    found: dict[str, list[CommitRequest]] = {}
+    for checked in batch.requests:
+        request = checked.request
+        found.setdefault(property_key(request.producer.id, request.branch), []).append(request)
+    return found
 
 
 def _updates(

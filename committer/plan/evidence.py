@@ -1,7 +1,7 @@
 """Which requests a snapshot holds, as its manifest list's Avro header says.
 
-Written for audits, and read where the ledger has forgotten: a crash after the swap may leave more
-epochs of one producer in the inbox than the ledger remembers fingerprints of.
+Written for audits, and read where the ledger has forgotten the details of an epoch, as its request
+had left the inbox, and the epoch comes once more.
 
     frazil.requests = [[producer, epoch, attempt, fingerprint kind, fingerprint value], …]
 """

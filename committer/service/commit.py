@@ -85,7 +85,9 @@ class Commits:
     # --- Plan and write ---
 
     async def _plan(self, intent: Intent, state: TableState, attempt: Attempt) -> CommitPlan:
-        chores = self._ledger_upkeep.chores(self._shop.judged)
+        requests = (one.request for one in intent.batch.requests)
+        landing = dict.fromkeys(property_key(one.producer.id, one.branch) for one in requests)
+        chores = self._ledger_upkeep.chores(self._shop.judged, state.ledger, landing)
         while True:
             plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores, intent.upkeep)
             if not isinstance(plan, NeedsManifestList):
@@ -174,7 +176,7 @@ class Commits:
         self._base.landed(state, keys, is_as_planned=is_as_planned)
         self._intents.landed()
         self._pace.landed(len(requests), intent.metadata_bytes)
-        self._ledger_upkeep.landed(plan.chores, requests)
+        self._ledger_upkeep.landed(plan.chores, requests, state.ledger)
         self._shop.breakers.landed(requests)
         ended = []
         for request in requests:

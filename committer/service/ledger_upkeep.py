@@ -1,12 +1,13 @@
 """Upkeep of a table's ledger: what is found to be due, until a commit has taken it along. No I/O.
 
 Entries of one-shot producers go, and gaps of sequential ones are closed, once nothing of the
-producer may come any more: nothing is in the inbox, nor in quarantine, nor on its way back.
+producer may come any more: nothing is in the inbox, nor in quarantine, nor on its way back. The
+details of what has landed are forgotten once its request has left the inbox (`settled.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from uuid import UUID
 
 from committer.ledger_entry import ProducerEntry, parse_property_key, property_key
@@ -14,6 +15,8 @@ from committer.plan.commit import LedgerChores
 from committer.plan.ledger import Ledger
 from committer.request import CommitRequest, producer_prefix
 from committer.service.inbox_keys import folder_of
+from committer.service.listed import Listed
+from committer.service.settled import SettledRequests
 
 # Gaps of empty micro-batches cost some bytes each; closing them costs listings.
 GAPS_MAX = 8
@@ -24,8 +27,9 @@ ONE_SHOT_KEPT_S = 900.0
 class LedgerUpkeep:
     """The upkeep of one table's ledger."""
 
-    def __init__(self, table_uuid: UUID) -> None:
+    def __init__(self, table_uuid: UUID, settled: SettledRequests) -> None:
         self._table_uuid = table_uuid
+        self.settled = settled
         # Since when the one-shot producers were seen to have nothing in the inbox. By our own
         # clock: a snapshot may expire within minutes, and a wall clock jump.
         self._gone_s: dict[str, float] = {}
@@ -34,16 +38,17 @@ class LedgerUpkeep:
 
     def may_find(self, ledger: Ledger, now_s: float) -> bool:
         """Whether `find` may find something now, so that its folders have to be listed."""
-        return any(
+        return bool(self.settled.sought) or any(
             self._is_long_gone(key, now_s) or _has_many_gaps(entry)
             for key, entry in ledger.entries.items()
             if key not in ledger.frozen
         )
 
-    def find(self, ledger: Ledger, folders: Container[str], now_s: float) -> None:
-        """Look for what is due. `folders`: those of producers that have something, all listed later
-        than the ledger was read, so that what landed in between is not judged by it.
+    def find(self, ledger: Ledger, listed: Listed, now_s: float) -> None:
+        """Look for what is due. All was listed later than the ledger was read, so that what landed
+        in between is not judged by it.
         """
+        self.settled.find(ledger, listed)
         known_s, self._gone_s = self._gone_s, {}
         drop, close_gaps = set(), {}
         for key, entry in ledger.entries.items():
@@ -51,7 +56,7 @@ class LedgerUpkeep:
             # Nothing of a frozen producer is forgotten before an operator has decided.
             if parsed is None or key in ledger.frozen:
                 continue
-            if producer_prefix(self._table_uuid, parsed[0]) in folders:
+            if producer_prefix(self._table_uuid, parsed[0]) in listed:
                 # Perhaps found to be due before it came.
                 self._forget(key)
                 continue
@@ -75,9 +80,10 @@ class LedgerUpkeep:
     def _is_long_gone(self, key: str, now_s: float) -> bool:
         return now_s - self._gone_s.get(key, now_s) >= ONE_SHOT_KEPT_S
 
-    def chores(self, judged: Iterable[str]) -> LedgerChores:
+    def chores(self, judged: Iterable[str], ledger: Ledger, landing: Iterable[str]) -> LedgerChores:
         """All that wait for a commit, but for producers of which something was refused just now:
         it may be replayed, and they have to be known then. `judged`: the inbox keys of those.
+        `landing`: the properties that the commit writes anyway.
         """
         due = {*self._drop, *self._close_gaps}
         folders = {folder_of(key) for key in judged} if due else set()
@@ -85,10 +91,14 @@ class LedgerUpkeep:
             parsed = parse_property_key(key)
             if parsed is not None and producer_prefix(self._table_uuid, parsed[0]) in folders:
                 self._forget(key)
-        return LedgerChores(dict(self._close_gaps), frozenset(self._drop))
+        settled = self.settled.among(ledger, landing)
+        return LedgerChores(dict(self._close_gaps), frozenset(self._drop), settled)
 
-    def landed(self, done: LedgerChores, requests: Iterable[CommitRequest]) -> None:
-        """Forget those that are done, and those that were found before a producer went on."""
+    def landed(self, done: LedgerChores, requests: Iterable[CommitRequest], ledger: Ledger) -> None:
+        """Forget those that are done, and those that were found before a producer went on. The
+        commit has led to this ledger.
+        """
+        self.settled.landed(done.settled, ledger)
         self._drop -= done.drop
         self._drop -= {property_key(one.producer.id, one.branch) for one in requests}
         for key, below in done.close_gaps.items():

@@ -7,7 +7,7 @@ this is how requests are found at all: slower, nothing else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,12 +16,13 @@ from committer.ports import World
 from committer.request import REQUEST_BYTES_MAX
 from committer.service.foreign_entries import ForeignEntries
 from committer.service.health import Health
-from committer.service.inbox_keys import folder_of, shard_of_key
+from committer.service.inbox_keys import shard_of_key
 from committer.service.intake import Intake
+from committer.service.listed import Folders, Listed
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.service.shards import Shards
-from committer.skips import SkipKind, Skips
+from committer.skips import SkipKind
 from committer.storage.inbox import Inbox, Outstanding, Quarantine, skips_of
 from committer.together import finish_all
 
@@ -42,28 +43,6 @@ class Listing:
     began_ms: int
     requests: int
     unread_ms: int | None
-
-
-class Folders(Container[str]):
-    """The folders of producers that have something in the inbox, in quarantine, or on its way back;
-    and all that may, because a listing could not see.
-    """
-
-    def __init__(self) -> None:
-        self._found: set[str] = set()
-        self._unseen: list[tuple[Skips, str]] = []
-
-    def add(self, key: str) -> None:
-        self._found.add(folder_of(key))
-
-    def cannot_see(self, skips: Skips, place: Inbox | Quarantine) -> None:
-        """A listing of this place has skipped something."""
-        self._unseen.append((skips, place.folder))
-
-    def __contains__(self, folder: object) -> bool:
-        return folder in self._found or any(
-            skips.may_hide_below(f"{place}{folder}") for skips, place in self._unseen
-        )
 
 
 @dataclass(slots=True)
@@ -173,12 +152,13 @@ class Reconciler:
             # Before the inbox, as a replay moves a request, and after it, as a committer does that
             # refuses one: none is missed on its way.
             uuids = [one.table_uuid for one in may_find]
-            folders, failures = Folders(), self._intake.read_failures
-            await self._list_judged(uuids, folders)
-            await self.reconcile(age_s, folders)
-            await self._list_judged(uuids, folders)
+            sought = {key for one in may_find for key in one.ledger_upkeep.settled.sought}
+            listed, failures = Listed(Folders(sought)), self._intake.read_failures
+            await self._list_judged(uuids, listed.judged)
+            await self.reconcile(age_s, listed.waiting)
+            await self._list_judged(uuids, listed.judged)
             for table, ledger in states:
-                table.ledger_upkeep.find(ledger, folders, now_s)
+                table.ledger_upkeep.find(ledger, listed, now_s)
             if failures == self._intake.read_failures and self._health.well("inbox"):
                 log.info("inbox.returned")
         except FrazilError as error:

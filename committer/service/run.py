@@ -29,6 +29,7 @@ from committer.service.parts import (
 )
 from committer.service.reachability import Reachability
 from committer.service.reconciler import Reconciler
+from committer.service.settled import SettledByTable
 from committer.service.settler import Settler
 from committer.service.shards import LetGo, Shards
 from committer.service.shop import Shop
@@ -53,12 +54,14 @@ class Service:
         self._overview = overview
         self.health = overview.health
         witnesses = WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox))
+        settled = SettledByTable()
         self._settler = Settler(
             inbox=parts.inbox,
             queue=parts.queue,
             world=parts.world,
             health=self.health,
             witnesses=witnesses,
+            settled=settled,
         )
         self._signatures = Signatures(
             key_file=parts.key_file,
@@ -81,6 +84,7 @@ class Service:
             ),
             breakers=Breakers(breaker_policy(parts.settings), parts.world),
             judged=Judged(parts.world),
+            settled=settled,
             policy=policy(parts.settings),
             signatures=self._signatures,
             witnesses=witnesses,

@@ -16,6 +16,7 @@ from committer.service.health import Health
 from committer.service.leaving import Leaving, Proof
 from committer.service.log import log
 from committer.service.pending import Ended
+from committer.service.settled import SettledByTable
 from committer.service.witness import WitnessKeeper
 from committer.storage.inbox import Inbox
 from committer.together import finish_all
@@ -38,12 +39,14 @@ class Settler:
         world: World,
         health: Health,
         witnesses: WitnessKeeper,
+        settled: SettledByTable,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
         self._world = world
         self._health = health
         self._witnesses = witnesses
+        self._settled = settled
         self._to_answer: list[Ended] = []
         self._leaving = Leaving()
         self._deleting = asyncio.Lock()
@@ -168,6 +171,7 @@ class Settler:
                 self._leaving.put_back(proof)
             self._trouble(error)
             return False
+        self._settled.deleted(keys)
         for proof in proofs:
             self._leaving.forget(proof)
         self._health.well("inbox")

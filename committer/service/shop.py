@@ -15,6 +15,7 @@ from committer.service.judged import Judged
 from committer.service.large_requests import NamedManifests
 from committer.service.metrics import Metrics
 from committer.service.pending import Ended
+from committer.service.settled import SettledByTable
 from committer.service.signatures import Signatures
 from committer.service.table_files import UpkeepParts
 from committer.service.witness import WitnessKeeper
@@ -36,6 +37,7 @@ class Shop:
     foreign_entries: ForeignEntries
     breakers: Breakers
     judged: Judged
+    settled: SettledByTable
     policy: BatchPolicy
     signatures: Signatures
     witnesses: WitnessKeeper

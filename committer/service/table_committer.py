@@ -61,7 +61,7 @@ class TableCommitter:
         """`let_go`: takes requests that are left to the inbox."""
         self.identifier = identifier
         self.table_uuid = table_uuid
-        self.ledger_upkeep = LedgerUpkeep(table_uuid)
+        self.ledger_upkeep = LedgerUpkeep(table_uuid, shop.settled.of(table_uuid))
         self._shop = shop
         self._leave_to_inbox = let_go
         self._waiting = Waiting(shop.named.give_back)
@@ -171,6 +171,7 @@ class TableCommitter:
         finally:
             # Who has the table from now on says how it is.
             self._shows_well()
+            self._shop.settled.forget(self.table_uuid)
             await self._large_checks.close()
             await self._upkeep.close()
 

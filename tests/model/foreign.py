@@ -15,10 +15,12 @@ def foreign_acts(state: State, versions: Versions) -> Iterator[tuple[str, State]
     if budget.append:
         after = versions.following(table, ("append", budget))
         yield "a foreign engine appends", state.spent("append").moved(after)
-    if budget.expiry and len(table.snapshots) > 1:
-        left = replace(table, snapshots=table.snapshots[-1:])
-        after = versions.like(table, ("expiry", budget), left)
-        yield "a foreign engine expires", state.spent("expiry").moved(after)
+    if budget.expiry:
+        # A gap anywhere cuts the chain of parents there.
+        for edge in range(1, len(table.snapshots)):
+            left = replace(table, snapshots=table.snapshots[edge:])
+            after = versions.like(table, ("expiry", edge, budget), left)
+            yield f"{edge} snapshots expire", state.spent("expiry").moved(after)
     if budget.rollback:
         for kept in range(1, len(table.snapshots)):
             left = replace(table, snapshots=table.snapshots[:kept])

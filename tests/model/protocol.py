@@ -25,6 +25,8 @@ class Rules:
     ledger_is_asked: bool = True
     ledger_is_asked_on_every_attempt: bool = True
     ledger_survives_expiry: bool = True
+    what_is_in_the_inbox_is_remembered: bool = True
+    the_edge_of_history_is_no_beginning: bool = True
     ledger_remembers_which_epochs: bool = True
     fingerprints_are_compared: bool = True
     manifest_lists_are_asked: bool = True
@@ -229,10 +231,14 @@ class Protocol:
             told = state._replace(receipts=state.receipts | same)
             yield f"{place} finds {_names(same)} landed", told.with_committer(place, after)
         other = {one for one, landed in answers.items() if landed and one not in same}
+        refused = state
         if self._is_rolled_back(base):
             other = set(committer.hand - same)
+            if other and not state.was_put_back:
+                wrong = f"{_names(other)} refused as rolled back, and nobody has put the table back"
+                refused = state._replace(wrong=wrong)
         if other and base not in committer.doubted:
-            yield f"{place} refuses {_names(other)}", self._quarantined(state, place, other)
+            yield f"{place} refuses {_names(other)}", self._quarantined(refused, place, other)
 
     def _quarantined(self, state: State, place: int, requests: Iterable[Request]) -> State:
         committer = state.committers[place]
@@ -258,9 +264,17 @@ class Protocol:
         found = [one.request for one in entries if one.request.epoch == request.epoch]
         if not found:
             return None
+        if not self.rules.what_is_in_the_inbox_is_remembered:
+            # Its fingerprint is known of the last epoch, and from manifest lists that are retained.
+            retained = {one.snapshot_id for one in base.snapshots}
+            last = max(base.ledger, key=lambda one: (one.sequence_number, one.request))
+            known = {one.request for one in entries if one.snapshot_id in retained or one == last}
+            return found[0] if found[0] in known else found[0]._replace(stands_for=-1)
         return found[0] if self.rules.fingerprints_are_compared else request
 
     def _is_rolled_back(self, base: Metadata) -> bool:
+        if not self.rules.the_edge_of_history_is_no_beginning and base.is_beyond_history:
+            return True
         return self.rules.rolled_back_producers_freeze and base.is_rolled_back
 
     def _is_frozen_table(self, state: State, place: int) -> bool:

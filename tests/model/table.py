@@ -108,13 +108,22 @@ class Metadata:
     @property
     def is_rolled_back(self) -> bool:
         """Whether the newest entry's snapshot is gone although the history reaches back to it."""
-        if not self.ledger:
+        newest = self._newest_entry
+        if newest is None or not self.is_beyond_history:
             return False
-        newest = max(self.ledger, key=lambda one: one.sequence_number)
-        if newest.snapshot_id in {one.snapshot_id for one in self.snapshots}:
-            return False
-        oldest = self.snapshots[0]
-        return oldest.snapshot_id == 0 or oldest.sequence_number <= newest.sequence_number
+        return self.snapshots[0].sequence_number <= newest.sequence_number
+
+    @property
+    def is_beyond_history(self) -> bool:
+        """Whether the newest entry's snapshot is not in the retained history: expired, or lost."""
+        newest = self._newest_entry
+        return newest is not None and newest.snapshot_id not in {
+            one.snapshot_id for one in self.snapshots
+        }
+
+    @property
+    def _newest_entry(self) -> Entry | None:
+        return max(self.ledger, key=lambda one: one.sequence_number, default=None)
 
 
 class Versions:

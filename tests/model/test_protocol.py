@@ -26,6 +26,9 @@ SCENARIOS = {
     "a crash and lost doorbells": Scenario((FIRST,), Budget(crash=1, lost_bells=1, late_copy=1)),
     "expired markers and old doorbells": Scenario((FIRST,), Budget(rewind=1, append=1, expiry=1)),
     "expired markers and a replay": Scenario((FIRST, REPLAY), Budget(append=1, expiry=1)),
+    "expired markers and a crash, one committer": Scenario(
+        (FIRST, SECOND), Budget(append=1, expiry=1, crash=1), committers=1
+    ),
     "other content under one epoch": Scenario((FIRST, OTHER), Budget(unknown=1)),
     "one-shot producers": Scenario(
         (FIRST,), Budget(rewind=1, crash=1, unknown=1), is_one_shot=True
@@ -52,6 +55,8 @@ SHOWN_BY = {
     "ledger_is_asked": "a replay, a crash and old doorbells",
     "ledger_is_asked_on_every_attempt": "expired markers and a replay",
     "ledger_survives_expiry": "expired markers and a replay",
+    "what_is_in_the_inbox_is_remembered": "expired markers and a crash, one committer",
+    "the_edge_of_history_is_no_beginning": "expired markers and a crash, one committer",
     "ledger_remembers_which_epochs": "two epochs and lost answers",
     "fingerprints_are_compared": "other content under one epoch",
     "manifest_lists_are_asked": "a ledger unset, and a crash",

@@ -13,9 +13,9 @@ DECISIONS = (
     Mutant(
         "refused_while_the_inbox_is_listed_is_missed",
         "committer/service/reconciler.py",
-        "            folders |= await self.reconcile(age_s)\n"
-        "            folders |= await self._list_judged(uuids)\n",
-        "            folders |= await self.reconcile(age_s)\n",
+        "            await self.reconcile(age_s, listed.waiting)\n"
+        "            await self._list_judged(uuids, listed.judged)\n",
+        "            await self.reconcile(age_s, listed.waiting)\n",
         (_TESTS + "goes_to_quarantine",),
     ),
     Mutant(

@@ -72,15 +72,15 @@ UPKEEP = (
     Mutant(
         "entry_goes_although_its_request_is_outstanding",
         "committer/service/ledger_upkeep.py",
-        "            if producer_prefix(self._table_uuid, parsed[0]) in folders:\n",
-        "            if producer_prefix(self._table_uuid, parsed[0]) == folders:\n",
+        "            if producer_prefix(self._table_uuid, parsed[0]) in listed:\n",
+        "            if producer_prefix(self._table_uuid, parsed[0]) == listed:\n",
         ("tests/service/test_epochs.py", "tests/service/test_ledger_chores.py"),
     ),
     Mutant(
         "what_is_in_quarantine_is_forgotten_about",
         "committer/service/reconciler.py",
-        "            for place in (self._quarantine, self._replaying)\n",
-        "            for place in (self._replaying,)\n",
+        "            for place in (self._quarantine, self._replaying):\n",
+        "            for place in (self._replaying,):\n",
         ("tests/service/test_replays.py",),
     ),
     Mutant(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from committer.plan import batching
 from committer.plan.backoff import CAP_S, backoff_s
 from committer.plan.batching import (
     INTERVAL_MS_MAX,
@@ -153,3 +154,15 @@ def test_behind_a_commit_of_several_requests_the_next_gathers_for_a_moment() -> 
     assert wait_ms(at_once, last_start_ms=10_000, now_ms=10_040) == 0
     assert wait_ms(at_once, last_start_ms=10_000, now_ms=10_040, several=True) == 2
     assert wait_ms(POLICY, last_start_ms=10_000, now_ms=10_300, several=True) == 700
+
+
+def test_of_one_producer_a_batch_takes_what_its_entry_has_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batching, "PRODUCER_REQUESTS_MAX", 3)
+    many = [checked(epoch=epoch) for epoch in range(5)]
+    found = next_batch([*many, checked("another")], POLICY)
+    assert [(one.request.producer.id, one.request.epoch) for one in found] == [
+        *(("query-1", epoch) for epoch in range(3)),
+        ("another", 0),
+    ]

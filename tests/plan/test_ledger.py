@@ -24,6 +24,7 @@ from committer.ledger_entry import (
     print_entry,
     property_key,
 )
+from committer.plan.commit import LedgerChores
 from committer.plan.ledger import (
     Duplicate,
     Forgotten,
@@ -92,9 +93,18 @@ def test_a_landed_epoch_with_another_fingerprint_is_refused() -> None:
 
 
 def test_an_epoch_whose_fingerprint_is_forgotten_proves_nothing() -> None:
-    table = table_with(0, 1, 2, 3)
-    assert ask(table, 0) == Forgotten()
-    assert ask(table, 0, fingerprint="another") == Forgotten()
+    table = table_with()
+    requests = [one(table, epoch) for epoch in range(4)]
+    for sealed in requests[:3]:
+        table.commit(sealed)
+    assert isinstance(ask(table, 0), Duplicate)
+    gone = frozenset(sealed.request.attempt for sealed in requests)
+    table.commit(requests[3], chores=LedgerChores(settled={property_key("query-1"): gone}))
+    for epoch in (0, 1):
+        assert ask(table, epoch) == Forgotten()
+        assert ask(table, epoch, fingerprint="another") == Forgotten()
+    for epoch in (2, 3):
+        assert isinstance(ask(table, epoch), Duplicate)
 
 
 def of_kind(request: CommitRequest, kind: str) -> CommitRequest:

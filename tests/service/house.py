@@ -28,6 +28,7 @@ from committer.service.large_requests import NamedManifests
 from committer.service.metrics import Metrics
 from committer.service.overview import Identity, Overview
 from committer.service.reconciler import Reconciler
+from committer.service.settled import SettledByTable
 from committer.service.settler import Settler
 from committer.service.shards import Shards
 from committer.service.shop import Shop
@@ -129,12 +130,14 @@ class House:
     ) -> AsyncIterator[None]:
         """Run the service while inside; end it as a crash would (nothing is drained)."""
         keeper = WitnessKeeper(self.witnesses)
+        settled = SettledByTable()
         settler = Settler(
             inbox=self.inbox,
             queue=self.queue,
             world=self.world,
             health=self.health,
             witnesses=keeper,
+            settled=settled,
         )
         signatures = Signatures(
             key_file=KeyFile(self.storage, KEYS, self.world) if self.has_keys else None,
@@ -157,6 +160,7 @@ class House:
             foreign_entries=foreign_entries,
             breakers=self.breakers,
             judged=Judged(self.world),
+            settled=settled,
             policy=self.policy,
             signatures=signatures,
             witnesses=keeper,
@@ -239,6 +243,13 @@ class House:
     async def run_until_settled(self, *, seconds: float = 30.0) -> None:
         async with self.running():
             await self.settle(seconds)
+
+    async def land_in_turn(self, *requests: SealedRequest) -> None:
+        """Land each in a commit of its own, by one process, which forgets what it need not know."""
+        async with self.running():
+            for sealed in requests:
+                await self.publish(sealed)
+                await self.settle(10.0)
 
     async def receipts(self, producer: str = "query-1") -> list[Receipt]:
         return list(await self.publisher_queue.wait_for_receipts(producer, wait_s=0.0))

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from committer.iceberg.metadata_update import Update
+from committer.iceberg.manifest_list import (
+    decode_manifest_list,
+    encode_manifest_file,
+    encode_manifest_list,
+)
+from committer.iceberg.metadata_update import AddSnapshot, SetSnapshotRef, Update
+from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.ports import Committed, Doorbell, LoadedTable, NewObject
 from committer.request import ReceiptState, line_digest
 from tests.flights import foreign_swap
@@ -26,6 +32,38 @@ async def foreign_commit(house: House, table: LoadedTable, *updates: Update) -> 
     await house.storage.inner.create(house.catalog.inner.objects_before(swap))
     assert isinstance(await house.catalog.inner.swap(swap), Committed)
     return await house.catalog.inner.load(table.identifier)
+
+
+async def foreign_append(house: House, table: LoadedTable) -> LoadedTable:
+    """Another engine commits an append of nothing, with a manifest list of its own."""
+    metadata = (await house.catalog.inner.load(table.identifier)).metadata
+    head = metadata.current_snapshot
+    assert head is not None
+    listed = decode_manifest_list(await house.storage.inner.get(head.manifest_list or ""))
+    number, snapshot_id = metadata.last_sequence_number + 1, 7_000 + metadata.last_sequence_number
+    location = f"{metadata.location}/metadata/foreign-{snapshot_id}.avro"
+    content = encode_manifest_list(
+        [encode_manifest_file(row, metadata.format_version) for row in listed.rows],
+        format_version=metadata.format_version,
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=head.snapshot_id,
+        sequence_number=number,
+        first_row_id=None,
+        sync=bytes(16),
+        extra_metadata={},
+    )
+    await house.storage.inner.create((NewObject(location, content),))
+    snapshot = Snapshot(
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=head.snapshot_id,
+        sequence_number=number,
+        timestamp_ms=metadata.last_updated_ms,
+        manifest_list=location,
+        summary={"operation": "append"},
+        schema_id=0,
+    )
+    to_main = SetSnapshotRef(MAIN, SnapshotRef(snapshot_id, "branch"))
+    return await foreign_commit(house, table, AddSnapshot(snapshot), to_main)
 
 
 async def put_raw(house: House, key: str, content: bytes, *, announce: bool = True) -> None:

@@ -61,9 +61,7 @@ async def test_two_attempts_of_one_epoch_in_one_batch_land_as_one() -> None:
 async def test_an_epoch_that_only_a_manifest_list_still_knows_is_acknowledged() -> None:
     house = House()
     table = await house.create_table()
-    for epoch in range(6):
-        await house.publish(build_request(table, epoch=epoch))
-        await house.run_until_settled(seconds=5.0)
+    await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in range(6)))
     await house.publish(build_request(table, epoch=1))
     await house.run_until_settled()
     assert await house.quarantined() == []
@@ -74,9 +72,7 @@ async def test_an_epoch_that_only_a_manifest_list_still_knows_is_acknowledged() 
 async def test_an_epoch_that_nothing_proves_any_more_is_quarantined_if_it_is_in_the_inbox() -> None:
     house = House()
     table = await house.create_table()
-    for epoch in range(6):
-        await house.publish(build_request(table, epoch=epoch))
-        await house.run_until_settled(seconds=5.0)
+    await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in range(6)))
     old = (await house.load()).snapshots[:-1]
     await foreign_commit(house, table, RemoveSnapshots(tuple(one.snapshot_id for one in old)))
     await house.publish(build_request(table, epoch=1))
@@ -90,9 +86,8 @@ async def test_an_old_doorbell_whose_object_is_gone_is_dropped() -> None:
     house = House()
     table = await house.create_table()
     old = build_request(table, epoch=1)
-    for epoch in range(6):
-        await house.publish(old if epoch == 1 else build_request(table, epoch=epoch))
-        await house.run_until_settled(seconds=5.0)
+    others = [build_request(table, epoch=epoch) for epoch in (0, 2, 3, 4, 5)]
+    await house.land_in_turn(others[0], old, *others[1:])
     await house.publish(old, durable=False)
     await house.run_until_settled()
     assert await house.quarantined() == []

@@ -14,7 +14,7 @@ from committer.errors import NotFoundError
 from committer.ports import Doorbell, LoadedTable
 from committer.request import ReceiptState, SealedRequest, line_digest
 from committer.service.foreign_entries import show
-from committer.service.reconciler import Folders
+from committer.service.listed import Folders
 from committer.skips import SkipKind, Skips
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.local import LocalStorage

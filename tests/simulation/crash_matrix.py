@@ -61,11 +61,18 @@ def operations() -> dict[str, Operation]:
     restored = replace(quick, epochs=3, restored_at=2, restored_by=2)
     other = ForeignPlan(deeds=(Deed.APPEND, Deed.APPEND), pause_s=0.1, think_s=0.05)
     looks = OperatorPlan(looks=1, pause_s=3.0, replays=1.0, discards=0.0)
+    burst = replace(quick, epochs=5, trigger_s=0.05)
+    cutter = ForeignPlan(deeds=3 * (Deed.APPEND, Deed.EXPIRE), pause_s=0.3, think_s=0.05)
     committer, both = ("committer-0",), ("committer-0", "committer-1")
     made = (
         Operation("publish", _scenario(one), ("query",)),
         Operation("commit", _scenario(waiting), committer),
         Operation("conflict", _scenario((*one, foreign_role("spark", other))), committer),
+        Operation(
+            "expired by others",
+            _scenario((producer_role("query", burst), foreign_role("cutter", cutter))),
+            committer,
+        ),
         Operation(
             "quarantine",
             _scenario((producer_role("query", restored), malformed_role("hostile", 1))),

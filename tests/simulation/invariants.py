@@ -13,7 +13,7 @@ from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.iceberg.table_metadata import parse_table_metadata
-from committer.ledger_entry import LEDGER_PREFIX
+from committer.ledger_entry import LEDGER_PREFIX, property_key
 from committer.ports import Catalog, LoadedTable, NewObject, Storage, Swap
 from committer.reason import Reason
 from committer.request import (
@@ -26,7 +26,7 @@ from committer.request import (
 )
 from committer.storage.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
-from tests.simulation.ledger_model import Landing, Problem, evidence_of_history
+from tests.simulation.ledger_model import Landing, Problem, entry_in, evidence_of_history
 from tests.simulation.metadata_rules import added_snapshots
 from tests.simulation.reasons import untrue
 from tests.simulation.table_view import TableView
@@ -45,6 +45,7 @@ _MAY_FOLLOW_LANDING = frozenset(
 
 
 REFUSED = Reason.COMMIT_REJECTED.value
+UNPROVEN = Reason.EPOCH_LANDED_UNPROVEN.value
 
 
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -80,6 +81,8 @@ class Invariants:
         self._superseded: set[str] = set()
         # By other engines, that no snapshot needed then: they do not ask who waits.
         self._taken: set[str] = set()
+        # Ledger properties of which an operator, or another engine, has made something else.
+        self._decided: set[tuple[UUID, str]] = set()
         # Taken out of quarantine by an operator.
         self._put_back: set[str] = set()
         # What the catalog has refused when it came alone, in one attempt or another.
@@ -128,6 +131,21 @@ class Invariants:
             )
         if wrong:
             self._violated("I10", f"{process} quarantines {key} for {reason}: {wrong}")
+        if reason == UNPROVEN and self._must_be_remembered(key):
+            self._violated("I1", f"{process} quarantines {key}, which has landed, as unproven")
+
+    def _must_be_remembered(self, key: str) -> bool:
+        """Whether a request has landed, and that counts, and it has never left the inbox since; and
+        nobody has changed the ledger.
+        """
+        landing, sealed = self._landing(key), self._published.get(key)
+        if landing is None or sealed is None or key in self._superseded | self._put_back:
+            return False
+        request = sealed.request
+        name = property_key(request.producer.id, request.branch)
+        is_decided = (request.table_uuid, name) in self._decided
+        is_own = landing.request.attempt == request.attempt
+        return is_own and not is_decided and request.table_uuid not in self._history.tampered
 
     def _note_request(self, key: str, content: bytes) -> None:
         try:
@@ -183,10 +201,24 @@ class Invariants:
         self._all_violated(view.swap(swap, is_ours=is_ours, accepted=accepted))
         if is_ours:
             self._landed_after_all(view, swap)
-        elif process in self._history.operators:
+            self._forgotten(process, view, swap)
+            return
+        self._decided.update((view.table_uuid, name) for name in _changed_entries(swap))
+        if process in self._history.operators:
             view.forgive(swap.metadata, _changed_entries(swap))
         else:
             self._foreign_ledger(process, view, swap)
+
+    def _forgotten(self, process: str, view: TableView, swap: Swap) -> None:
+        """I11: what has landed is remembered as long as its request is in the inbox."""
+        for name in _changed_entries(swap):
+            before, after = entry_in(swap.base.metadata, name), entry_in(swap.metadata, name)
+            kept = {one.attempt for one in after.latest} if after else set()
+            for one in before.latest if before else ():
+                landing = view.ledger.attempts.get(one.attempt)
+                key = landing.request.inbox_key if landing else ""
+                if one.attempt not in kept and self._must_be_remembered(key):
+                    self._violated("I11", f"{process} lets `{name}` forget {key}")
 
     def _foreign_ledger(self, process: str, view: TableView, swap: Swap) -> None:
         """Who takes entries away freezes the table; but of one-shot producers no witness knows."""

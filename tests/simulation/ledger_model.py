@@ -136,10 +136,11 @@ class LedgerModel:
         yield from self._files(contents, expected)
 
     def remembered(self, contents: SnapshotContents, after: TableMetadata) -> Iterator[Problem]:
-        """I11 of one commit: each producer's last epoch in it is remembered with its details."""
-        newest = {landing.request.producer.id: landing for landing in self._of(contents)}
-        for producer, landing in newest.items():
-            key = property_key(producer, landing.branch)
+        """I11 of one commit: each epoch in it is remembered with its details, as long as its
+        request may be in the inbox.
+        """
+        for landing in self._of(contents):
+            key = property_key(landing.request.producer.id, landing.branch)
             entry = entry_in(after, key)
             if entry is None or landing.proof not in entry.latest:
                 yield "I11", f"`{key}` does not remember epoch {landing.proof.epoch}"

@@ -157,7 +157,7 @@ def draw_scenario(seed: int, pace: Pace | None = None) -> Scenario:
         rate=chance.choice((0.0, 0.005, 0.02, 0.02, 0.05, 0.1)),
         focus=rng(seed, "where").choice(FOCI),
         weights=_weights(chance),
-        events=_events(chance, pace),
+        events=_events(chance, pace) + _crashes(seed, replicas),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
         play_s=chance.choice(pace.plays_s),
     )
@@ -226,7 +226,21 @@ def _roles(
         roles += _set_back(chance, table, tables[table].metadata.properties, harm)
     if rng(seed, "flood").random() < 0.05 and pace is not SPARSE:
         roles.append(producer_role("flood", _FLOOD, 0))
+    if _is_cut(seed):
+        roles += [producer_role("burst", _BURST, 0), foreign_role("cutter", _CUTTER, 0)]
     return tuple(roles)
+
+
+def _is_cut(seed: int) -> bool:
+    """Whether committers crash behind their swaps, and their snapshots expire before they are back:
+    then nothing but the ledger knows what is in the inbox still.
+    """
+    return rng(seed, "cut").random() < 0.08
+
+
+_BURST = ProducerPlan(epochs=60, trigger_s=0.05, files_max=1)
+_CUTTER = ForeignPlan(deeds=8 * (Deed.APPEND, Deed.EXPIRE), pause_s=0.3, think_s=0.05)
+_CUT_CRASHES = 6
 
 
 # A query that is faster than its committer, and is slowed down.
@@ -278,6 +292,19 @@ def _events(chance: random.Random, pace: Pace) -> tuple[Event, ...]:
     return tuple(
         Event(chance.uniform(0.0, pace.fates_s), chance.choice(fates), chance.random())
         for _ in range(count)
+    )
+
+
+def _crashes(seed: int, replicas: int) -> tuple[Event, ...]:
+    """Behind which everything expires: all committers, so that none settles what another landed."""
+    if not _is_cut(seed):
+        return ()
+    chance = rng(seed, "crashes")
+    times_s = [chance.uniform(0.5, 8.0) for _ in range(_CUT_CRASHES)]
+    return tuple(
+        Event(at_s, Fate.COMMITTER_CRASHES, (number + 0.5) / replicas)
+        for at_s in times_s
+        for number in range(replicas)
     )
 
 

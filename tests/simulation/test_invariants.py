@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from committer.iceberg.metadata_update import apply_updates
+from committer.ledger_entry import EpochRanges
 from committer.ports import NewObject, Swap
 from committer.reason import Reason
 from committer.request import ReceiptState
@@ -72,6 +75,31 @@ async def test_what_landed_and_is_in_quarantine_too_breaks_i1(bench: Bench) -> N
     await bench.quarantine.put(_record(sealed.request.inbox_key), sealed.content)
     bench.invariants.at_quiescence()
     assert any("is in quarantine for" in one.text for one in bench.history.violations)
+
+
+async def test_what_landed_and_is_quarantined_as_unproven_breaks_i1(bench: Bench) -> None:
+    """As long as it has never left the inbox, the ledger knows of it."""
+    table = await bench.create_table()
+    sealed = await bench.publish(table)
+    await bench.commit(table, sealed)
+    record = _record(sealed.request.inbox_key, Reason.EPOCH_LANDED_UNPROVEN)
+    await bench.quarantine.put(record, sealed.content)
+    assert bench.found() == {"I1"}
+
+
+@pytest.mark.parametrize("has_left", [False, True])
+async def test_an_entry_that_forgets_what_is_in_the_inbox_breaks_i11(
+    bench: Bench, has_left: bool
+) -> None:
+    table = await bench.create_table()
+    first, second = [await bench.publish(table, epoch=epoch) for epoch in (0, 1)]
+    await bench.commit(table, first)
+    if has_left:
+        await bench.inbox.delete([first.request.inbox_key])
+    epochs = EpochRanges(((0, 1),))
+    # The second one's entry begins anew: the first one is not in it.
+    await bench.commit(table, second, entry=lambda entry: replace(entry, epochs=epochs))
+    assert bench.found() == (set() if has_left else {"I11"})
 
 
 async def test_a_doorbell_that_is_acknowledged_too_early_breaks_i13(bench: Bench) -> None:
