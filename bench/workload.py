@@ -149,6 +149,7 @@ def data_file(found: Descriptor, attempt: UUID) -> DataFile:
         lower_bounds=found.lower_bounds,
         upper_bounds=found.upper_bounds,
         split_offsets=(4,),
+        sort_order_id=0,
     )
 
 

@@ -21,6 +21,7 @@ from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.check import CheckedRequest
 from committer.plan.handed_manifest import CheckedManifest
 from committer.plan.manifest_size import target_bytes
+from committer.plan.partition_totals import Totals, count_partitions, partition_limit
 from committer.ports import NewObject
 
 
@@ -39,11 +40,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class PreparedManifest:
-    """A manifest of the batch, ready to be written; the same for every attempt."""
+    """A manifest of the batch, ready to be written; the same for every attempt.
+
+    `totals`: what it adds to each partition; None where the table's summaries do not say it.
+    """
 
     location: str
     spec_id: int
     encoded: EncodedManifest
+    totals: Totals | None = None
 
     @property
     def written(self) -> NewObject:
@@ -81,6 +86,7 @@ def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedMa
             manifest_location(folder, batch.commit_uuid, number),
             spec_id,
             _join(batch, metadata, spec_id, manifests, number),
+            _totals(metadata, spec_id, manifests),
         )
         for number, (spec_id, manifests) in enumerate(groups)
     )
@@ -120,6 +126,16 @@ def _join(
         sync=sync_marker(batch.commit_uuid, number),
         snapshot_id=batch.snapshot_id,
     )
+
+
+def _totals(
+    metadata: TableMetadata, spec_id: int, manifests: list[CheckedManifest]
+) -> Totals | None:
+    limit = partition_limit(metadata.properties)
+    if not limit:
+        return None
+    spec = metadata.spec_by_id(spec_id)
+    return count_partitions(manifests, spec, schema_of_spec(spec, metadata), limit)
 
 
 def schema_of_spec(spec: PartitionSpec, metadata: TableMetadata) -> Schema:

@@ -6,7 +6,7 @@ bytes as a value (`NeedsManifestList`) and is called again with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -23,7 +23,6 @@ from committer.iceberg.metadata_update import (
 )
 from committer.iceberg.requirement import AssertRefSnapshotId, AssertTableUUID, Requirement
 from committer.iceberg.snapshot import Snapshot, SnapshotRef
-from committer.iceberg.summary import append_summary
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import (
     Landed,
@@ -34,12 +33,13 @@ from committer.ledger_entry import (
     short_fingerprint,
 )
 from committer.plan.batch import Batch, PreparedManifest, sync_marker
-from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence
+from committer.plan.evidence import EVIDENCE_KEY, print_evidence
 from committer.plan.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.ledger import Ledger
 from committer.plan.state import ListedManifest, TableState
+from committer.plan.summary import ManifestCounts, commit_summary
 from committer.plan.swap import plan_swap
-from committer.plan.upkeep import MergedManifest, Upkeep, applicable_merges, with_merges
+from committer.plan.upkeep import Upkeep, applicable_merges, with_merges
 from committer.ports import NewObject, Swap
 from committer.request import CommitRequest
 
@@ -48,11 +48,15 @@ _NO_UPKEEP = Upkeep()
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try to land a batch: its number from 1, the uuid of its metadata file, and the time."""
+    """One try to land a batch: its number from 1, the uuid of its metadata file, and the time.
+
+    `engine_version`: the version of Frazil, which its snapshot's summary names; empty: not known.
+    """
 
     number: int
     metadata_uuid: UUID
     now_ms: int
+    engine_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +134,10 @@ def plan_commit(
         carried, merges, snapshot_id=batch.snapshot_id, sequence_number=sequence_number
     )
     listed, next_row_id = _list_manifests(metadata, batch, prepared, rows, sequence_number)
-    counts = _ManifestCounts.of(prepared, carried, merges)
-    snapshot = _snapshot(metadata, parent, batch, attempt, counts)
+    counts = ManifestCounts.of(prepared, carried, merges)
+    snapshot = _snapshot(metadata, parent, batch, attempt)
+    summary = commit_summary(metadata, batch, prepared, counts, attempt.engine_version)
+    snapshot = replace(snapshot, summary=summary)
     snapshot = replace(snapshot, added_rows=_added_rows(metadata, next_row_id))
     landed = {
         checked.request.inbox_key: Landed(
@@ -232,31 +238,11 @@ def _row(manifest: PreparedManifest, batch: Batch, sequence_number: int) -> Mani
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ManifestCounts:
-    """What the summary says of manifests. A merged one is created by the commit that lists it."""
-
-    created: int
-    kept: int
-    replaced: int
-
-    @classmethod
-    def of(
-        cls,
-        prepared: Sequence[PreparedManifest],
-        carried: Sequence[ListedManifest],
-        merges: Sequence[MergedManifest],
-    ) -> _ManifestCounts:
-        replaced = sum(len(merged.replaced) for merged in merges)
-        return cls(len(prepared) + len(merges), len(carried) - replaced, replaced)
-
-
 def _snapshot(
     metadata: TableMetadata,
     parent: Snapshot | None,
     batch: Batch,
     attempt: Attempt,
-    counts: _ManifestCounts,
 ) -> Snapshot:
     folder = metadata_folder(metadata.location, metadata.properties)
     version_1 = metadata.format_version == 1
@@ -269,7 +255,6 @@ def _snapshot(
         manifest_list=manifest_list_location(
             folder, batch.snapshot_id, attempt.number, batch.commit_uuid
         ),
-        summary=_summary(metadata, batch, counts),
         schema_id=metadata.current_schema_id,
         first_row_id=(metadata.next_row_id or 0) if metadata.format_version >= 3 else None,
     )
@@ -279,28 +264,6 @@ def _added_rows(metadata: TableMetadata, next_row_id: int) -> int | None:
     if metadata.format_version < 3:
         return None
     return next_row_id - (metadata.next_row_id or 0)
-
-
-def _summary(metadata: TableMetadata, batch: Batch, counts: _ManifestCounts) -> dict[str, str]:
-    head = metadata.branch_head(batch.branch)
-    walked = [manifest.walked for checked in batch.requests for manifest in checked.manifests]
-    partitions = {
-        (manifest.spec_id, partition)
-        for checked in batch.requests
-        for manifest in checked.manifests
-        for partition in manifest.walked.partitions
-    }
-    return append_summary(
-        head.summary if head else None,
-        added_data_files=sum(manifest.added_files_count for manifest in walked),
-        added_records=sum(manifest.added_rows_count for manifest in walked),
-        added_files_size=sum(manifest.added_size_bytes for manifest in walked),
-        changed_partition_count=len(partitions),
-        manifests_created=counts.created,
-        manifests_kept=counts.kept,
-        manifests_replaced=counts.replaced,
-        extra={COUNT_KEY: str(len(batch.requests))},
-    )
 
 
 def _ledger_changes(

@@ -8,6 +8,7 @@ whichever lands, the other cannot.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import assert_never
 
 from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
@@ -32,6 +33,9 @@ from committer.service.upkeep import TableUpkeep
 
 # An answer that is lost now and then is nobody's business; a catalog that never answers is.
 UNKNOWN_SHOWN_AFTER = 3
+
+# In the summary of each snapshot.
+_VERSION = version("frazil")
 
 
 class Commits:
@@ -68,7 +72,7 @@ class Commits:
         if intent.attempts == 1:
             intent.started_ms = world.now_ms()
             self._pace.started()
-        attempt = Attempt(intent.attempts, world.uuid(), world.now_ms())
+        attempt = Attempt(intent.attempts, world.uuid(), world.now_ms(), _VERSION)
         try:
             plan = await self._plan(intent, state, attempt)
         except FrazilError:

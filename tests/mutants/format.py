@@ -85,6 +85,21 @@ FORMAT = (
         "append(file)",
         ("tests/plan/test_check.py -k sort_order",),
     ),
+    # --- Summaries ---
+    Mutant(
+        "all_files_of_a_manifest_count_for_one_partition",
+        "committer/plan/partition_totals.py",
+        "    if len(walked.partitions) == 1:\n",
+        "    if walked.partitions:\n",
+        ("tests/plan/test_partition_totals.py",),
+    ),
+    Mutant(
+        "more_partitions_than_the_limit_are_told",
+        "committer/plan/partition_totals.py",
+        "    if not partitioned or len(totals) > limit:\n",
+        "    if not partitioned:\n",
+        ("tests/plan/test_partition_totals.py",),
+    ),
     # --- Deletes ---
     Mutant(
         "deletes_are_not_pruned_by_their_values",

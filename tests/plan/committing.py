@@ -64,7 +64,7 @@ class Table:
         number: int = 1,
         chores: LedgerChores = NO_CHORES,
     ) -> CommitPlan:
-        attempt = Attempt(number, UUID(int=10_000 + next(self._ids)), self.now_ms)
+        attempt = Attempt(number, UUID(int=10_000 + next(self._ids)), self.now_ms, "1.2.3")
         state = self.state
         while True:
             plan = plan_commit(state, batch, prepared, attempt, chores)
