@@ -101,12 +101,16 @@ def test_the_signature_stands_in_the_line_once_and_as_it_is() -> None:
     text = right.request.signature or ""
     escaped = text.replace("h", "\\u0068")
     assert refusal(spelled(right, f'"{text}"', f'"{escaped}"')) == Reason.SIGNATURE_INVALID
-    twice = f'"signature":"{text}","signature":"{text}"'
-    assert refusal(spelled(right, f'"signature":"{text}"', twice)) == Reason.SIGNATURE_INVALID
     # What it says is equal, what was signed is not.
     assert refusal(spelled(right, '"epoch":0', '"epoch": 0')) == Reason.SIGNATURE_INVALID
-    repeated = '"branch":"audit","branch":"main"'
-    assert refusal(spelled(right, '"branch":"main"', repeated)) == Reason.SIGNATURE_INVALID
+    # A key that stands twice is refused before: readers differ in which of the two they take.
+    twice = f'"signature":"{text}","signature":"{text}"'
+    for once, repeated in (
+        (f'"signature":"{text}"', twice),
+        ('"branch":"main"', '"branch":"audit","branch":"main"'),
+    ):
+        with pytest.raises(InvalidRequestError, match="twice"):
+            spelled(right, once, repeated)
 
 
 def test_an_empty_text_elsewhere_cannot_take_the_place_of_the_signature() -> None:

@@ -188,6 +188,12 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
+                "No requests",
+                "Links, FIFOs, unreadable names and the like in the inbox, which others put there.",
+                "short",
+                ((f"max by (kind) (frazil_foreign_entries{_JOB})", "{{kind}}"),),
+            ),
+            Panel(
                 "Put into quarantine",
                 "Requests per second by reason.",
                 "ops",

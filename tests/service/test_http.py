@@ -122,7 +122,12 @@ async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() 
         "swaps": answers,
     }
     assert (status["catalog"], status["lag_s"]) == ("frazil", 0)
-    assert status["inbox"] == {"location": INBOX, "requests": 3, "listed_s": _listed_s(page)}
+    assert status["inbox"] == {
+        "location": INBOX,
+        "requests": 3,
+        "listed_s": _listed_s(page),
+        "foreign": {},
+    }
 
 
 def _listed_s(page: Page) -> float | None:
