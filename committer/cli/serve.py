@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +12,17 @@ if TYPE_CHECKING:
     from committer.settings import Settings
 
 
-def serve() -> None:
+def serve(
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Of the health endpoints: before FRAZIL_SERVICE__HTTP_PORT."
+        ),
+    ] = None,
+    home: Annotated[
+        Path | None, typer.Option(help="The folder of everything: before FRAZIL_HOME.")
+    ] = None,
+) -> None:
     """Run a committer until SIGTERM or Ctrl-C; then finish the commits in hand."""
     import asyncio
     from functools import partial
@@ -22,7 +34,9 @@ def serve() -> None:
     from committer.stop_signals import StopRequest, end_at_once
 
     end_at_once()  # nothing is under way before the loop, and a queue server ends with us
-    settings = read_settings()
+    if home is not None:
+        os.environ["FRAZIL_HOME"] = str(home.absolute())  # also where the settings file lies
+    settings = read_settings(**({} if port is None else {"service": {"http_port": port}}))
     configure_logs(settings.service.log_format, settings.service.log_level)
     # From the main thread and before the loop: the server ends with the thread that started it.
     with explained(settings):
@@ -32,7 +46,7 @@ def serve() -> None:
     opened = partial(_say_where_things_are, settings)
     try:
         with explained(settings):
-            asyncio.run(run_service(settings, told, opened=opened))
+            asyncio.run(run_service(settings, told, opened=opened, queue_server=server))
     finally:
         told.outlive_loop()
         if server is not None:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def read_settings() -> Settings:
+def read_settings(**overrides: object) -> Settings:
     """All settings. Errors: `SettingsError`."""
     from committer.settings import load_settings
 
-    return load_settings()
+    return load_settings(**overrides)
 
 
 def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = False) -> T:

@@ -32,8 +32,9 @@ async def serving(overview: Overview, *, host: str, port: int) -> AsyncIterator[
         listener = await Listener.open(application(overview), host=host, port=port)
     except OSError as error:
         raise SettingsError(
-            f"cannot listen on {host}:{port} (service.http_host, service.http_port):"
-            f" {error.strerror or error}"
+            f"cannot listen on {host}:{port}: {error.strerror or error}; name another port by"
+            " FRAZIL_SERVICE__HTTP_PORT or `frazil serve --port` (0: no endpoints), another address"
+            " by FRAZIL_SERVICE__HTTP_HOST"
         ) from error
     try:
         yield

@@ -18,7 +18,12 @@ from committer.private_files import make_private_file, make_private_folder
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
 from committer.service.breakers import BreakerPolicy
-from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
+from committer.service.redis_server import (
+    RedisServer,
+    claim_folder,
+    private_server_url,
+    start_redis_server,
+)
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine, skips_of
 from committer.storage.key_file import KeyFile
@@ -70,13 +75,19 @@ class Parts(RequestParts):
 
 
 def start_private_queue(settings: Settings) -> RedisServer | None:
-    """Start (or find) the private server if the settings ask for one. Blocks for a moment."""
+    """Start (or find) the private server if the settings ask for one. Blocks for a moment.
+
+    Errors: `SettingsError` where it cannot be started, or another committer uses it.
+    """
     if settings.queue.url != PRIVATE:
         return None
     make_home(settings)
-    with named_setting("home"), _explained(queue_folder(settings)):
-        make_private_folder(queue_folder(settings))
-    return start_redis_server(queue_folder(settings))
+    folder = queue_folder(settings)
+    with named_setting("home"), _explained(folder):
+        claim = claim_folder(folder)
+        server = start_redis_server(folder)
+    server.claim = claim
+    return server
 
 
 def make_home(settings: Settings) -> None:

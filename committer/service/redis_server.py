@@ -7,7 +7,7 @@ Who stops it: the process that started it, in `stop`, or by its death, however i
 kernel sends the server SIGTERM when the *thread* that started it ends (PR_SET_PDEATHSIG), so start
 it from a thread that lasts, such as the main thread. Elsewhere a killed parent leaves the server
 running, and the next start with that folder uses it. A server that runs already is used and left
-alone.
+alone. `keep_running` starts one again that has died.
 """
 
 from __future__ import annotations
@@ -28,28 +28,66 @@ from urllib.parse import quote
 
 from committer.errors import SettingsError
 from committer.extras import install_hint
+from committer.ports import World
 from committer.private_files import make_private_file, make_private_folder
 from committer.service.child_process import ends_with_parent
+from committer.service.log import log
 
 _SOCKET_BYTES_MAX = 103  # the smallest `sun_path` of the systems we know, without the final NUL
 _POLL_S = 0.02
 _POLLS_MAX = 1_500
 _STOP_S_MAX = 10.0
+_LOOK_S = 1.0
+_REVIVE_S_MAX = 60.0
+# One that has run for so long is no longer one that does not start.
+_LASTED_S = 300.0
 _LOG_LINES_MAX = 5
 
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """What a server is started with. `binary`: None for the one that is found."""
+
+    appendfsync: Literal["everysec", "always"] = "everysec"
+    binary: Path | None = None
+
+
+@dataclass(slots=True)
 class RedisServer:
-    """A running server. `process` is None where somebody else started it."""
+    """A running server. `process` is None where another process started it.
+
+    `claim`: the open file that keeps a second committer away, if there is one.
+    """
 
     url: str
     folder: Path
     process: subprocess.Popen[bytes] | None
+    program: Program
+    claim: IO[str] | None = None
+
+    def revive(self) -> str | None:
+        """Start the server again if it has died; what it said last, or None while it lives.
+
+        Does not wait until it answers: clients ask again. Errors: as `start_redis_server`.
+        """
+        if self.process is not None:
+            self.process.poll()
+        with (self.folder / "server.lock").open("a+") as lock:
+            if not _try_lock(lock):
+                return None
+            said = _last_words(self.folder)
+            self.process = _spawn(self.program, self.folder, lock)
+        return said
 
     def stop(self) -> None:
         """Stop the server if we started it; what it holds is on disk. Idempotent."""
+        self._stop()
+        if self.claim is not None:
+            self.claim.close()
+
+    def _stop(self) -> None:
         if self.process is None or self.process.poll() is not None:
             return
         self.process.terminate()
@@ -72,17 +110,55 @@ def start_redis_server(
     Doorbells are never the truth, so that second costs latency only. `binary` is another server
     program (Redis ≥ 7, Valkey ≥ 8). Errors: `SettingsError` saying what is missing.
     """
-    folder = folder.absolute()
+    folder, program = folder.absolute(), Program(appendfsync, binary)
     address = _address(folder)
     make_private_folder(folder)
     make_private_file(folder / "server.lock")
     with (folder / "server.lock").open("a+") as lock:
         if not _take(lock, address):
-            return RedisServer(_url(address), folder, None)
-        process = _spawn(binary or find_server_binary(), folder, appendfsync, lock)
-    server = RedisServer(_url(address), folder, process)
+            return RedisServer(_url(address), folder, None, program)
+        process = _spawn(program, folder, lock)
+    server = RedisServer(_url(address), folder, process, program)
     _wait_until_ready(server, address)
     return server
+
+
+def claim_folder(folder: Path) -> IO[str]:
+    """Be the one committer that uses the server of this folder, until the file is closed.
+
+    Errors: `SettingsError` naming the process that is it; `OSError`.
+    """
+    make_private_folder(folder)
+    make_private_file(folder / "serve.lock")
+    claim = (folder / "serve.lock").open("a+")
+    if _try_lock(claim):
+        return claim
+    owner = _owner(claim)
+    claim.close()
+    raise SettingsError(
+        f"another `frazil serve` (process {owner}) runs with the private queue in `{folder}`: stop"
+        " it, or give this one a home of its own (--home, FRAZIL_HOME); several committers share a"
+        " queue server that you run yourself (FRAZIL_QUEUE__URL)"
+    )
+
+
+async def keep_running(server: RedisServer, world: World) -> None:
+    """Start the server again whenever it has died, less and less often while it does not last.
+
+    Call it on the loop of the thread that started the server. Runs until it is cancelled.
+    """
+    failures, looked_s = 0, world.monotonic_s()
+    while True:
+        await world.sleep(min(_REVIVE_S_MAX, _LOOK_S * 2**failures))
+        try:
+            said = server.revive()
+        except (SettingsError, OSError) as error:
+            said = str(error)
+        now_s = world.monotonic_s()
+        if said is not None:
+            failures = failures + 1 if now_s - looked_s < _LASTED_S else 1
+            looked_s = now_s
+            log.warning("queue.server_died", said=said, now="starting it again")
 
 
 def private_server_url(folder: Path) -> str:
@@ -126,9 +202,6 @@ def _take(lock: IO[str], address: Path) -> bool:
     """True once the lock is ours, False when a server that will stay answers."""
     for _ in range(_POLLS_MAX):
         if _try_lock(lock):
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
             return True
         if (sys.platform != "linux" or _owner_lives(lock)) and _answers(address):
             return False
@@ -141,14 +214,20 @@ def _try_lock(lock: IO[str]) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
     return True
 
 
-def _owner_lives(lock: IO[str]) -> bool:
+def _owner(lock: IO[str]) -> str:
     lock.seek(0)
-    owner = lock.read().strip()
+    return lock.read().strip()
+
+
+def _owner_lives(lock: IO[str]) -> bool:
     try:
-        os.kill(int(owner), 0)
+        os.kill(int(_owner(lock)), 0)
     except (ValueError, ProcessLookupError):
         return False
     except PermissionError:
@@ -173,7 +252,8 @@ def _url(address: Path) -> str:
     return f"unix://{quote(str(address))}"
 
 
-def _spawn(binary: Path, folder: Path, appendfsync: str, lock: IO[str]) -> subprocess.Popen[bytes]:
+def _spawn(program: Program, folder: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
+    binary = program.binary or find_server_binary()
     settings = {
         "port": "0",
         "unixsocket": str(_address(folder)),
@@ -183,7 +263,7 @@ def _spawn(binary: Path, folder: Path, appendfsync: str, lock: IO[str]) -> subpr
         "daemonize": "no",
         "save": "",
         "appendonly": "yes",
-        "appendfsync": appendfsync,
+        "appendfsync": program.appendfsync,
         "maxmemory-policy": "noeviction",
     }
     arguments = [part for name, value in settings.items() for part in (f"--{name}", value)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from committer.errors import FrazilError, SettingsError
+from committer.ports import World
 from committer.service.check_process import CheckProcess
 from committer.service.checks import ChecksInProcesses
 from committer.service.counted import (
@@ -26,6 +28,7 @@ from committer.service.parts import (
     open_request_parts,
     with_catalog,
 )
+from committer.service.redis_server import RedisServer, keep_running
 from committer.service.run import Service, until_answered
 from committer.settings import Settings
 from committer.stop_signals import StopRequest
@@ -36,9 +39,14 @@ _PROCESSORS_MIN = 4
 
 
 async def serve(
-    settings: Settings, told: StopRequest, *, opened: Callable[[], None] = lambda: None
+    settings: Settings,
+    told: StopRequest,
+    *,
+    opened: Callable[[], None] = lambda: None,
+    queue_server: RedisServer | None = None,
 ) -> None:
     """Run until told to stop. `opened` is called once the port and the catalog are open.
+    A private queue server is started again if it dies.
 
     Errors: `FrazilError`, also from inside the tasks.
     """
@@ -46,7 +54,8 @@ async def serve(
     told.set_on(stop)
     parts = open_request_parts(settings)
     try:
-        await serve_parts(parts, stop, opened=opened)
+        async with kept_running(queue_server, parts.world):
+            await serve_parts(parts, stop, opened=opened)
     except BaseExceptionGroup as group:
         expected, rest = group.split(FrazilError)
         if expected is None or rest is not None:
@@ -54,6 +63,19 @@ async def serve(
         raise first_error(expected) from group
     finally:
         await parts.close()
+
+
+@asynccontextmanager
+async def kept_running(server: RedisServer | None, world: World) -> AsyncIterator[None]:
+    """While the block runs."""
+    keeper = asyncio.create_task(keep_running(server, world)) if server else None
+    try:
+        yield
+    finally:
+        if keeper is not None:
+            keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeper
 
 
 async def serve_parts(

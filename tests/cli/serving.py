@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
@@ -37,12 +37,19 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 class Serving:
     """One process; `log` is what it has written to stderr."""
 
-    def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
-        self.port = free_port()
+    def __init__(
+        self,
+        home: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        options: Sequence[str] = (),
+        port: int | None = None,
+    ) -> None:
+        self.port = port or free_port()
         self._log = home / "serve.log"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "committer", "serve"],
+                [sys.executable, "-W", "error", "-m", "committer", "serve", *options],
                 cwd=REPOSITORY,
                 env={
                     **os.environ,
@@ -78,9 +85,15 @@ class Serving:
 
 
 @contextmanager
-def serving(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[Serving]:
+def serving(
+    home: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    options: Sequence[str] = (),
+    port: int | None = None,
+) -> Iterator[Serving]:
     """A process that is killed at the end, if it still runs."""
-    running = Serving(home, settings)
+    running = Serving(home, settings, options=options, port=port)
     try:
         yield running
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,11 +14,12 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from committer.errors import QueueUnavailableError
 from committer.ports import Doorbell
 from committer.request import SealedRequest, line_digest
 from committer.service.parts import Parts
 from tests.cli.commands import Frazil
-from tests.cli.serving import REPOSITORY, serving, wait_until
+from tests.cli.serving import REPOSITORY, free_port, serving, wait_until
 from tests.request_builders import build_request
 
 pytestmark = pytest.mark.server
@@ -163,9 +166,63 @@ def test_a_port_in_use_is_named_in_one_line_with_exit_code_2(tmp_path: Path) -> 
         port = taken.getsockname()[1]
         with serving(tmp_path, {"FRAZIL_SERVICE__HTTP_PORT": str(port)}) as service:
             assert service.process.wait(30) == 2
-    assert "service.http_port" in service.log
-    assert str(port) in service.log
+    assert "FRAZIL_SERVICE__HTTP_PORT" in service.log
+    assert f"cannot listen on 127.0.0.1:{port}" in service.log
     assert service.log.count("\n") == 1
+
+
+def test_port_and_home_may_be_options(tmp_path: Path) -> None:
+    home, port = tmp_path / "other", free_port()
+    elsewhere = {"FRAZIL_HOME": "/does/not/exist", "FRAZIL_QUEUE__URL": "none"}
+    home.mkdir()
+    (home / "frazil.toml").write_text('[catalog]\nname = "of_the_option"\n')
+    options = ("--port", str(port), "--home", str(home))
+    with serving(tmp_path, elsewhere, options=options, port=port) as service:
+        service.wait_until_ready()
+        assert service.end() == 0
+    assert f"catalog `of_the_option` (sqlite:///{home}/catalog.db)" in service.log
+    assert f"health http://127.0.0.1:{port}/readyz" in service.log
+
+
+def test_a_second_committer_on_one_private_queue_is_refused(frazil: Frazil, tmp_path: Path) -> None:
+    with serving(tmp_path) as first:
+        first.wait_until_ready()
+        with serving(tmp_path) as second:
+            assert second.process.wait(30) == 2
+        last = second.log.splitlines()[-1]
+        assert f"another `frazil serve` (process {first.process.pid}) runs" in last
+        assert f"{tmp_path}/queue" in last
+        assert first.is_ready()
+
+
+def process_of(address: Path) -> int:
+    """The process of the server that listens there."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(address))
+        client.sendall(b"INFO server\r\n")
+        found = re.search(rb"process_id:([0-9]+)", client.recv(65_536))
+    assert found
+    return int(found[1])
+
+
+def test_a_private_queue_that_is_killed_comes_back_and_doorbells_go_on(
+    frazil: Frazil, tmp_path: Path
+) -> None:
+    with serving(tmp_path) as service:
+        service.wait_until_ready()
+        os.kill(process_of(tmp_path / "queue" / "redis.sock"), signal.SIGKILL)
+        wait_until(lambda: "queue.server_died" in service.log, "its death was seen")
+
+        def announce() -> bool:
+            try:
+                publish(frazil, [0])
+            except QueueUnavailableError:
+                return False
+            return True
+
+        wait_until(announce, "the queue answers")
+        wait_until(lambda: landed(frazil) == "0", "what was announced has landed")
+        assert service.end() == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that nobody can write to")

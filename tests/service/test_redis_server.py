@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import platform
@@ -11,16 +12,25 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 from urllib.parse import unquote
 
 import pytest
+from structlog.testing import capture_logs
 
 from committer.errors import SettingsError
-from committer.service.redis_server import RedisServer, find_server_binary, start_redis_server
+from committer.ports import World
+from committer.service.redis_server import (
+    RedisServer,
+    claim_folder,
+    find_server_binary,
+    keep_running,
+    start_redis_server,
+)
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.server
@@ -72,6 +82,96 @@ def test_a_server_is_ready_private_and_safe_when_it_was_started(folder: Path) ->
             answer = ask(server, "CONFIG", "GET", setting).split(b"\r\n")
             assert answer[-2] == value.encode(), setting
         assert (folder / "redis.sock").stat().st_mode & 0o777 == 0o700
+
+
+class Alarm:
+    """A clock that a test moves: each wait ends at once, the test looks on, and the last never."""
+
+    def __init__(self, *looks: Callable[[], None]) -> None:
+        self._looks = list(looks)
+        self._now_s = 0.0
+        self.waited_s: list[float] = []
+
+    def monotonic_s(self) -> float:
+        return self._now_s
+
+    async def sleep(self, delay_s: float) -> None:
+        if not self._looks:
+            raise asyncio.CancelledError
+        self._looks.pop(0)()
+        self._now_s += delay_s
+        self.waited_s.append(delay_s)
+
+
+def kill(server: RedisServer) -> None:
+    assert server.process
+    server.process.kill()
+    server.process.wait()
+
+
+def wait_for_answer(server: RedisServer) -> None:
+    """What was started again answers, with what the dead one held."""
+    end_s = time.monotonic() + 30
+    while True:
+        try:
+            assert ask(server, "GET", "kept").endswith(b"yes\r\n")
+        except OSError:
+            assert time.monotonic() < end_s
+            time.sleep(0.02)
+        else:
+            return
+
+
+async def test_a_server_that_dies_is_started_again_and_less_often_while_it_does_not_last(
+    folder: Path,
+) -> None:
+    with running(folder, appendfsync="always") as server:
+        ask(server, "SET", "kept", "yes")
+        first = server.process
+        clock = Alarm(lambda: None, *[lambda: kill(server)] * 4, lambda: None)
+        with pytest.raises(asyncio.CancelledError), capture_logs() as logs:
+            await keep_running(server, cast(World, clock))
+        assert server.process is not first
+        wait_for_answer(server)
+    assert [entry["event"] for entry in logs] == ["queue.server_died"] * 4
+    assert clock.waited_s == [1.0, 1.0, 2.0, 4.0, 8.0, 16.0]
+
+
+async def test_a_server_of_another_process_is_started_again_too(folder: Path) -> None:
+    with running(folder, appendfsync="always") as first, running(folder) as second:
+        ask(first, "SET", "kept", "yes")
+        assert (second.process, second.revive()) == (None, None)
+        kill(first)
+        assert second.revive() is not None
+        wait_for_answer(second)
+        second.stop()
+
+
+async def test_a_server_that_cannot_be_started_is_tried_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(folder, appendfsync="always") as server:
+        ask(server, "SET", "kept", "yes")
+
+        def lose() -> None:
+            kill(server)
+            monkeypatch.setattr("committer.service.redis_server.find_server_binary", refuse)
+
+        def refuse() -> Path:
+            raise SettingsError("no queue server for this machine")
+
+        clock = Alarm(lose, monkeypatch.undo, lambda: None)
+        with pytest.raises(asyncio.CancelledError), capture_logs() as logs:
+            await keep_running(server, cast(World, clock))
+        assert logs[0]["said"].startswith("no queue server")
+        wait_for_answer(server)
+
+
+def test_a_second_committer_of_one_folder_is_refused_while_the_first_one_runs(folder: Path) -> None:
+    said = rf"\(process {os.getpid()}\).*`{folder}`.*--home"
+    with claim_folder(folder), pytest.raises(SettingsError, match=said):
+        claim_folder(folder)
+    claim_folder(folder).close()
 
 
 def test_what_the_server_holds_survives_a_stop_and_a_kill(folder: Path) -> None:
