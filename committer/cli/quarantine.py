@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -141,17 +142,22 @@ def accept(
     """Let requests land although the ledger is against it, and replay them. Prints their keys.
 
     For the reasons epoch_content_differs, epoch_landed_unproven and producer_frozen only. Each
-    lands once, beside whatever has landed as its epoch; a frozen producer stays frozen. A crash in
-    between loses nothing: accept again, or replay. Exit code 1 if one cannot be accepted.
+    lands once, beside whatever has landed as its epoch; a frozen producer stays frozen. Asks only
+    about those that can be accepted, and says why not of the others. A crash in between loses
+    nothing: accept again, or replay. Exit code 1 if one cannot be accepted.
     """
     from committer.cli.printing import confirm, counted, say
     from committer.cli.quarantined import accept as accept_all
+    from committer.cli.quarantined import refusals
     from committer.cli.session import run_with_parts, run_with_requests
 
     filters = _filters(table, producer, reason, older_than, younger_than)
-    chosen = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
+    named = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
+    refused = run_with_parts(lambda parts: refusals(parts, named)) if named else {}
+    _tell_refused(refused)
+    chosen = [key for key in named if key not in refused]
     if not chosen:
-        return
+        raise typer.Exit(1 if refused else 0)
     say("\n".join(chosen))
     say(
         f"This adds the rows of {counted(len(chosen), 'request')}, although the epoch has landed or"
@@ -163,6 +169,15 @@ def accept(
         return await accept_all(parts, chosen)
 
     _tell(run_with_parts(work))
+    if refused:
+        raise typer.Exit(1)
+
+
+def _tell_refused(refused: Mapping[str, str]) -> None:
+    from committer.cli.printing import say
+
+    for key, why in refused.items():
+        say(f"frazil: {key} stays in quarantine: {why}")
 
 
 def _tell(outcomes: list[Replayed]) -> None:
@@ -173,7 +188,7 @@ def _tell(outcomes: list[Replayed]) -> None:
         if one.refused is None:
             typer.echo(one.key)
         else:
-            say(f"frazil: {one.key} stays in quarantine: {one.refused}")
+            _tell_refused({one.key: one.refused})
         if one.unseen is not None:
             say(f"frazil: {one.key}: nobody could see whether its data files exist: {one.unseen}")
     unannounced = next((one.unannounced for one in outcomes if one.unannounced), None)
@@ -226,7 +241,13 @@ def _filters(
 ) -> Filters:
     from committer.cli.durations import parse_duration_ms
     from committer.cli.quarantined import Filters
+    from committer.reason import Reason
+    from committer.setting_names import did_you_mean
 
+    codes = [code.value for code in Reason]
+    if reason is not None and reason not in codes:
+        hint = did_you_mean(reason, codes) or f"there are {', '.join(codes)}"
+        raise typer.BadParameter(f"`{reason}` is no reason code; {hint}", param_hint="--reason")
     return Filters(
         table,
         producer,

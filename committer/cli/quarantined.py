@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from committer.cli.describe import Description
@@ -229,9 +229,39 @@ def _without(data_file: str) -> str:
     )
 
 
+async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
+    """Why not, for those that cannot be accepted now. Changes nothing."""
+    refused: dict[str, str] = {}
+    for (table, name), requests in (await _meant(parts, keys, refused)).items():
+        try:
+            refused.update(await operator(parts).refusals(table, name, requests))
+        except (NotFoundError, UnsupportedError) as error:
+            refused.update({request.inbox_key: str(error) for request in requests})
+    for key in keys:
+        if key not in refused and (why := await _why_not_replayed(parts, key)) is not None:
+            refused[key] = why
+    return refused
+
+
 async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:
     """Let these requests land although the ledger is against it, and replay them."""
     refused: dict[str, str] = {}
+    for (table, name), requests in (await _meant(parts, keys, refused)).items():
+        try:
+            refused.update(await operator(parts).accept(table, name, requests))
+        except (NotFoundError, UnsupportedError) as error:
+            refused.update({request.inbox_key: str(error) for request in requests})
+    return [
+        Replayed(key, refused=refused[key]) if key in refused else await replay(parts, key)
+        for key in keys
+    ]
+
+
+_Meant = Mapping[tuple[TableIdentifier, ProducerName], Sequence[CommitRequest]]
+
+
+async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> _Meant:
+    """The requests by table and producer; those that no leave helps are `refused`."""
     meant: defaultdict[tuple[TableIdentifier, ProducerName], list[CommitRequest]]
     meant = defaultdict(list)
     for key in keys:
@@ -242,15 +272,17 @@ async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:
         else:
             name = ProducerName(request.producer.id, request.branch)
             meant[request.identifier, name].append(request)
-    for (table, name), requests in meant.items():
-        try:
-            refused.update(await operator(parts).accept(table, name, requests))
-        except (NotFoundError, UnsupportedError) as error:
-            refused.update({request.inbox_key: str(error) for request in requests})
-    return [
-        Replayed(key, refused=refused[key]) if key in refused else await replay(parts, key)
-        for key in keys
-    ]
+    return meant
+
+
+async def _why_not_replayed(parts: Parts, key: str) -> str | None:
+    """What a replay would refuse it for; None where that cannot be found out."""
+    try:
+        sealed, _ = await parts.replays.get(key)
+        absent = await absent_data_file(parts.storage, sealed)
+    except FrazilError:
+        return None
+    return None if absent is None else _without(absent)
 
 
 async def _acceptable(parts: Parts, key: str) -> CommitRequest:

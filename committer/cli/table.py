@@ -13,6 +13,7 @@ from committer.cli.table_inspect import inspect, print_kind
 from committer.cli.table_names import drop, register, rename
 from committer.cli.table_orphans import orphans
 from committer.cli.table_plan import plan
+from committer.cli.table_set import set_
 from committer.cli.table_source import (
     AsOfOption,
     MapOption,
@@ -32,6 +33,7 @@ app.command()(create)
 app.command()(register)
 app.command()(rename)
 app.command()(drop)
+app.command("set")(set_)
 app.command()(accept)
 app.command()(inspect)
 app.command()(plan)

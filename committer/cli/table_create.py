@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from committer.cli.options import TableArgument
+from committer.cli.table_set import refuse_inbox_inside
 
 if TYPE_CHECKING:
     from committer.iceberg.partition_spec import PartitionSpec
@@ -41,13 +41,16 @@ def create(
     """Make a table, and its namespace if there is none."""
     from committer.cli.printing import say
     from committer.cli.session import parse_identifier, run_with_parts
+    from committer.cli.table_properties import parse_properties
 
     identifier = parse_identifier(name)
     if "/" in name or not name.isprintable():
         raise typer.BadParameter(f"`{name}`: expected a name without `/` and control characters")
-    shape = _Shape(schema, partition, sort_order, _parse_properties(properties or ()))
+    own = parse_properties(properties or (), hint="--property")
+    shape = _Shape(schema, partition, sort_order, own)
 
     async def work(parts: Parts) -> LoadedTable:
+        refuse_inbox_inside(parts, own)
         where = location or await _named_by_namespace(parts, identifier)
         table = _first_table(parts, identifier, shape, format_version, where)
         await parts.catalog.create_namespace(identifier.namespace)
@@ -103,16 +106,6 @@ def _parse_schema(text: str) -> Schema:
         raise ValueError(f"the schema is not JSON: {error}") from None
     except InvalidMetadataError as error:
         raise ValueError(str(error)) from None
-
-
-def _parse_properties(pairs: Sequence[str]) -> dict[str, str]:
-    properties = {}
-    for pair in pairs:
-        key, separator, text = pair.partition("=")
-        if not separator or not key.strip():
-            raise typer.BadParameter(f"--property: expected KEY=VALUE, found `{pair}`")
-        properties[key.strip()] = text
-    return properties
 
 
 async def _named_by_namespace(parts: Parts, identifier: TableIdentifier) -> str:

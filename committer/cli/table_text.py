@@ -27,9 +27,17 @@ from committer.iceberg.types import (
     StructType,
     parse_type,
 )
+from committer.setting_names import did_you_mean
 
 _OPENING, _CLOSING = "(<[", ")>]"
 _TYPE_ALIASES = {"bigint": "long", "integer": "int", "bool": "boolean"}
+_TYPES = (
+    *("boolean", "int", "long", "float", "double", "decimal(P, S)", "date", "time"),
+    *("timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "string", "uuid"),
+    *("fixed[L]", "binary", "variant", "geometry", "geography", "unknown"),
+)
+_NESTING = ("struct<…>", "list<…>", "map<…, …>")
+_TRANSFORMS = ("identity", "year", "month", "day", "hour", "bucket", "truncate", "void")
 _REQUIRED = re.compile(r"\s+(not\s+null|required)$", re.IGNORECASE)
 _OPTIONAL = re.compile(r"\s+(null|optional)$", re.IGNORECASE)
 _NESTED = re.compile(r"(struct|list|array|map)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
@@ -92,7 +100,7 @@ def _parse_field(text: str, ids: Iterator[int]) -> NestedField:
 def _parse_type(text: str, ids: Iterator[int]) -> IcebergType:
     nested = _NESTED.fullmatch(text.strip())
     if not nested:
-        return parse_type(_TYPE_ALIASES.get(text.strip().lower(), text))
+        return _parse_primitive(text)
     word, inside = nested[1].lower(), nested[2]
     if word == "struct":
         return StructType(_parse_fields(_split(inside), ids))
@@ -104,6 +112,19 @@ def _parse_type(text: str, ids: Iterator[int]) -> IcebergType:
     if word != "map" and len(parts) == 1:
         return ListType(next(ids), _parse_type(parts[0], ids), False)
     raise ValueError(f"expected `list<type>` or `map<type, type>`, found `{text}`")
+
+
+def _parse_primitive(text: str) -> IcebergType:
+    try:
+        return parse_type(_TYPE_ALIASES.get(text.strip().lower(), text))
+    except InvalidMetadataError as error:
+        near = did_you_mean(_first_word(text), map(_first_word, (*_TYPES, *_NESTING)))
+        known = ", ".join((*_TYPES, *_NESTING))
+        raise ValueError(f"{error}; expected one of {known}; {near}".rstrip("; ")) from None
+
+
+def _first_word(text: str) -> str:
+    return re.split(r"[\s(<\[]", text.strip().lower(), maxsplit=1)[0]
 
 
 # --- Partition specs and sort orders -------------------------------------------------------------
@@ -179,9 +200,10 @@ def _transform(text: str) -> Transform:
     except InvalidMetadataError as error:
         raise ValueError(str(error)) from None
     if isinstance(transform, UnknownTransform):
+        near = did_you_mean(text.partition("[")[0].lower(), _TRANSFORMS)
         raise ValueError(
             f"no transform `{text}`: expected identity, year, month, day, hour,"
-            " bucket(n, column) or truncate(width, column)"
+            f" bucket(n, column), truncate(width, column) or void; {near}".rstrip("; ")
         )
     return transform
 

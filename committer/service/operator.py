@@ -176,18 +176,30 @@ class Operator:
             refused.clear()
             state = TableState.of(table)
             found = standing(state.ledger, name)
-            _require_readable(found)
-            reader = EvidenceReader(self.storage)
-            for request in requests:
-                why = await _why_not(reader, state, request)
-                if why is not None:
-                    refused[request.inbox_key] = why
-            left = [one for one in requests if one.inbox_key not in refused]
-            refused.update(await self._landed_long_ago(state, found, left))
+            refused.update(await self._refusals(state, found, requests))
             return await self._with_leave(state, found, requests, refused)
 
         await self._change(identifier, decide)
         return refused
+
+    async def refusals(
+        self, identifier: TableIdentifier, name: ProducerName, requests: Sequence[CommitRequest]
+    ) -> dict[str, str]:
+        """What `accept` would return now. Changes nothing."""
+        state = TableState.of(await self.catalog.load(identifier))
+        return await self._refusals(state, standing(state.ledger, name), requests)
+
+    async def _refusals(
+        self, state: TableState, found: Standing, requests: Sequence[CommitRequest]
+    ) -> dict[str, str]:
+        _require_readable(found)
+        reader, refused = EvidenceReader(self.storage), dict[str, str]()
+        for request in requests:
+            why = await _why_not(reader, state, request)
+            if why is not None:
+                refused[request.inbox_key] = why
+        left = [one for one in requests if one.inbox_key not in refused]
+        return refused | await self._landed_long_ago(state, found, left)
 
     async def _with_leave(
         self,

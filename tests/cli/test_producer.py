@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from uuid import UUID
 
 import pytest
@@ -155,6 +156,29 @@ def test_what_the_ledger_alone_is_against_is_accepted_and_replayed(frazil: Frazi
     assert f"{other} stays in quarantine: its reason is path_not_allowed" in answer.err
     assert frazil.outstanding() == [key]
     assert entry_of(frazil).accepted == ((3, wanted.request.attempt),)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_only_what_can_be_accepted_is_asked_about(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """Nobody answers the question: what is accepted would need one."""
+    create(frazil)
+    put_entry(frazil)
+    reason = frazil.quarantine(request(frazil, epoch=4), "path_not_allowed")
+    files = frazil.quarantine(request(frazil, epoch=2), "producer_frozen", has_files=False)
+    wanted = []
+    if is_there:
+        wanted = [frazil.quarantine(request(frazil, epoch=3), "epoch_content_differs")]
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    answer = frazil("quarantine", "accept", "--all")
+    assert (answer.code, answer.out) == (1, "")
+    assert f"{reason} stays in quarantine: its reason is path_not_allowed" in answer.err
+    assert f"{files} stays in quarantine: its data file `" in answer.err
+    assert ("Accept? [y/N]" in answer.err) == is_there
+    assert ("rows of 1 request" in answer.err) == is_there
+    assert set(frazil.quarantined()) == {reason, files, *wanted}
+    assert entry_of(frazil).accepted == ()
 
 
 def test_an_accepted_request_whose_table_is_gone_stays_in_quarantine(frazil: Frazil) -> None:
