@@ -157,6 +157,8 @@ class ProducerEntry:
     one_shot: bool = False
     frozen: Freeze | None = None
     accepted: tuple[tuple[int, UUID], ...] = ()
+    name: str = ""
+    """What people call the producer, such as the name of a streaming query: for display only."""
 
     def landed(self, epoch: int) -> Landed | None:
         """The details of an epoch, if they are still remembered."""
@@ -192,6 +194,10 @@ class ProducerEntry:
             sequential=self.sequential and sequential,
             one_shot=self.one_shot and one_shot,
         )
+
+    def with_name(self, name: str | None) -> ProducerEntry:
+        """The name that a producer gave last stays."""
+        return replace(self, name=name) if name else self
 
     def without_gaps(self, below: int) -> ProducerEntry:
         return replace(self, epochs=self.epochs.without_gaps(below))
@@ -231,6 +237,8 @@ def print_entry(entry: ProducerEntry) -> str:
         fields["sequential"] = True
     if entry.one_shot:
         fields["one-shot"] = True
+    if entry.name:
+        fields["name"] = entry.name
     if entry.frozen:
         fields["frozen"] = _print_freeze(entry.frozen)
     if entry.accepted:
@@ -289,6 +297,7 @@ def parse_entry(text: str) -> ProducerEntry:
             latest=tuple(_parse_latest(fields["latest"])),
             sequential=bool(fields.get("sequential", False)),
             one_shot=bool(fields.get("one-shot", False)),
+            name=str(fields.get("name", "")),
             frozen=_parse_freeze(fields["frozen"]) if fields["v"] != ENTRY_VERSION else None,
             accepted=tuple(
                 (int(epoch), UUID(attempt)) for epoch, attempt in fields.get("accepted", ())

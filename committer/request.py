@@ -174,9 +174,11 @@ class Producer(_Model):
 
     `sequential`: epoch N is made durable only after all lower ones (Spark's own query id).
     `ordered`: epochs land in ascending order. `one_shot`: this identity never publishes again.
+    `name`: what people call it; shown to them, and never compared.
     """
 
     id: ProducerId
+    name: Name | None = None
     sequential: bool = False
     ordered: bool = False
     one_shot: bool = False

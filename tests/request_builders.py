@@ -72,6 +72,7 @@ def build_line(
     table: LoadedTable,
     *,
     producer: str = "query-1",
+    name: str | None = None,
     epoch: int = 0,
     nonce: UUID | None = None,
     fingerprint: str | None = None,
@@ -88,7 +89,9 @@ def build_line(
         table=TableName(namespace=table.identifier.namespace, name=table.identifier.name),
         table_uuid=table_uuid,
         branch=branch,
-        producer=Producer(id=producer, sequential=sequential and not one_shot, one_shot=one_shot),
+        producer=Producer(
+            id=producer, name=name, sequential=sequential and not one_shot, one_shot=one_shot
+        ),
         epoch=epoch,
         nonce=nonce,
         attempt=attempt_of(table_uuid, branch, producer, epoch, nonce),

@@ -173,3 +173,11 @@ def test_a_property_key_names_producer_and_branch_without_ambiguity(
 
 def test_other_properties_are_not_ledger_entries() -> None:
     assert parse_property_key("frazil.commit.min-interval-ms") is None
+
+
+def test_the_name_that_a_producer_gave_last_stays_and_is_only_printed_if_there_is_one() -> None:
+    entry = ProducerEntry(TABLE)
+    assert "name" not in print_entry(entry)
+    named = entry.with_name("first").with_name("flights of 2013").with_name(None).with_name("")
+    assert named.name == "flights of 2013"
+    assert parse_entry(print_entry(named)) == named

@@ -33,6 +33,8 @@ from workers.target import TargetTable
 from workers.task_writer import FilesWritten
 from workers.unheeded import warn_of_unheeded
 
+_NAME_CHARACTERS_MAX = 100
+
 
 def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
     """Read the table and check, before anything is written, that such rows can be written to it.
@@ -132,12 +134,19 @@ def producer_of(options: WriteOptions, source: MicroBatch | UUID) -> Producer:
     try:
         return Producer(
             id=WriteIdentity.of(options, source).producer,
+            name=_name(options),
             sequential=not is_batch and not is_named,
             one_shot=is_batch and not is_named,
         )
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]["msg"]
         raise SettingsError(f"option `producer` or `sink`: {problem}") from None
+
+
+def _name(options: WriteOptions) -> str | None:
+    """The query's name, as far as it can be shown."""
+    text = "".join(filter(str.isprintable, options.query_name or ""))
+    return text[:_NAME_CHARACTERS_MAX] or None
 
 
 def _batch_identity(options: WriteOptions, written: FilesWritten, s3: S3Access) -> _Identity:

@@ -121,33 +121,48 @@ def _tables(status: Status, table: str | None) -> list[TableStatus]:
 # --- For people ----------------------------------------------------------------------------------
 
 _HEADERS = (
-    *("table", "lag", "waiting", "commits", "requests", "files", "rows"),
+    *("table", "lag", "in hand", "commits", "requests", "files", "rows"),
     *("conflicts", "unknown", "duplicates", "metadata bytes", "last commit"),
 )
 
 
 def answer_views(answer: Answer, table: str | None) -> list[View]:
+    """All that a committer says, for whoever sees nothing else of it."""
+    facts, status = committer_facts(answer), answer.status
+    if status is not None:
+        facts |= {
+            "catalog": status.catalog,
+            "inbox": _inbox_text(status.inbox, status.now_s),
+            "queue": _queue_text(status.queue),
+            "quarantine": _quarantine_text(status),
+        }
+    return [Facts("committer", facts), *table_views(answer, table)]
+
+
+def table_views(answer: Answer, table: str | None) -> list[View]:
     status = answer.status
     if status is None:
-        return [Facts("committer", {"at": answer.url, "state": f"none answers: {answer.why}"})]
-    shown: list[View] = [Facts("committer", _facts(answer.url, status))]
+        return []
     rows = [_row(one, status.now_s) for one in _tables(status, table)]
-    return [*shown, Rows("tables", _HEADERS, rows)] if rows else shown
+    return [Rows("tables, since the committer has started", _HEADERS, rows)] if rows else []
 
 
-def _facts(url: str, status: Status) -> Description:
+def committer_facts(answer: Answer, quarantined: int | None = None) -> Description:
+    """How it is: what only a committer knows. `quarantined`: how many requests were found there;
+    their reasons are shown if the committer knows as many.
+    """
+    status = answer.status
+    if status is None:
+        return {"committer": f"none answers at {answer.url}: {answer.why}"}
     facts: Description = {
-        "at": url,
-        "state": f"{status.phase}, {'ready' if status.ready else 'not ready'}",
-        "version": status.version,
-        "catalog": status.catalog,
+        "committer": f"{status.phase}, {'ready' if status.ready else 'not ready'}, at {answer.url},"
+        f" version {status.version}",
         "lag": _lag_text(status.lag_s),
-        "inbox": _inbox_text(status.inbox, status.now_s),
-        "queue": _queue_text(status.queue),
         "shards": _shards_text(status.shards),
-        "quarantine": _quarantine_text(status),
         "not announced": status.unannounced,
     }
+    if quarantined and sum(status.quarantine.values()) == quarantined:
+        facts["reasons in quarantine"] = _quarantine_text(status)
     if status.held_producers:
         facts["producers that wait"] = ", ".join(map(_held_text, status.held_producers))
     frozen = {one.table: one.frozen_producers for one in status.tables if one.frozen_producers}

@@ -6,7 +6,7 @@ Pure: bytes in, descriptions out. Every JSON line has a `kind`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -222,6 +222,8 @@ def inspect_request(content: bytes) -> Inspection:
         return _inspect_broken_request(content, f"{error.reason}: {error}")
     document = orjson.loads(content[: sealed.body])
     found = Inspection([{"kind": "commit-request", **document}], [_request_facts(sealed)])
+    if sealed.request.files:
+        found.views.append(_listed_files(sealed.request.files))
     for number, reference in enumerate(sealed.request.manifests):
         if reference.offset is not None:
             found.add(_inspect_carried(sealed, number, reference))
@@ -260,6 +262,12 @@ def _request_facts(sealed: SealedRequest) -> Facts:
     return Facts("commit request", facts)
 
 
+def _listed_files(files: Sequence[Document]) -> Rows:
+    headers = ("content", "records", "bytes", "path")
+    keys = ("content", "record-count", "file-size-in-bytes", "file-path")
+    return Rows("files", headers, [tuple(map(file.get, keys)) for file in files])
+
+
 def _row_count(file: Document) -> int:
     """Of a file that is listed as JSON; 0 if it does not say a number."""
     count = file.get("record-count")
@@ -280,3 +288,16 @@ def _inspect_carried(
 def without_details(views: Sequence[View]) -> list[View]:
     """The views that do not repeat for each file."""
     return [view for view in views if not (isinstance(view, Rows) and view.is_detail)]
+
+
+def shortened(views: Sequence[View], rows_max: int) -> list[View]:
+    """Tables end after so many rows, and say in their titles how many are left out."""
+    return [_shortened(view, rows_max) if isinstance(view, Rows) else view for view in views]
+
+
+def _shortened(view: Rows, rows_max: int) -> Rows:
+    count = len(view.rows)
+    if count <= rows_max:
+        return view
+    title = f"{view.title}: the first {rows_max} of {count}, {count - rows_max} more with --json"
+    return replace(view, title=title, rows=view.rows[:rows_max])

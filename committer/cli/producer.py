@@ -42,10 +42,11 @@ def list_(
         print_json_lines(describe(identifier, one) for one in found)
         return
     print_table(
-        ("producer", "branch", "state", "last epoch", "epochs", "accepted"),
+        ("producer", "query", "branch", "state", "last epoch", "epochs", "accepted"),
         [
             (
                 one.name.producer,
+                one.entry.name if one.entry else None,
                 one.name.branch,
                 one.state,
                 one.entry.epochs.highest if one.entry else None,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import typer
 
 from committer.cli.describe import Description
+from committer.cli.printing import time_text
 from committer.cli.view import Facts
 from committer.ledger_entry import EpochRanges
 from committer.plan.ledger import read_ledger
@@ -60,6 +62,8 @@ class Found:
 
     def view(self) -> Facts:
         facts = self.describe()
+        frozen = facts.pop("frozen_at_ms")
+        facts["frozen"] = time_text(cast("int | None", frozen))
         shown = {name.replace("_", " "): value for name, value in facts.items() if value != ""}
         return Facts(f"{self.standing.name.producer} of {self.table}", shown)
 
@@ -89,6 +93,7 @@ def describe(table: TableIdentifier, standing: Standing) -> Description:
     return {
         "table": str(table),
         "producer": standing.name.producer,
+        "query_name": entry.name if entry else "",
         "branch": standing.name.branch,
         "state": standing.state,
         "why": standing.why or "",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Requests that could not land: see why, then decide.", no_args_is_help=True)
 
+_FILES_SHOWN_MAX = 20
+
 KeyArgument = Annotated[
     str, typer.Argument(help="The key, or enough of its start, end or attempt.")
 ]
@@ -76,8 +78,11 @@ def list_(
 
 @app.command()
 def show(key: KeyArgument, as_json: AsJson = False) -> None:
-    """Show why a request is in quarantine, what to do about it, and what it holds."""
-    from committer.cli.inspection import inspect_content, without_details
+    """Show why a request is in quarantine, what to do about it, and what it holds.
+
+    Lists the first 20 of its files; --json lists all.
+    """
+    from committer.cli.inspection import inspect_content, shortened, without_details
     from committer.cli.printing import print_json_lines
     from committer.cli.printing import show as show_views
     from committer.cli.quarantined import advice_for, find_keys, load, meaning_of
@@ -94,7 +99,7 @@ def show(key: KeyArgument, as_json: AsJson = False) -> None:
         first = {**found.lines[0], "meaning": meaning, "advice": advice}
         print_json_lines([first, *found.lines[1:]])
         return
-    record, *rest = without_details(found.views)
+    record, *rest = shortened(without_details(found.views), _FILES_SHOWN_MAX)
     if isinstance(record, Facts):
         said = {"what is wrong": meaning, "what to do": advice}
         record = Facts(record.title, {**record.facts, **said})

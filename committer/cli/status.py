@@ -27,12 +27,13 @@ def status(
 ) -> None:
     """Show what waits, since when, which epochs have landed, and how the committer is.
 
-    Asks the committer at service.http_host and service.http_port, and looks at inbox, queue and
-    catalog itself; where no committer answers, it says so and shows the rest. Exit code 0: all is
-    well. 1: trouble, which is named on stderr: the committer is in trouble, requests wait and none
-    answers, or the queue, the catalog or the inbox did not answer; what is known is printed all the
-    same. Requests in quarantine are shown, and are no trouble of the service. A private queue
-    answers while `frazil serve` runs.
+    Asks the committer at service.http_host and service.http_port how it is, and looks at inbox,
+    queue, quarantine and catalog itself; where no committer answers, it says so and shows the rest.
+    The numbers of tables count from the committer's start. Exit code 0: all is well. 1: trouble,
+    which is named on stderr: the committer is in trouble, requests wait and none answers, or the
+    queue, the catalog or the inbox did not answer, or there is no catalog yet; what is known is
+    printed all the same. Requests in quarantine are shown, and are no trouble of the service. A
+    private queue answers while `frazil serve` runs.
     """
     from committer.cli.printing import print_json, show
 
@@ -65,9 +66,10 @@ def _ask_remote(url: str, table: str | None) -> _Found:
 
 def _ask_here(table: str | None) -> _Found:
     from committer.cli.committer_status import (
-        answer_views,
         ask_own_committer,
+        committer_facts,
         describe_answer,
+        table_views,
         troubles_of,
     )
     from committer.cli.session import parse_identifier, read_settings, run_with_requests
@@ -77,9 +79,9 @@ def _ask_here(table: str | None) -> _Found:
     answer = ask_own_committer(read_settings())
     report = run_with_requests(lambda parts: collect(parts, wanted))
     if answer is None:
-        return {"committer": None, **describe(report)}, views(report), report.troubles
+        return {"committer": None, **describe(report)}, views(report, {}), report.troubles
     return (
         {"committer": describe_answer(answer, table), **describe(report)},
-        [*answer_views(answer, table), *views(report)],
+        [*views(report, committer_facts(answer, report.quarantined)), *table_views(answer, table)],
         {**report.troubles, **troubles_of(answer, report.total.requests)},
     )

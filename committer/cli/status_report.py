@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeVar, cast
 from uuid import UUID
 
 from committer.cli.committer_status import members_text
@@ -251,6 +251,7 @@ def _describe_producer(landed: LandedProducer) -> Description:
         "table": str(landed.table),
         "table_uuid": landed.table_uuid,
         "producer": landed.producer,
+        "query_name": landed.entry.name or None,
         "branch": landed.branch,
         "last_epoch": landed.entry.epochs.highest,
         "epochs": str(landed.entry.epochs),
@@ -269,17 +270,19 @@ def _name(table_uuid: str, report: Report) -> str | None:
     return None if name is None else str(name)
 
 
-def views(report: Report) -> list[View]:
-    shown: list[View] = [Facts("status", _facts(report))]
+def views(report: Report, committer: Description) -> list[View]:
+    """`committer`: what it says of itself; the numbers are those that were looked up now."""
+    shown: list[View] = [Facts("status", {**committer, **_facts(report, committer)})]
     if report.waiting:
         shown.append(
             Rows(
-                "outstanding",
-                ("table", "producer", "requests", "bytes", "oldest"),
+                "waiting in the inbox",
+                ("table", "producer", "query", "requests", "bytes", "oldest"),
                 [
                     (
                         _name(uuid, report) or uuid or "(not an inbox key)",
                         producer,
+                        _query(uuid, producer, report),
                         waiting.requests,
                         waiting.size_bytes,
                         age_text(_age_ms(waiting, report)),
@@ -289,10 +292,41 @@ def views(report: Report) -> list[View]:
             )
         )
     if report.landed:
-        rows = [tuple(_describe_producer(landed).values()) for landed in report.landed]
-        headers = ("table", "producer", "branch", "last epoch", "epochs", "snapshot id", "seq")
-        shown.append(Rows("landed", headers, [(row[0], *row[2:]) for row in rows]))
+        shown.append(Rows("landed, by the ledgers of the tables", _LANDED, _landed_rows(report)))
     return shown
+
+
+_LANDED = ("table", "producer", "query", "branch", "last epoch", "epochs", "snapshot id", "seq")
+
+
+def _landed_rows(report: Report) -> list[tuple[object, ...]]:
+    """A row for each producer; those that write once share one for each table and branch."""
+    rows: list[tuple[object, ...]] = []
+    one_shot: dict[tuple[str, str], list[Description]] = {}
+    for landed in report.landed:
+        found = _describe_producer(landed)
+        place = found["snapshot_id"], found["sequence_number"]
+        if landed.entry.one_shot:
+            one_shot.setdefault((str(landed.table), landed.branch), []).append(found)
+            continue
+        epochs = found["last_epoch"], found["epochs"]
+        name = (str(landed.table), landed.producer, landed.entry.name, landed.branch)
+        rows.append((*name, *epochs, *place))
+    for (table, branch), found_once in one_shot.items():
+        last = max(found_once, key=lambda one: cast(int, one["sequence_number"] or 0))
+        place = last["snapshot_id"], last["sequence_number"]
+        rows.append((table, counted(len(found_once), "one-shot write"), "", branch, "", "", *place))
+    return rows
+
+
+def _query(table_uuid: str, producer: str, report: Report) -> str:
+    """What the ledger calls a producer; empty before anything of it has landed."""
+    names = (
+        one.entry.name
+        for one in report.landed
+        if (str(one.table_uuid), one.producer) == (table_uuid, producer)
+    )
+    return next(filter(None, names), "")
 
 
 def _unknown(report: Report) -> str:
@@ -300,22 +334,28 @@ def _unknown(report: Report) -> str:
     return "no answer" if "inbox" in report.troubles else "not asked"
 
 
-def _facts(report: Report) -> Description:
+def _facts(report: Report, committer: Description) -> Description:
     depth, total = report.depth, report.total
+    facts: Description = {} if "shards" in committer else {"shards": _shards_text(report)}
+    oldest = age_text(_age_ms(total, report))
+    waiting = counted(total.requests, "request") + (f", the oldest for {oldest}" if oldest else "")
     return {
+        **facts,
+        "catalog": f"{report.catalog_uri}: "
+        + ("no answer" if report.table_count is None else counted(report.table_count, "table")),
+        "inbox": f"{report.inbox}: " + (_unknown(report) if report.waiting is None else waiting),
         "queue": "none"
         if report.queue is None
         else f"{report.queue}: {depth.waiting} waiting, {depth.pending} of them handed out"
         if depth
         else f"{report.queue}: no answer",
-        "shards": "not known"
-        if report.members is None
-        else members_text(report.members) or "no committer has any",
-        "catalog": f"{report.catalog_uri}: "
-        + ("no answer" if report.table_count is None else counted(report.table_count, "table")),
-        "inbox": f"{report.inbox}: "
-        + (_unknown(report) if report.waiting is None else counted(total.requests, "request")),
-        "oldest request": age_text(_age_ms(total, report))
-        or ("not known" if report.waiting is None else "none waits"),
-        "quarantined": "not known" if report.quarantined is None else report.quarantined,
+        "quarantine": "not known"
+        if report.quarantined is None
+        else counted(report.quarantined, "request"),
     }
+
+
+def _shards_text(report: Report) -> str:
+    if report.members is None:
+        return "not known"
+    return members_text(report.members) or "no committer has any"

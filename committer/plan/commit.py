@@ -279,6 +279,8 @@ def _ledger_changes(
             sequential=all(one.producer.sequential for one in requests),
             one_shot=all(one.producer.one_shot for one in requests),
         )
+        for one in requests:
+            entry = entry.with_name(one.producer.name)
         entries[key] = entry.with_landed(*(landed[one.inbox_key] for one in requests))
     for key, attempts in chores.settled.items():
         known = entries.get(key) or ledger.entries.get(key)

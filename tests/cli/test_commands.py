@@ -13,10 +13,10 @@ from committer.iceberg.schema import print_schema
 from committer.plan.expiry import NEW_TABLE_PROPERTIES
 from committer.plan.orphans import data_files_of
 from committer.ports import ObjectInfo
-from committer.request import SealedRequest
+from committer.request import SealedRequest, seal_request
 from committer.storage.scheme import SchemeStorage
 from tests.cli.commands import Frazil
-from tests.request_builders import build_request
+from tests.request_builders import build_request, changed_line
 
 COLUMNS = "id long, name string, at timestamptz"
 
@@ -310,6 +310,7 @@ def test_show_tells_why_what_to_do_and_what_is_in_it(frazil: Frazil) -> None:
     answer = frazil("quarantine", "show", str(sealed.request.attempt)[:8])
     for text in ("table_unknown", "there is no such table", "then replay", "query-1", ".parquet"):
         assert text in answer.out
+    assert "2027-01-15 08:00:00Z" in answer.out
     lines = frazil("quarantine", "show", sealed.request.inbox_key, "--json").lines
     assert [line["kind"] for line in lines] == [
         "quarantine-record",
@@ -318,6 +319,23 @@ def test_show_tells_why_what_to_do_and_what_is_in_it(frazil: Frazil) -> None:
         "manifest-entry",
     ]
     assert lines[0]["advice"]
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_show_lists_the_first_paths_and_counts_the_rest(frazil: Frazil, inline: bool) -> None:
+    create(frazil)
+    sealed = build_request(frazil.load(), files_count=25)
+    paths = list(data_files_of(sealed, ()))
+    if inline:
+        files = [{"file-path": path, "record-count": 10} for path in paths]
+        line = changed_line(sealed.request, files=tuple(files), manifests=())
+        sealed = seal_request(line, [])
+    key = frazil.quarantine(sealed, "table_unknown", has_files=False)
+    out = frazil("quarantine", "show", key).out
+    assert (len(paths), sum(path in out for path in paths)) == (25, 20)
+    assert "the first 20 of 25, 5 more with --json" in out
+    told = frazil("quarantine", "show", key, "--json").out
+    assert all(path in told for path in paths)
 
 
 def test_a_reason_of_another_version_is_shown_without_advice(frazil: Frazil) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from committer.cli.inspection import Inspection, inspect_content
-from committer.cli.view import Facts
+from committer.cli.view import Facts, Rows
 from committer.errors import InvalidMetadataError
 from committer.iceberg.table_metadata import print_table_metadata
 from committer.request import SealedRequest, seal_request
@@ -95,9 +95,11 @@ def test_a_request_is_shown_with_the_entries_of_its_manifests() -> None:
 def test_files_that_a_request_lists_as_json_count_with_their_rows() -> None:
     listed = ({"record-count": 3}, {"record-count": 4}, {"record-count": "many"})
     line = build_line(TABLE, nonce=NONCE).model_copy(update={"files": listed})
-    (facts,) = inspect_content(seal_request(line).content).views
+    facts, files = inspect_content(seal_request(line).content).views
     assert isinstance(facts, Facts)
     assert (facts.facts["files"], facts.facts["rows"]) == (3, 7)
+    assert isinstance(files, Rows)
+    assert [row[1] for row in files.rows] == [3, 4, "many"]
 
 
 def test_of_a_truncated_request_the_line_is_shown_with_the_problem() -> None:

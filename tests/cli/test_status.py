@@ -9,9 +9,13 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from uuid import UUID
 
 import pytest
 
+from committer.iceberg.metadata_update import SetProperties
+from committer.ledger_entry import Landed, ProducerEntry, print_entry, property_key
+from committer.service.parts import Parts
 from committer.service.status import (
     HeldProducerStatus,
     InboxStatus,
@@ -21,6 +25,7 @@ from committer.service.status import (
     Status,
     TableStatus,
 )
+from committer.service.table_change import change_table
 from tests.cli.commands import Frazil
 from tests.cli.serving import serving, wait_until
 from tests.request_builders import build_request
@@ -114,9 +119,14 @@ def test_producers_that_wait_and_those_that_are_frozen_are_named(
     for text in (
         "bad of db.flights (20 times branch_unknown, again in 42.0 s)",
         "3 db.flights",
-        "2 table_unknown; the oldest for 2.0 h",
     ):
         assert text in shown
+    # Of the quarantine one number is shown: that of the requests that are there.
+    assert "table_unknown" not in shown
+    for epoch in range(2):
+        table.quarantine(build_request(table.load(), epoch=epoch), "table_unknown")
+    with committer(monkeypatch, said):
+        assert "2 table_unknown; the oldest for 2.0 h" in table("status").out
 
 
 def test_who_shares_the_shards_is_named(
@@ -149,12 +159,12 @@ def test_what_the_committer_says_is_shown_beside_what_is_found(
     for text in (
         "running, ready",
         "no request waits",
-        "2 requests, listed 10.0 s ago",
-        "5 waiting, 3 of them handed out",
-        "2 table_unknown",
+        f"file://{tmp_path}/requests: 0 requests",
         "catalog",
     ):
         assert text in shown.out
+    for number_of_the_committer in ("2 requests", "5 waiting", "listed 10.0 s ago"):
+        assert number_of_the_committer not in shown.out
     (row,) = [line.split() for line in shown.out.splitlines() if line.startswith("db.flights")]
     assert " ".join(row) == "db.flights 90.0 s 0 7 70 0 0 4 0 0 30.0 s ago"
 
@@ -191,7 +201,60 @@ def test_before_the_inbox_was_listed_the_lag_is_said_to_be_unknown(
     with committer(monkeypatch, early):
         out = table("status").out
     assert "not known: the inbox has not been listed yet" in out
-    assert "requests: not listed yet" in out
+
+
+def test_an_address_alone_tells_all_that_its_committer_knows(
+    frazil: Frazil, tmp_path: Path
+) -> None:
+    with answering(status_of(tmp_path).model_dump_json().encode()) as address:
+        out = frazil("status", "--url", address).out
+    for text in ("2 requests, listed 10.0 s ago", "5 waiting, 3 of them handed out"):
+        assert text in out
+    assert "2 table_unknown" in out
+
+
+def test_producers_that_write_once_share_a_row_and_queries_have_their_names(
+    table: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", "0")
+    uuid = table.load().metadata.require_uuid()
+    entries = {
+        property_key(f"once-{number}"): with_landed(one_shot(uuid), number) for number in range(3)
+    }
+    query = with_landed(ProducerEntry(uuid, name="flights of 2013"), 7)
+    write_entries(table, {**entries, property_key("query-1"): query})
+    found = table("status", "--json").object["producers"]
+    assert len(found) == 4
+    assert {one["query_name"] for one in found} == {None, "flights of 2013"}
+    lines = [line.split("  ") for line in table("status").out.splitlines() if "db.f" in line]
+    rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    assert rows == [
+        ["db.flights", "query-1", "flights of 2013", "main", "7", "7", "107", "7"],
+        ["db.flights", "3 one-shot writes", "main", "102", "2"],
+    ]
+    listed = table("producer", "list", "db.flights").out
+    assert "flights of 2013" in listed
+
+
+def one_shot(uuid: UUID) -> ProducerEntry:
+    return ProducerEntry(uuid, one_shot=True)
+
+
+def with_landed(entry: ProducerEntry, epoch: int) -> ProducerEntry:
+    landed = Landed(epoch, "epoch", "0" * 16, UUID(int=epoch), 100 + epoch, epoch)
+    return entry.with_landed(landed)
+
+
+def write_entries(frazil: Frazil, entries: dict[str, ProducerEntry]) -> None:
+    identifier = frazil.load().identifier
+
+    async def decide(_: object) -> list[SetProperties]:
+        return [SetProperties({key: print_entry(entry) for key, entry in entries.items()})]
+
+    async def work(parts: Parts) -> None:
+        await change_table(parts.catalog, parts.storage, parts.world, identifier, decide)
+
+    frazil.with_parts(work)
 
 
 @pytest.mark.parametrize("waits", [False, True])
@@ -204,7 +267,7 @@ def test_where_none_answers_that_is_said_and_is_trouble_if_requests_wait(
     found, shown = table("status", "--json"), table("status")
     assert found.code == shown.code == (1 if waits else 0)
     assert found.object["committer"]["status"] is None
-    assert "none answers: Connection refused" in shown.out
+    assert "none answers at http://127.0.0.1:1: Connection refused" in shown.out
     assert "sqlite:" in shown.out
     if waits:
         assert shown.err.startswith("frazil: committer: 1 request waits, and none answers at")
@@ -303,7 +366,7 @@ def test_a_real_committer_tells_of_landings_a_locked_table_a_lost_queue_and_quar
         assert status is not None
         assert status.quarantine == {"table_unknown": 1}
         assert status.inbox.location == f"file://{tmp_path}/requests"
-        assert (status.phase, status.ready, list(status.troubles)) == ("running", False, ["queue"])
+        assert (status.phase, status.ready, list(status.troubles)) == ("running", True, ["queue"])
         answer = table("status", "--url", f"127.0.0.1:{service.port}")
         assert answer.code == 1
         assert "frazil: committer, queue:" in answer.err

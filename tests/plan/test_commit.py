@@ -581,3 +581,10 @@ def test_what_a_producer_no_longer_promises_is_not_relied_upon() -> None:
     table.commit(good(table.table, "p", epoch=1, sequential=False))
     table.commit(good(table.table, "p", epoch=2, sequential=True))
     assert not parse_entry(entry_of(table, "p")).sequential
+
+
+def test_the_ledger_keeps_the_name_that_a_producer_gave_last() -> None:
+    table = table_of()
+    for epoch, name in enumerate((None, "first", "flights", None)):
+        table.commit(request(table, epoch=epoch, name=name))
+    assert parse_entry(entry_of(table, "query-1")).name == "flights"

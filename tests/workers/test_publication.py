@@ -39,3 +39,19 @@ def test_a_batch_write_without_a_name_is_a_producer_that_is_used_once() -> None:
 def test_a_name_that_cannot_be_a_key_is_refused(sink: str) -> None:
     with pytest.raises(SettingsError, match="option `producer` or `sink`"):
         producer_of(WriteOptions("db.t", {}, sink=sink), BATCH)
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("flights of 2013", "flights of 2013"),
+        ("a\nb\x1b", "ab"),
+        ("\n", None),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_the_name_of_the_query_goes_along_as_far_as_it_can_be_shown(
+    query: str, name: str | None
+) -> None:
+    options = WriteOptions("db.t", {}, query_name=query)
+    assert producer_of(options, BATCH) == Producer(id="query", name=name, sequential=True)
