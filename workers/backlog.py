@@ -15,6 +15,7 @@ from uuid import UUID
 from committer.errors import FrazilError
 from committer.ports import Queue, World
 from workers.options import BACKLOG_MAX, BACKLOG_WAIT_S
+from workers.sparse_log import SparseLog
 
 _log = logging.getLogger("frazil.workers")
 
@@ -42,6 +43,7 @@ class BacklogWaiter:
     def __init__(self, queue: Queue, world: World) -> None:
         self._queue = queue
         self._world = world
+        self._log = SparseLog(_log, world)
 
     async def wait(self, table_uuid: UUID, told: int, policy: BacklogPolicy) -> int | None:
         """`told`: the backlog when it was last heard of. Return that at the end of the wait; None
@@ -49,7 +51,7 @@ class BacklogWaiter:
         """
         if told <= policy.requests_max or not policy.wait_s:
             return None
-        _log.warning(
+        self._log.warning(
             "the committer is behind: %d requests wait in the queue for it, more than %d (option"
             " `backlog_max`). What was published is durable; the next is held up until they are"
             " fewer, for at most %g s (option `backlog_wait_s`)",
@@ -72,6 +74,8 @@ class BacklogWaiter:
             try:
                 backlog = await self._queue.backlog(table_uuid)
             except FrazilError as error:
-                _log.warning("the queue does not say how much waits for the committer: %s", error)
+                self._log.warning(
+                    "the queue does not say how much waits for the committer: %s", error
+                )
                 break
         return backlog

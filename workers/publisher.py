@@ -50,6 +50,7 @@ from workers.backlog import USUAL_BACKLOG, BacklogPolicy, BacklogWaiter
 from workers.mailbox import Mailbox
 from workers.receipts import ReceiptWaiter, Target
 from workers.signing import Sealer, is_same_write
+from workers.sparse_log import SparseLog
 from workers.table_cache import TableCache
 
 _log = logging.getLogger("frazil.workers")
@@ -116,6 +117,7 @@ class Publisher:
         self._quarantine = quarantine
         self._queue = queue
         self._world = world
+        self._log = SparseLog(_log, world)
         self._sealer = Sealer(key_file)
         self._seen_s: dict[TableIdentifier, float] = {}
         self._committed: dict[tuple[UUID, str], int] = {}
@@ -275,7 +277,7 @@ class Publisher:
             try:
                 return await self._put_once(sealed)
             except TransientError as error:
-                _log.warning("the inbox did not take a request, trying again: %s", error)
+                self._log.warning("the inbox did not take a request, trying again: %s", error)
             await self._world.sleep(delay_s * (0.5 + self._world.jitter()))
         return await self._put_once(sealed)
 
@@ -321,7 +323,7 @@ class Publisher:
         try:
             return await self._queue.announce((doorbell,))
         except FrazilError as error:
-            _log.warning(
+            self._log.warning(
                 "epoch %d of producer `%s` is durable, but was not announced; the committer finds"
                 " it by itself, later: %s",
                 request.epoch,

@@ -13,7 +13,6 @@ app = typer.Typer(
     help="Many writers, one Apache Iceberg table, one commit.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from committer.service.parts import Parts
+
+
+def complete_table(incomplete: str) -> list[str]:
+    """Names for the shell, of the catalog that the settings name; none where it cannot be read."""
+    from committer.cli.session import run_with_parts
+    from committer.errors import FrazilError
+
+    async def names(parts: Parts) -> list[str]:
+        namespaces = await parts.catalog.list_namespaces()
+        listed = [await parts.catalog.list_tables(namespace) for namespace in namespaces]
+        return [str(table) for tables in listed for table in tables]
+
+    try:
+        found = run_with_parts(names)
+    except (FrazilError, OSError):
+        return []
+    return [name for name in found if name.startswith(incomplete)]
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
-TableArgument = Annotated[str, typer.Argument(help="The table: db.flights.")]
+TableArgument = Annotated[
+    str, typer.Argument(help="The table: db.flights.", autocompletion=complete_table)
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

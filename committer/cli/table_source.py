@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.options import complete_table
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
     from committer.ports import Storage
     from committer.request import TableIdentifier
 
-TableOption = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table: db.flights.")]
+TableOption = Annotated[
+    str | None,
+    typer.Argument(metavar="TABLE", help="The table: db.flights.", autocompletion=complete_table),
+]
 MetadataOption = Annotated[
     str | None,
     typer.Option(

@@ -1,0 +1,53 @@
+"""What a shell is told when somebody presses Tab."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Frazil
+from tests.cli.serving import REPOSITORY
+
+
+def completed(home: Path, line: str, shell: str = "bash") -> list[str]:
+    """What the last word of a line may become."""
+    asked = {
+        "_FRAZIL_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "committer"],
+        cwd=REPOSITORY,
+        env={**os.environ, "FRAZIL_HOME": str(home), "FRAZIL_QUEUE__URL": "none", **asked},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stderr == ""
+    return ended.stdout.split()
+
+
+def test_commands_options_and_tables_are_completed(frazil: Frazil, tmp_path: Path) -> None:
+    assert frazil("table", "create", "db.flights", "--schema", "id long").code == 0
+    assert completed(tmp_path, "frazil ta") == ["table"]
+    assert completed(tmp_path, "frazil serve --ho") == ["--home"]
+    for command in ("table show", "table files", "table set", "producer list"):
+        assert completed(tmp_path, f"frazil {command} db") == ["db.flights"], command
+    assert completed(tmp_path, "frazil table show x") == []
+
+
+def test_a_home_without_a_catalog_completes_nothing_and_stays_empty(tmp_path: Path) -> None:
+    assert completed(tmp_path / "none", "frazil table show d") == []
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_each_shell_can_be_shown(frazil: Frazil, shell: str) -> None:
+    answer = frazil("--show-completion", shell)
+    assert (answer.code, answer.err) == (0, "")
+    assert "_FRAZIL_COMPLETE" in answer.out
