@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -39,6 +40,24 @@ async def test_a_request_made_by_hand_as_the_page_says_lands() -> None:
         assert await house.quarantined() == []
         seen = await seen_by_all(house, "db.events")
     assert seen["PyIceberg"] == seen["DuckDB"] == expected(1, [1, 2, 3])
+
+
+def test_the_page_works_with_the_defaults_of_the_readme() -> None:
+    """Without any setting; the test above shows that such a request lands."""
+    with TemporaryDirectory(prefix="frazil-") as folder:
+        environment = {
+            **{name: text for name, text in os.environ.items() if not name.startswith("FRAZIL_")},
+            "HOME": folder,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        }
+        for command in (
+            ("sh", "-ec", blocks("publish-by-hand.md", "sh")[0]),
+            (sys.executable, "-c", blocks("publish-by-hand.md", "python")[0]),
+        ):
+            subprocess.run(command, cwd=folder, env=environment, check=True, timeout=60)
+        inbox = Path(folder, ".frazil", "requests", "inbox")
+        (found,) = (path for path in inbox.rglob("*") if path.is_file())
+        assert found.parent.name == "0" * 20
 
 
 @pytest.mark.server
