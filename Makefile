@@ -67,6 +67,10 @@ conformance: install ## what Iceberg Java says of its tables and values, against
 fuzz: install ## damaged and hostile bytes against every reader; SECONDS=, SEED=, TARGET=
 	@$(RUN)python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(TARGET)
 
+.PHONY: corpus
+corpus: install ## a thousand hostile requests to a running committer; AGAINST= its home, OPTIONS="--only bound"
+	@$(RUN)python -m tests.corpus --against $(AGAINST) $(OPTIONS)
+
 .PHONY: first-hour
 first-hour: install ## the README and each how-to, typed as they stand there; PAGE=, OPTIONS=--update: new transcripts
 	@$(RUN)python -m tests.jars

@@ -36,6 +36,7 @@ def build_flights(
     properties: Mapping[str, str] | None = None,
     table_uuid: UUID | None = None,
     warehouse: str = "memory://warehouse",
+    schema: Schema = Schema(FIELDS),  # noqa: B008  # a value
 ) -> LoadedTable:
     """A table partitioned by carrier, without snapshots, that no catalog knows yet."""
     identifier = TableIdentifier.parse(name)
@@ -43,7 +44,7 @@ def build_flights(
     metadata = new_table_metadata(
         table_uuid=table_uuid or uuid4(),
         location=location,
-        schema=Schema(FIELDS),
+        schema=schema,
         partition_spec=PartitionSpec(0, fields),
         sort_order=UNSORTED,
         properties=properties or {},

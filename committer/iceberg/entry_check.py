@@ -93,11 +93,12 @@ def _check_split_offsets(file: DataFile) -> None:
 
 
 def _check_bounds(file: DataFile, forms: BoundForms) -> None:
-    for name, bounds in (("lower", file.lower_bounds), ("upper", file.upper_bounds)):
+    for name, bounds in (("a lower", file.lower_bounds), ("an upper", file.upper_bounds)):
         column = forms.misfit(bounds or {})
         if column is not None:
             raise _refused(
-                Reason.BOUND_MALFORMED, f"a {name} bound of column {column} that is no value of it"
+                Reason.BOUND_MALFORMED,
+                f"{name} bound of column {column} that is no value of its type",
             )
 
 

@@ -72,7 +72,8 @@ PARTITIONS: tuple[Hostile, ...] = (
 def _inline(key: str, value: object, reason: Reason) -> Hostile:
     def send(table: LoadedTable, producer: str) -> Sent:
         right = good(table, producer)
-        document = inline_document(table, right.request) | {key: value}
+        said = value.replace("{t}", table.metadata.location) if isinstance(value, str) else value
+        document = inline_document(table, right.request) | {key: said}
         line = json.loads(right.content[: right.body]) | {"manifests": [], "files": [document]}
         if value is ...:
             del document[key]
@@ -120,5 +121,5 @@ FILES: tuple[Hostile, ...] = (
     _inline("content", "position-deletes", Reason.UNSUPPORTED),
     _inline("content", "equality-deletes", Reason.UNSUPPORTED),
     _inline("file-path", "memory://warehouse/db/other/data/x.parquet", Reason.PATH_NOT_ALLOWED),
-    _inline("file-path", "memory://warehouse/db/flights/x.parquet", Reason.PATH_WITHOUT_ATTEMPT),
+    _inline("file-path", "{t}/x.parquet", Reason.PATH_WITHOUT_ATTEMPT),
 )

@@ -6,23 +6,31 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import SealedRequest, digest
 from tests.bad_requests import BadRequest, good
+from tests.corpus.tables import FLIGHTS
 
 Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a client puts into the inbox, past every check of ours, and what it wrote before."""
+    """What a client puts into the inbox, past every check of ours, and what it wrote before.
+
+    `told`: what its doorbell carries, if that is something else. `make` puts an entry of another
+    kind than a file where the request would be.
+    """
 
     key: str
     content: bytes
     objects: tuple[NewObject, ...] = ()
+    told: bytes | None = None
+    make: Callable[[Path], object] | None = None
 
     @classmethod
     def of(cls, sealed: SealedRequest, *objects: NewObject) -> Sent:
@@ -31,11 +39,13 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """`send(table, producer)` must end in quarantine with `reason`, alone."""
+    """`send(table, producer)` must end in quarantine with `reason`, alone; with None it lands.
+    `table`: which one of `TABLES` it is for."""
 
     name: str
-    reason: Reason
+    reason: Reason | None
     send: Callable[[LoadedTable, str], Sent]
+    table: str = FLIGHTS
 
 
 def bad(requests: Iterable[BadRequest]) -> Iterable[Hostile]:

@@ -4,32 +4,26 @@ alone, with its reason and a sentence, and its neighbours commit in one snapshot
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
-from uuid import UUID
 
 import pytest
 
 from committer.ports import LoadedTable, NewObject
 from committer.signature import SigningKey
 from tests.bad_requests import good
-from tests.corpus.files import FILES, PARTITIONS
-from tests.corpus.hostile import Hostile
-from tests.corpus.lines import LINES
-from tests.corpus.manifests import MANIFESTS
+from tests.corpus.cases import DOORBELLS, LANDING, ON_DISK, REFUSED, TOLD
+from tests.corpus.hostile import Hostile, Sent
+from tests.corpus.inbox import GARBAGE, forged
 from tests.corpus.paths import PATHS
 from tests.corpus.signatures import KNOWN, SIGNATURES
-from tests.flights import build_flights
+from tests.corpus.tables import FLIGHTS, TABLES
 from tests.service.house import KEYS, House
 from tests.service.outside import add_table, assert_committed_together, put_raw, ring
 from tests.signing import print_keys, signed
 
 VIRTUAL_TIME = True
-CORPUS = (*LINES, *PATHS, *MANIFESTS, *PARTITIONS, *FILES)
-# What a check refuses that reads the request from its doorbell.
-DOORBELLS = (*PATHS, *MANIFESTS)
 BATCH = 48
 NEIGHBOURS = ("first", "between", "last")
 
@@ -41,27 +35,44 @@ def batches(corpus: Sequence[Hostile]) -> list[Sequence[Hostile]]:
 
 
 async def open_house(*keys: SigningKey) -> tuple[House, LoadedTable]:
+    """With the table of flights."""
+    house, tables = await open_tables(*keys)
+    return house, tables[FLIGHTS]
+
+
+async def open_tables(*keys: SigningKey) -> tuple[House, dict[str, LoadedTable]]:
     house = House(has_keys=bool(keys), require_signature=bool(keys))
     if keys:
         await house.storage.inner.create((NewObject(KEYS, print_keys(*keys)),))
-    return house, await add_table(house, build_flights())
+    return house, {name: await add_table(house, build()) for name, build in TABLES.items()}
 
 
 async def publish_all(
-    house: House, table: LoadedTable, corpus: Sequence[Hostile], *, announced: bool
+    house: House,
+    tables: dict[str, LoadedTable],
+    corpus: Sequence[Hostile],
+    *,
+    announced: bool,
 ) -> dict[str, Hostile]:
     """All of them at once, good ones before, between and behind. Returns who sent what."""
+    table = tables[FLIGHTS]
     sent: dict[str, Hostile] = {}
     await publish_good(house, table, NEIGHBOURS[0])
     for number, hostile in enumerate(corpus):
         if number == len(corpus) // 2:
             await publish_good(house, table, NEIGHBOURS[1])
-        bad = hostile.send(table, f"bad-{number}")
-        await house.storage.inner.create(bad.objects)
-        await put_raw(house, bad.key, bad.content, announce=announced)
+        bad = hostile.send(tables[hostile.table], f"bad-{number}")
+        await put(house, bad, announced=announced)
         sent[bad.key] = hostile
     await publish_good(house, table, NEIGHBOURS[2])
     return sent
+
+
+async def put(house: House, bad: Sent, *, announced: bool) -> None:
+    await house.storage.inner.create(bad.objects)
+    await put_raw(house, bad.key, bad.content, announce=announced and bad.told is None)
+    if bad.told is not None:
+        await ring(house, bad.key, bad.told)
 
 
 async def publish_good(house: House, table: LoadedTable, producer: str) -> None:
@@ -93,33 +104,47 @@ async def assert_neighbours_committed_together(house: House) -> None:
 
 
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "found"])
-@pytest.mark.parametrize("number", range(len(batches(CORPUS))))
+@pytest.mark.parametrize("number", range(len(batches(REFUSED))))
 async def test_hostile_requests_go_to_quarantine_and_their_neighbours_land_together(
     number: int, announced: bool
 ) -> None:
-    house, table = await open_house()
-    sent = await publish_all(house, table, batches(CORPUS)[number], announced=announced)
+    house, tables = await open_tables()
+    sent = await publish_all(house, tables, batches(REFUSED)[number], announced=announced)
     await house.run_until_settled()
     assert await judge(house, sent) == []
     await assert_neighbours_committed_together(house)
 
 
-@pytest.mark.parametrize("number", range(len(batches(DOORBELLS))))
+async def test_what_looks_hostile_and_is_not_lands() -> None:
+    house, tables = await open_tables()
+    for number, right in enumerate(LANDING):
+        await put(house, right.send(tables[right.table], f"right-{number}"), announced=True)
+    await house.run_until_settled()
+    assert [(one.key, one.message) for one in await house.quarantined()] == []
+    landed = 0
+    for table in tables.values():
+        metadata = (await house.catalog.inner.load(table.identifier)).metadata
+        head = metadata.current_snapshot
+        landed += int((head.summary or {})["total-data-files"]) if head else 0
+    assert landed == len(LANDING)
+    assert await house.outstanding() == []
+
+
+TOLD_ALL = (*GARBAGE, *map(forged, DOORBELLS))
+
+
+@pytest.mark.parametrize("number", range(len(batches(TOLD_ALL))))
 async def test_a_hostile_doorbell_cannot_take_a_request_out_of_the_inbox(number: int) -> None:
     """Who can write to the queue alone tells of another content under the key of a request."""
     house, table = await open_house()
-    rights = []
-    for index, hostile in enumerate(batches(DOORBELLS)[number]):
-        told = hostile.send(table, f"query-{index}")
-        nonce = UUID(json.loads(told.content.partition(b"\n")[0])["nonce"])
-        right = good(table, f"query-{index}", nonce=nonce)
-        rights.append(right)
-        await house.inbox.put(right)
-        await ring(house, right.request.inbox_key, told.content)
-        await house.publisher_queue.announce([house.doorbell(right)])
+    corpus = batches(TOLD_ALL)[number]
+    for index, hostile in enumerate(corpus):
+        sent = hostile.send(table, f"query-{index}")
+        await put(house, sent, announced=False)
+        await ring(house, sent.key, sent.content)
     await house.run_until_settled()
     assert await house.quarantined() == []
-    assert len(await house.live_files()) == len(rights)
+    assert len(await house.live_files()) == len(corpus)
     assert await house.outstanding() == []
 
 
@@ -136,8 +161,8 @@ async def test_a_hostile_doorbell_without_a_request_leaves_no_trace() -> None:
 
 
 async def test_hostile_signatures_go_to_quarantine_and_their_neighbours_land_together() -> None:
-    house, table = await open_house(*KNOWN)
-    sent = await publish_all(house, table, SIGNATURES, announced=True)
+    house, tables = await open_tables(*KNOWN)
+    sent = await publish_all(house, tables, SIGNATURES, announced=True)
     await house.run_until_settled()
     assert await judge(house, sent) == []
     await assert_neighbours_committed_together(house)
@@ -149,10 +174,10 @@ PEAK_BYTES_MAX = 256 * 1024 * 1024
 
 
 async def test_what_stands_for_gigabytes_is_refused_in_bounded_memory() -> None:
-    huge = [one for one in CORPUS if any(word in one.name for word in HUGE)]
+    huge = [one for one in REFUSED if any(word in one.name for word in HUGE)]
     assert len(huge) >= 12
-    house, table = await open_house()
-    sent = await publish_all(house, table, huge, announced=True)
+    house, tables = await open_tables()
+    sent = await publish_all(house, tables, huge, announced=True)
     tracemalloc.start()
     try:
         await house.run_until_settled()
@@ -164,7 +189,8 @@ async def test_what_stands_for_gigabytes_is_refused_in_bounded_memory() -> None:
 
 
 def test_the_corpus_is_as_large_as_it_says_and_no_two_are_alike() -> None:
-    names = Counter(hostile.name for hostile in (*CORPUS, *SIGNATURES))
+    corpus = (*REFUSED, *SIGNATURES, *ON_DISK, *TOLD)
+    names = Counter(hostile.name for hostile in (*corpus, *LANDING))
     assert [name for name, count in names.items() if count > 1] == []
-    assert len(names) >= 300
+    assert len(corpus) >= 1_000
     assert len(PATHS) >= 100

@@ -19,48 +19,9 @@ from committer.iceberg.schema import Schema, parse_schema
 from committer.iceberg.single_value import decoder, encoder
 from committer.iceberg.types import IcebergType, NestedField, StructType, parse_type
 from committer.reason import Reason
+from tests.iceberg.bounds_by_type import FORMS
 from tests.iceberg.manifest_builders import SYNC, foreign_manifest, spec
 
-# For each type what its bounds may be, and what they may not.
-FORMS: dict[str, tuple[tuple[bytes, ...], tuple[bytes, ...]]] = {
-    "boolean": ((b"\0", b"\1", b"\2"), (b"", b"\0\0")),
-    "int": ((bytes(4),), (b"", bytes(3), bytes(8))),
-    "long": ((bytes(8), bytes(4)), (b"", bytes(3), bytes(7), bytes(9))),
-    "float": ((bytes(4), b"\0\0\xc0\x7f"), (b"", bytes(8))),
-    "double": ((bytes(8), bytes(4)), (b"", bytes(5))),
-    "date": ((bytes(4),), (b"", bytes(8))),
-    "time": ((bytes(8),), (b"", bytes(4))),
-    "timestamp": ((bytes(8),), (b"", bytes(4))),
-    "timestamptz": ((bytes(8),), (b"", bytes(4), bytes(9))),
-    "timestamp_ns": ((bytes(8),), (bytes(4),)),
-    "timestamptz_ns": ((bytes(8),), (bytes(4),)),
-    "string": (
-        (b"", b"a", "é𝄞".encode(), b"a\0b", b"x" * 200, ("é" * 70).encode()),
-        (
-            b"\xff",
-            b"abc\xc3",
-            b"\xed\xa0\x80",
-            b"\xc0\x80",
-            b"\xf4\x90\x80\x80",
-            b"x" * 99 + b"\x80",
-        ),
-    ),
-    "uuid": ((bytes(16),), (b"", bytes(15), bytes(17), b"0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e")),
-    "fixed[4]": ((bytes(4), b"ab", b""), (bytes(5),)),
-    "binary": ((b"", b"\xff", bytes(100)), ()),
-    "decimal(9, 2)": (
-        (b"\0", b"\x3b\x9a\xc9\xff", b"\xc4\x65\x36\x01", b"\xff"),
-        (b"", b"\x3b\x9a\xca\x00", b"\xc4\x65\x36\x00", bytes(5)),
-    ),
-    "decimal(38, 0)": (
-        ((10**38 - 1).to_bytes(16, "big"), (1 - 10**38).to_bytes(16, "big", signed=True)),
-        ((10**38).to_bytes(16, "big"), bytes(17)),
-    ),
-    "geometry": ((bytes(16), bytes(24), bytes(32)), (b"", bytes(8), bytes(20), bytes(40))),
-    "geography": ((bytes(16), bytes(32)), (bytes(15),)),
-    "variant": ((b"", b"\1\0\0"), ()),
-    "unknown": ((), (b"", b"\0")),
-}
 RIGHT = [(kind, bound) for kind, (right, _) in FORMS.items() for bound in right]
 WRONG = [(kind, bound) for kind, (_, wrong) in FORMS.items() for bound in wrong]
 
@@ -189,6 +150,19 @@ def test_what_an_encoder_prints_has_the_form(kind: str, data: st.DataObject) -> 
     encoded = encoder(one)(data.draw(values[kind]))
     assert form_of(one).fits(encoded)
     decoder(one)(encoded)
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("learned", [("é", "é"), ("ab", "ab")])
+def test_halves_of_two_texts_are_no_letter(is_plain: bool, learned: tuple[str, str]) -> None:
+    schema = schema_of("string", "string")
+    right = file_with({1: learned[0].encode(), 2: learned[1].encode()})
+    other = file_with({1: b"a", 2: "é".encode()})
+    for bad in ({1: b"a\xc3", 2: b"\xa9b"}, {1: b"\xc3\xa9", 2: b"\xa9b"}, {1: b"a\xc3", 2: b"ab"}):
+        for before in ([right] * 4, [right, other] * 3):
+            content = manifest_of([*before, file_with(bad)], schema)
+            content = foreign_manifest(content) if is_plain else content
+            assert refusal(content, schema) == Reason.BOUND_MALFORMED
 
 
 # --- All ways come to one answer -----------------------------------------------------------------

@@ -33,6 +33,7 @@ from committer.iceberg.partition_spec import partition_type
 from committer.iceberg.partition_summary import summarize_partitions
 from committer.iceberg.schema import parse_schema
 from committer.reason import Reason
+from tests.bad_requests import without_header
 from tests.fixtures import table_dir
 from tests.iceberg.manifest_builders import (
     SCORE,
@@ -233,6 +234,17 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], Reason]] = [
     ({"record_count": -1}, {}, Reason.NEGATIVE_COUNT),
     ({"record_count": -(2**62)}, {}, Reason.NEGATIVE_COUNT),
     ({"file_size_in_bytes": -5}, {}, Reason.NEGATIVE_COUNT),
+    ({"column_sizes": {1: 4003, 2: -4006, 3: 4009, 4: 4012}}, {}, Reason.NEGATIVE_COUNT),
+    ({"value_counts": {1: 103, 2: 103, 3: 103, 4: -103}}, {}, Reason.NEGATIVE_COUNT),
+    ({"null_value_counts": {1: -3, 2: 3, 3: 3, 4: 3}}, {}, Reason.NEGATIVE_COUNT),
+    ({"nan_value_counts": {4: -1}}, {}, Reason.NEGATIVE_COUNT),
+    ({"split_offsets": (-4,)}, {}, Reason.SPLIT_OFFSETS_MALFORMED),
+    ({"split_offsets": (4, 100, 99)}, {}, Reason.SPLIT_OFFSETS_MALFORMED),
+    ({"split_offsets": (4, 100_003)}, {}, Reason.SPLIT_OFFSETS_MALFORMED),
+    ({"file_size_in_bytes": 4}, {}, Reason.SPLIT_OFFSETS_MALFORMED),
+    ({"equality_ids": (1,)}, {}, Reason.DELETE_FIELD_SET),
+    ({"referenced_data_file": "s3://b/f"}, {}, Reason.DELETE_FIELD_SET),
+    ({"lower_bounds": {1: b"1234567"}}, {}, Reason.BOUND_MALFORMED),
     ({"file_path": ""}, {}, Reason.MANIFEST_MALFORMED),
     ({"file_format": "PUFFIN"}, {}, Reason.MANIFEST_MALFORMED),
     ({"file_format": "CSV"}, {}, Reason.MANIFEST_MALFORMED),
@@ -249,7 +261,9 @@ def test_one_wrong_entry_among_good_ones_is_found(
         ids = ids | {"snapshot_id": 1, "sequence_number": 1, "file_sequence_number": 1}
     raws = [raw_entry(data_file(number), one) for number in range(10)]
     raws[place] = raw_entry(data_file(3, **changes), one, **ids)
-    assert reason_of(manifest_of_raw((10, b"".join(raws)), context=one), one) == reason
+    content = manifest_of_raw((10, b"".join(raws)), context=one)
+    assert reason_of(content, one) == reason
+    assert reason_of(foreign_manifest(content), one) == reason
 
 
 def test_a_row_id_is_refused_wherever_it_stands() -> None:
@@ -260,6 +274,28 @@ def test_a_row_id_is_refused_wherever_it_stands() -> None:
     bad = good[:-4] + b"\x02\x0a\0\0\0"
     content = manifest_of_raw((2, good + bad), context=one)
     assert reason_of(content, one) == Reason.ROW_ID_SET
+
+
+@pytest.mark.parametrize("field", ["content_offset", "content_size_in_bytes"])
+def test_a_place_in_a_file_is_not_a_data_files(field: str) -> None:
+    one = context(format_version=3)
+    bad = data_file(1, **{field: 4})
+    content = manifest(data_file(), data_file(), bad, context=one)
+    assert reason_of(content, one) == Reason.DELETE_FIELD_SET
+
+
+@pytest.mark.parametrize("names", [("format-version",), ("format-version", "partition-spec-id")])
+def test_a_header_without_a_version_is_of_version_1_and_nothing_else(
+    names: tuple[str, ...],
+) -> None:
+    first = context(format_version=1)
+    walked = walk(without_header(manifest(data_file(), context=first), *names), first)
+    assert walked.added_files_count == 1
+    for version in (2, 3):
+        one = context(format_version=version)
+        bare = without_header(manifest(data_file(), context=one), *names)
+        assert reason_of(bare, one) == Reason.FORMAT_VERSION_MISMATCH
+        assert reason_of(bare, first) == Reason.FORMAT_VERSION_MISMATCH
 
 
 def test_another_version_or_content_than_the_tables_is_refused() -> None:

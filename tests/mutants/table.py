@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.adapters import ADAPTERS
+from tests.mutants.checks import CHECKS
 from tests.mutants.decisions import DECISIONS
 from tests.mutants.format import FORMAT
 from tests.mutants.mutant import Mutant
@@ -16,6 +17,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *DECISIONS,
     *ADAPTERS,
     *FORMAT,
+    *CHECKS,
     *PROCESS,
     # --- Large requests ---
     Mutant(

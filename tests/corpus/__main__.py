@@ -1,0 +1,92 @@
+"""`python -m tests.corpus --against [HOME]`: publish every hostile case to a running committer.
+
+HOME is the committer's; without one its settings are read from the environment, as its own are.
+Prints a row for each case: what was expected and found, and the delay of the good requests before
+and behind it. Exit codes: 0 all as expected, 1 a case or a neighbour was not, 2 wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+from committer.errors import FrazilError
+from committer.settings import Settings, load_settings
+from tests.corpus.against import LANDED, Row, opened, play_all
+from tests.corpus.cases import LANDING, ON_DISK, REFUSED, TOLD
+from tests.corpus.hostile import Hostile
+
+CATALOG = "frazil"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.corpus", description=__doc__)
+    parser.add_argument("--against", nargs="?", const="", required=True, metavar="HOME")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--every", type=int, default=1, help="one of so many cases")
+    parser.add_argument("--at-once", type=int, default=32, help="cases under way at a time (32)")
+    parser.add_argument("--timeout-s", type=float, default=60.0, help="for a verdict (60)")
+    parser.add_argument("--keep", action="store_true", help="take nothing away at the end")
+    options = parser.parse_args(arguments)
+    if options.against:
+        os.environ["FRAZIL_HOME"] = options.against
+    try:
+        settings = load_settings()
+        if settings.catalog.name != CATALOG:
+            parser.error(f"the cases are for a catalog `{CATALOG}`, not `{settings.catalog.name}`")
+        named = [one for one in _cases(settings) if options.only in one.name]
+        cases = named[:: options.every]
+        return asyncio.run(_run(settings, cases, options))
+    except FrazilError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _cases(settings: Settings) -> list[Hostile]:
+    """Those that fit: entries that are no files want a folder, doorbells a queue."""
+    on_disk = ON_DISK if settings.inbox.startswith("file://") else ()
+    told = TOLD if settings.queue.url != "none" else ()
+    return [*REFUSED, *LANDING, *on_disk, *told]
+
+
+async def _run(settings: Settings, cases: Sequence[Hostile], options: argparse.Namespace) -> int:
+    rows: list[Row] = []
+    async with opened(settings, options.timeout_s) as against:
+        async for row in play_all(against, cases, options.at_once):
+            rows.append(row)
+            print(_text(row), flush=True)
+        landed = sum(row.found == LANDED for row in rows)
+        expected, found = against.goods + landed, await against.files()
+        if not options.keep:
+            await against.clean()
+    wrong = [row for row in rows if not row.is_right]
+    print(_summary(rows))
+    print(f"{found} files are in the tables, expected {expected}")
+    for row in wrong:
+        print(f"WRONG: {_text(row)}")
+    return 1 if wrong or found != expected else 0
+
+
+def _text(row: Row) -> str:
+    before, behind = ("  none" if one is None else f"{one:6.0f}" for one in row.delays_ms)
+    seen = row.found if row.is_right else f"{row.found}, expected {row.expected}"
+    return f"{before} ms {behind} ms  {seen:27}  {row.name}"
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    delays = sorted(one for row in rows for one in row.delays_ms if one is not None)
+    right = sum(row.is_right for row in rows)
+    if not delays:
+        return f"{right} of {len(rows)} cases as expected"
+    p50, p99 = delays[len(delays) // 2], delays[min(len(delays) * 99 // 100, len(delays) - 1)]
+    return (
+        f"{right} of {len(rows)} cases as expected; good requests landed within {p50:.0f} ms (p50),"
+        f" {p99:.0f} ms (p99), {delays[-1]:.0f} ms (at most)"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

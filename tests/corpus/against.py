@@ -1,0 +1,178 @@
+"""Publishes each hostile case to a running committer, a good request before it and one behind it.
+
+The command makes two tables in a namespace of its own. What it has published is taken out of the
+quarantine at the end, and the tables are dropped; their files stay where they lie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from committer.errors import NotFoundError
+from committer.ports import Doorbell, LoadedTable, NewObject
+from committer.request import line_digest
+from committer.service.parts import Parts, open_parts
+from committer.settings import Settings
+from tests.bad_requests import good
+from tests.corpus.hostile import Hostile, Sent
+from tests.corpus.tables import FLIGHTS, TABLES
+
+LANDED = "lands"
+_POLL_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of a case. `found`: a reason code, `lands`, or what else was seen; delays are
+    those of the good requests before and behind it, None where one has not landed."""
+
+    name: str
+    expected: str
+    found: str
+    delays_ms: tuple[float | None, float | None]
+
+    @property
+    def is_right(self) -> bool:
+        return self.expected == self.found and None not in self.delays_ms
+
+
+class Against:
+    """A running committer, by the settings that it has, and the tables of one run."""
+
+    def __init__(self, parts: Parts, tables: dict[str, LoadedTable], timeout_s: float) -> None:
+        self._parts, self.tables, self._timeout_s = parts, tables, timeout_s
+        self._sent: list[str] = []
+        self.goods = 0
+
+    async def play(self, number: int, hostile: Hostile) -> Row:
+        """Publish the case and its neighbours; wait for all verdicts."""
+        before = await self._publish_good(f"before-{number}")
+        sent = hostile.send(self.tables[hostile.table], f"bad-{number}")
+        await self._publish(sent)
+        behind = await self._publish_good(f"behind-{number}")
+        delays_ms = await asyncio.gather(self._delay_ms(*before), self._delay_ms(*behind))
+        found = await self._verdict(sent)
+        expected = LANDED if hostile.reason is None else hostile.reason.value
+        return Row(hostile.name, expected, found, (delays_ms[0], delays_ms[1]))
+
+    async def _publish_good(self, producer: str) -> tuple[str, float]:
+        right = good(self.tables[FLIGHTS], producer)
+        started_s = time.monotonic()
+        await self._publish(Sent.of(right))
+        self.goods += 1
+        return right.request.inbox_key, started_s
+
+    async def _publish(self, sent: Sent) -> None:
+        """As a client that checks nothing: objects, then the request, then its doorbell."""
+        self._sent.append(sent.key)
+        location = self._parts.inbox.location(sent.key)
+        if sent.make is not None:
+            path = Path(location.removeprefix("file://"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sent.make(path)
+        else:
+            for one in (*sent.objects, NewObject(location, sent.content)):
+                await self._parts.storage.create((one,))
+        if self._parts.queue is not None:
+            told = sent.content if sent.told is None else sent.told
+            await self._parts.queue.announce([_bell(sent.key, told, is_small=sent.make is None)])
+
+    async def _delay_ms(self, key: str, started_s: float) -> float | None:
+        """Until a good request has left the inbox; None if that takes too long."""
+        if not await self._until(lambda: self._has_left(key)):
+            return None
+        return (time.monotonic() - started_s) * 1_000
+
+    async def _verdict(self, sent: Sent) -> str:
+        found = "no verdict in time"
+
+        async def is_known() -> bool:
+            nonlocal found
+            # Looked at first: a record is written before the request leaves the inbox.
+            has_landed = sent.make is None and await self._has_left(sent.key)
+            try:
+                found = (await self._parts.quarantine.record(sent.key)).reason
+            except NotFoundError:
+                if not has_landed:
+                    return False
+                found = LANDED
+            return True
+
+        await self._until(is_known)
+        return found
+
+    async def _has_left(self, key: str) -> bool:
+        return not await self._parts.inbox.contains(key)
+
+    async def _until(self, holds: Callable[[], Awaitable[bool]]) -> bool:
+        end_s = time.monotonic() + self._timeout_s
+        while not await holds():
+            if time.monotonic() > end_s:
+                return False
+            await asyncio.sleep(_POLL_S)
+        return True
+
+    async def files(self) -> int:
+        """How many files the tables have now."""
+        found = 0
+        for table in self.tables.values():
+            head = (await self._parts.catalog.load(table.identifier)).metadata.current_snapshot
+            found += int((head.summary or {})["total-data-files"]) if head else 0
+        return found
+
+    async def clean(self) -> None:
+        """Take what this run has published out of the quarantine, and drop its tables."""
+        for key in self._sent:
+            await self._parts.replays.discard(key)
+        for table in self.tables.values():
+            await self._parts.catalog.drop_table(table.identifier)
+
+
+@asynccontextmanager
+async def opened(settings: Settings, timeout_s: float) -> AsyncIterator[Against]:
+    """The parts that a committer of these settings has, and two new tables in its catalog."""
+    # Another name than the committer's: a queue has one consumer of each.
+    queue = settings.queue.model_copy(update={"consumer": f"corpus-{uuid4().hex[:8]}"})
+    parts = await open_parts(settings.model_copy(update={"queue": queue}), create=False)
+    try:
+        namespace = f"corpus_{uuid4().hex[:12]}"
+        tables = {
+            name: build(f"{namespace}.{name}", warehouse=settings.catalog.warehouse)
+            for name, build in TABLES.items()
+        }
+        await parts.catalog.create_namespace((namespace,))
+        for table in tables.values():
+            await parts.catalog.create_table(table)
+        yield Against(parts, tables, timeout_s)
+    finally:
+        await parts.close()
+
+
+async def play_all(against: Against, cases: Sequence[Hostile], at_once: int) -> AsyncIterator[Row]:
+    """The row of each case, in their order; so many cases are under way at a time."""
+    free = asyncio.Semaphore(at_once)
+
+    async def play(number: int, hostile: Hostile) -> Row:
+        async with free:
+            return await against.play(number, hostile)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(play(*one)) for one in enumerate(cases)]
+        for task in tasks:
+            yield await task
+
+
+def _bell(key: str, content: bytes, *, is_small: bool) -> Doorbell:
+    return Doorbell(
+        table_uuid=UUID(key.partition("/")[0]),
+        inbox_key=key,
+        digest=line_digest(content),
+        content=content if is_small and len(content) <= 64 * 1024 else None,
+        reply_to="corpus",
+    )

@@ -1,0 +1,31 @@
+"""The tables that hostile requests are for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from committer.iceberg.schema import Schema
+from committer.iceberg.types import NestedField, parse_type
+from committer.ports import LoadedTable
+from tests.flights import build_flights
+from tests.iceberg.bounds_by_type import FORMS
+
+FLIGHTS = "flights"
+TYPES = "types"
+
+# Columns by their types, ids from 1 on.
+COLUMN_IDS: Mapping[str, int] = {kind: number for number, kind in enumerate(FORMS, 1)}
+
+
+def build_types(name: str = "db.types", *, warehouse: str = "memory://warehouse") -> LoadedTable:
+    """A table of version 3 with a column of each type, in no partitions."""
+    columns = (
+        NestedField(field_id, f"c{field_id}", parse_type(kind), required=False)
+        for kind, field_id in COLUMN_IDS.items()
+    )
+    return build_flights(
+        name, format_version=3, fields=(), warehouse=warehouse, schema=Schema(tuple(columns))
+    )
+
+
+TABLES: Mapping[str, Callable[..., LoadedTable]] = {FLIGHTS: build_flights, TYPES: build_types}
