@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from committer.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
@@ -44,7 +45,7 @@ from committer.iceberg.partition_spec import (
 )
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import UnknownTransform, VoidTransform
-from committer.iceberg.types import StructType
+from committer.iceberg.types import DecimalType, StructType
 from committer.reason import Reason
 
 # What of a header decides; the codec and the sync marker do not.
@@ -76,6 +77,8 @@ class _FittingHeader:
     partition_type: StructType
     # The places of `void` fields in partition tuples.
     void_places: tuple[int, ...]
+    # The places of decimals in partition tuples, and how many digits these have at most.
+    precisions: tuple[tuple[int, int], ...]
 
 
 def announced_entries(content: memoryview | bytes) -> int:
@@ -119,6 +122,7 @@ class HeaderCheck:
                 forms=self._forms,
             )
             _check_void(walked.partitions, fitting.void_places)
+            _check_digits(walked.partitions, fitting.precisions)
         except InvalidRequestError as error:
             raise InvalidRequestError(error.reason, f"{place}: {error}") from None
         except TruncatedAvroError as error:
@@ -170,7 +174,25 @@ class HeaderCheck:
             if isinstance(field.transform, VoidTransform)
         )
         kind = partition_type(known, schema)
-        return _FittingHeader(written.spec_id, version, kind, void_places)
+        precisions = tuple(
+            (place, field.field_type.precision)
+            for place, field in enumerate(kind.fields)
+            if isinstance(field.field_type, DecimalType)
+        )
+        return _FittingHeader(written.spec_id, version, kind, void_places, precisions)
+
+
+def _check_digits(
+    partitions: Sequence[tuple[object, ...]], precisions: tuple[tuple[int, int], ...]
+) -> None:
+    for place, precision in precisions:
+        values = [partition[place] for partition in partitions]
+        decimals = [value for value in values if isinstance(value, Decimal)]
+        if any(len(value.as_tuple().digits) > precision for value in decimals):
+            raise InvalidRequestError(
+                Reason.PARTITION_TYPE_MISMATCH,
+                f"partition field {place} is a decimal of {precision} digits, a value has more",
+            )
 
 
 def _check_void(partitions: Sequence[tuple[object, ...]], places: tuple[int, ...]) -> None:

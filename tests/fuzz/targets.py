@@ -41,6 +41,7 @@ from committer.iceberg.table_metadata import (
     print_table_metadata,
 )
 from tests.fixtures import expected, fixtures_dir, read_bytes, table_dir, vectors
+from tests.fuzz import requests
 from tests.fuzz.mutation import (
     avro_damaged,
     flipped,
@@ -290,6 +291,11 @@ TARGETS: dict[str, Target] = {
         # Another manifest than the first is none that its row in the list allows.
         Target("scan", _scan, lambda: _scanned_seeds()[:1], avro_damaged),
         Target("handed-manifest", _walk, _handed_seeds, avro_damaged),
+        Target("request-line", requests.handle_line, requests.line_seeds, json_damaged),
+        Target(
+            "listed-file", requests.handle_listed_file, requests.listed_file_seeds, json_damaged
+        ),
+        Target("request-manifest", requests.handle_manifest, requests.manifest_seeds, avro_damaged),
         Target("where", _read_where, _where_seeds, flipped),
         Target("name-mapping", _read_name_mapping, _name_mapping_seeds, json_damaged),
         Target("schema", _read_schema, _schema_seeds, json_damaged),

@@ -182,6 +182,13 @@ CHECKS = (
         "    for schema in (current, *by_age[::-1]):\n",
         _FORMS,
     ),
+    Mutant(
+        "decimal_partitions_have_any_digits",
+        "committer/plan/handed_manifest.py",
+        "            _check_digits(walked.partitions, fitting.precisions)\n",
+        "",
+        _CHECK,
+    ),
     # --- What is counted ---
     Mutant(
         "a_check_that_fails_is_not_counted",

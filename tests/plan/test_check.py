@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from io import BytesIO
 
 import fastavro
@@ -21,7 +22,7 @@ from committer.iceberg.metadata_update import (
 from committer.iceberg.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import FixedType, LongType, NestedField
+from committer.iceberg.types import DecimalType, FixedType, LongType, NestedField
 from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
 from committer.ports import LoadedTable
 from committer.reason import Reason
@@ -132,6 +133,23 @@ def test_nothing_is_committed_under_a_spec_of_fixed_values(
         ) as found:
             check(table, make(table, value))
         assert found.value.reason == Reason.UNSUPPORTED
+
+
+@pytest.mark.parametrize("make", [with_partition, inline_with_partition])
+def test_a_decimal_partition_has_no_more_digits_than_its_type(
+    make: Callable[[LoadedTable, object], SealedRequest],
+) -> None:
+    price = NestedField(2, "price", DecimalType(9, 2), required=False)
+    schema = Schema((FIELDS[0], price))
+    by_price = PartitionField((2,), 1000, "price", parse_transform("identity"))
+    table = build_flights(fields=(by_price,), schema=schema)
+    for value in ("0.00", "-9999999.99", "9999999.99"):
+        assert isinstance(check(table, make(table, Decimal(value))), CheckedRequest)
+    # As many bytes hold them.
+    for value in ("10000000.00", "-21474836.47"):
+        with pytest.raises(InvalidRequestError, match=r"digits|decimal") as found:
+            check(table, make(table, Decimal(value)))
+        assert found.value.reason in (Reason.PARTITION_TYPE_MISMATCH, Reason.REQUEST_MALFORMED)
 
 
 @pytest.mark.parametrize("make", [with_partition, inline_with_partition])
