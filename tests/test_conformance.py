@@ -13,8 +13,9 @@ import pytest
 from committer.iceberg.types import DoubleType, FloatType
 from tests.conformance.__main__ import main, run_group
 from tests.conformance.check import Mismatch, same, same_value
+from tests.conformance.filter_checks import check_expression
 from tests.conformance.suite import Group, groups
-from tests.fixtures import fixtures_dir, table_dir
+from tests.fixtures import fixtures_dir, table_dir, vectors
 
 TABLE = "v2_unpartitioned"
 
@@ -98,6 +99,36 @@ def test_bytes_that_were_changed_are_found(
     found = "\n".join(failures(folder, capsys))
     for key in ("snapshots", "manifest_entries", "live_data_files", "scans[0]"):
         assert f"{TABLE}: {key}: TruncatedAvroError" in found
+
+
+def test_a_documented_refusal_is_that_of_the_manifest_and_not_of_the_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table with a spec that only Iceberg Java can read has other manifests too."""
+    metadata = folder / "java" / TABLE / "metadata"
+    spec = {"spec-id": 7, "partition_type": "struct<1000: code: optional fixed[4]>"}
+    change(
+        folder / "java" / TABLE / "expected.json",
+        lambda facts: facts["partition_specs"].append(spec),
+    )
+    manifest = next(metadata.glob("*-m0.avro"))
+    manifest.write_bytes(manifest.read_bytes()[:-20])
+    found = "\n".join(failures(folder, capsys))
+    for key in ("snapshots", "manifest_entries", "live_data_files", "spark_count", "table_rows"):
+        assert f"{TABLE}: {key}: TruncatedAvroError" in found
+    assert f"{TABLE}: scans[0]: TruncatedAvroError" in found
+
+
+def test_floats_that_java_prints_with_a_digit_too_many_are_the_same_in_every_form() -> None:
+    case = next(
+        case
+        for case in vectors("expressions")["cases"]
+        if case["type"] == "float" and "-1.5" in case["bound_text"]
+    )
+    for key in ("text", "bound_text"):
+        check_expression({**case, key: case[key].replace("-1.5", "-1.50000001")})
+        with pytest.raises(Mismatch, match=key):
+            check_expression({**case, key: case[key].replace("-1.5", "-1.5001")})
 
 
 def test_vectors_that_do_not_hold_or_are_unknown_are_named(

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from committer.errors import InvalidMetadataError
 from committer.iceberg.data_file import ManifestContent, ManifestEntry
 from committer.iceberg.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest_list import ManifestFile, decode_manifest_list
@@ -105,21 +106,44 @@ class Table:
             found = self._manifests[row] = decode_manifest(content, manifest_file=row)
         return found
 
+    def readable(self, row: ManifestFile) -> DecodedManifest | None:
+        """As `manifest`; None for one of fixed partitions that is refused, as is documented.
+
+        Each manifest answers for itself: what else a table holds is checked all the same.
+        """
+        try:
+            return self.manifest(row)
+        except InvalidMetadataError:
+            if not self.has_fixed_values(row):
+                raise
+            return None
+
+    def refused_paths(self) -> set[str]:
+        """The files of manifests that are refused, by what Java says of them."""
+        said = self.expected["manifest_entries"]
+        refused = (p for p, row in self.manifest_rows.items() if self.readable(row) is None)
+        return {entry["file"]["file_path"] for path in refused for entry in said[path]}
+
     def live(self, content: ManifestContent) -> Iterator[ListedEntry]:
         """The live files of the current snapshot."""
         snapshot = self.metadata.current_snapshot
         for row in self.rows(snapshot) if snapshot is not None else ():
             if row.content == content:
-                decoded = self.manifest(row)
+                decoded = self.readable(row)
+                if decoded is None:
+                    continue
                 for entry in decoded.entries:
                     if entry.is_live:
                         yield ListedEntry(entry, decoded.schema, decoded.spec)
 
-    @cached_property
-    def has_fixed_partitions(self) -> bool:
-        """Whether a spec partitions by the identity of a fixed column.
+    def has_fixed_values(self, row: ManifestFile) -> bool:
+        """Whether a manifest is of a spec that partitions by the identity of a fixed column.
 
-        Iceberg Java 1.12 writes manifests of such a table that are no valid Avro: the value has a
-        length in front that their own schema does not announce. Nobody but Java reads them.
+        Iceberg Java 1.12 writes such manifests so that they are no valid Avro: the value has a
+        length in front that their own schema does not announce. Only Java reads them.
         """
-        return any(" fixed[" in spec["partition_type"] for spec in self.expected["partition_specs"])
+        return any(
+            " fixed[" in spec["partition_type"]
+            for spec in self.expected["partition_specs"]
+            if spec["spec-id"] == row.partition_spec_id
+        )
