@@ -13,10 +13,14 @@ from contextlib import suppress
 from typing import BinaryIO, cast
 
 from committer.service.check_worker import Answer, Job, receive, send
+from committer.service.json_stderr import JsonStderr
 
 PROGRAM = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
+from committer.service import json_stderr
+if sys.argv[2] == "json":
+    json_stderr.speak_json()
 from committer.service.check_worker import main
 main()
 """
@@ -66,7 +70,8 @@ class CheckProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            command = [sys.executable, "-c", self._program, json.dumps(sys.path)]
+            speech = "json" if isinstance(sys.stderr, JsonStderr) else "text"
+            command = [sys.executable, "-c", self._program, json.dumps(sys.path), speech]
             self._process = subprocess.Popen(  # noqa: S603  # our own interpreter
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )

@@ -6,10 +6,10 @@ producer. What is counted when is in `metrics.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.metadata import version
 from math import isnan
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -29,6 +29,8 @@ _WAIT_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800, 7_200)
 _DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.25, 1, 5, 15)
 _LOOP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30)
+
+_Labelled = TypeVar("_Labelled", Counter, Gauge)
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -56,6 +58,7 @@ class Instruments:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self.described: list[Described] = []
+        self._labelled: list[tuple[Counter | Gauge, tuple[str, ...]]] = []
         self._make_lag()
         self._make_commits()
         self._make_verdicts()
@@ -74,6 +77,20 @@ class Instruments:
         for metric in _Known(self._registry).collect():
             for sample in metric.samples:
                 yield Sample(sample.name, sample.labels, sample.value)
+
+    def keep(self, label: str, values: Collection[str]) -> None:
+        """Remove the series whose label has another value than these."""
+        for instrument, labels in self._labelled:
+            if label not in labels:
+                continue
+            found = {
+                tuple(one.labels[name] for name in labels)
+                for metric in instrument.collect()
+                for one in metric.samples
+                if one.labels[label] not in values
+            }
+            for series in found:
+                instrument.remove(*series)
 
     def _make_process(self) -> None:
         info = self._gauge("frazil_info", "Always 1. The labels say which release runs.", "version")
@@ -317,11 +334,15 @@ class Instruments:
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         self.described.append(Described(name, "counter", labels, text))
-        return Counter(name, text, labels, registry=self._registry)
+        return self._known(Counter(name, text, labels, registry=self._registry), labels)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         self.described.append(Described(name, "gauge", labels, text))
-        return Gauge(name, text, labels, registry=self._registry)
+        return self._known(Gauge(name, text, labels, registry=self._registry), labels)
+
+    def _known(self, instrument: _Labelled, labels: tuple[str, ...]) -> _Labelled:
+        self._labelled.append((instrument, labels))
+        return instrument
 
     def _histogram(
         self, name: str, text: str, buckets: tuple[float, ...], *labels: str

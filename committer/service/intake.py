@@ -57,6 +57,11 @@ class Intake:
     def tables(self) -> Sequence[TableCommitter]:
         return self._tables.all
 
+    @property
+    def shown_tables(self) -> set[str]:
+        """The names of the tables whose numbers are shown: ours, and for a while what was ours."""
+        return self._tables.shown
+
     def held(self) -> Iterable[HeldProducer]:
         """The producers whose requests have to wait in the inbox."""
         return self._shop.breakers.held()

@@ -6,7 +6,7 @@ a producer, and never a table that a request merely names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -164,6 +164,11 @@ class Metrics:
     def upkeep_failed(self, table: TableIdentifier, kind: UpkeepKind) -> None:
         """A piece of upkeep failed; it will be tried again."""
         self.instruments.upkeep_failures.labels(table, kind.value).inc()
+
+    def keep_tables(self, names: Collection[str]) -> None:
+        """Remove the series of all other tables: they moved, went, or have rested for long."""
+        self.instruments.keep("table", names)
+        self._swapped = {table for table in self._swapped if str(table) in names}
 
     # --- What is so now --------------------------------------------------------------------------
 

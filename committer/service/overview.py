@@ -117,6 +117,7 @@ class Overview:
             self.metrics.show_backlog(None, ())
             self.metrics.show_inbox(None, None)
             return
+        self.metrics.keep_tables(self._intake.shown_tables)
         listing, now_ms = self._reconciler.listing, self.health.world.now_ms()
         backlog = _backlog(self._intake, now_ms)
         ages = [one.lag_s for one in backlog]

@@ -62,6 +62,7 @@ class TableCommitter:
         self.identifier = identifier
         self.table_uuid = table_uuid
         self.ledger_upkeep = LedgerUpkeep(table_uuid, shop.settled.of(table_uuid))
+        self.is_gone = False
         self._shop = shop
         self._leave_to_inbox = let_go
         self._waiting = Waiting(shop.named.give_back)
@@ -278,11 +279,13 @@ class TableCommitter:
         try:
             state, admitted = await self._admit_on_fresh_enough()
         except NoSuchTableError:
+            self.is_gone = True
             self._intents.drop()
             self._base.forget()
             unknown = [unknown_table(one, self._shop.catalog_name) for one in self._first()]
             await self._verdicts.quarantine_all(unknown)
             return
+        self.is_gone = False
         self._judge_suspects(admitted, state)
         await self._verdicts.conclude(admitted, self._base.known)
         intent = await self._intents.next(admitted.candidates, self._admission.basis, state)

@@ -10,6 +10,7 @@ from committer.ports import shard_of
 from committer.request import TableIdentifier
 from committer.service.pending import Pending
 from committer.service.shop import Shop
+from committer.service.shown_tables import ShownTables
 from committer.service.table_committer import TableCommitter
 
 # Beyond this nothing more is read until committers have caught up.
@@ -33,7 +34,13 @@ class Tables:
         self._known: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
         self._by_uuid: dict[str, dict[TableIdentifier, TableCommitter]] = {}
         self._running: dict[asyncio.Task[None], TableCommitter] = {}
+        self._shown = ShownTables(shop.world)
         self.is_stopping = False
+
+    @property
+    def shown(self) -> set[str]:
+        """The names of the tables whose numbers are shown."""
+        return self._shown.names(identifier for identifier, _ in self._known)
 
     @property
     def all(self) -> Sequence[TableCommitter]:
@@ -99,6 +106,9 @@ class Tables:
         await table.run()
         while table.pending_count and not table.is_stopping:
             await table.run()
+        if table.state is not None:
+            is_ours = not table.is_stopping and not table.is_gone
+            self._shown.ended(table.identifier, table.table_uuid, is_ours=is_ours)
         if not self.is_stopping:
             del self._known[table.identifier, table.table_uuid]
             of_uuid = self._by_uuid[str(table.table_uuid)]
@@ -117,6 +127,7 @@ class Tables:
             self._running[task].stop()
         if ending:
             await asyncio.wait(ending)
+        self._shown.left(shards)
         return bool(ending)
 
     async def stop(self) -> None:

@@ -72,6 +72,28 @@ PROCESS = (
         "return mode",
         ("tests/cli/test_private_state.py",),
     ),
+    # --- Metrics ---
+    Mutant(
+        "series_of_a_table_that_moved_stay",
+        "committer/service/tables.py",
+        "        self._shown.left(shards)\n",
+        "",
+        ("tests/service/test_shown_tables.py",),
+    ),
+    Mutant(
+        "table_that_is_gone_is_taken_for_one_that_rests",
+        "committer/service/tables.py",
+        "not table.is_stopping and not table.is_gone",
+        "not table.is_stopping",
+        ("tests/service/test_shown_tables.py",),
+    ),
+    Mutant(
+        "table_that_comes_back_has_no_zeros_to_count_up_from",
+        "committer/service/metrics.py",
+        "        self._swapped = {table for table in self._swapped if str(table) in names}\n",
+        "",
+        ("tests/service/test_shown_tables.py",),
+    ),
     # --- Tasks of Spark ---
     Mutant(
         "early_end_of_a_tasks_rows_is_taken_for_their_end",
