@@ -18,8 +18,8 @@ from committer.iceberg.schema import Schema
 from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.handed_manifest import (
     CheckedManifest,
+    EntriesLeft,
     HeaderCheck,
-    announced_entries,
     encode_inline_files,
 )
 from committer.plan.locations import (
@@ -49,6 +49,12 @@ class CheckedRequest:
         return len(self.sealed.content)
 
     @property
+    def inflated_bytes(self) -> int:
+        """What is kept beside the bytes of its manifests: blocks that are not moved as they are."""
+        blocks = (block for manifest in self.manifests for block in manifest.walked.blocks)
+        return sum(len(block.raw) for block in blocks if block.raw is not None)
+
+    @property
     def files_count(self) -> int:
         return sum(manifest.walked.added_files_count for manifest in self.manifests)
 
@@ -60,6 +66,15 @@ class NeedsManifests:
     """
 
     lengths: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Inflates:
+    """The request may land, and what is kept of it takes so much more memory than its bytes that
+    whoever asks has to have room for it.
+    """
+
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,15 @@ class CheckBasis:
         )
 
 
+def within(
+    checked: CheckedRequest | NeedsManifests, inflated_bytes_max: int
+) -> CheckedRequest | NeedsManifests | Inflates:
+    """What was found, unless it keeps more."""
+    if isinstance(checked, CheckedRequest) and checked.inflated_bytes > inflated_bytes_max:
+        return Inflates(checked.inflated_bytes)
+    return checked
+
+
 class Checker:
     """Checks requests against one basis; remembers which manifest headers were found good."""
 
@@ -104,11 +128,16 @@ class Checker:
         )
 
     def check(
-        self, sealed: SealedRequest, read: Mapping[str, bytes] | None = None
+        self,
+        sealed: SealedRequest,
+        read: Mapping[str, bytes] | None = None,
+        *,
+        left: EntriesLeft | None = None,
     ) -> CheckedRequest | NeedsManifests:
         """Check a request; `read` holds the bytes of manifests that it names by path.
 
-        Errors: `InvalidRequestError`. Cost: one walk over the entries, statistics are skipped.
+        Errors: `InvalidRequestError`; `TooManyEntriesError` where more entries would be walked than
+        are `left`. Cost: one walk over the entries, statistics are skipped.
         """
         request = sealed.request
         if not sealed.is_whole:
@@ -121,17 +150,9 @@ class Checker:
         missing = {path: length for path, length in named.items() if path not in (read or {})}
         if missing:
             return NeedsManifests(missing)
-        manifests = tuple(self._manifests(sealed, read or {}))
+        manifests = tuple(self._manifests(sealed, read or {}, left))
         self._check_paths(request, manifests)
         return CheckedRequest(sealed, self.basis, manifests)
-
-    def entries_announced(self, sealed: SealedRequest) -> int:
-        """How many entries the inline manifests of a request say that they have, block by block: so
-        many are walked at most. A few bytes may inflate to very many.
-        """
-        references = sealed.request.manifests
-        inline = (sealed.manifest(one) for one in references if one.path is None)
-        return sum(map(announced_entries, inline))
 
     def check_target(self, request: CommitRequest) -> None:
         """Is it for this table at all? Asked before the ledger, which is this table's."""
@@ -154,12 +175,12 @@ class Checker:
             )
 
     def _manifests(
-        self, sealed: SealedRequest, read: Mapping[str, bytes]
+        self, sealed: SealedRequest, read: Mapping[str, bytes], left: EntriesLeft | None
     ) -> Iterable[CheckedManifest]:
         for number, reference in enumerate(sealed.request.manifests):
             place = f"manifest {number}"
             content = self._content(sealed, reference, read, place)
-            checked = self._headers.check(content, reference.content, place)
+            checked = self._headers.check(content, reference.content, place, left)
             _check_counts(checked, reference, place)
             yield checked
         if sealed.request.files:

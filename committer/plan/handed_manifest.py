@@ -81,13 +81,25 @@ class _FittingHeader:
     precisions: tuple[tuple[int, int], ...]
 
 
-def announced_entries(content: memoryview | bytes) -> int:
-    """How many entries the blocks of a manifest announce, up to where it cannot be read."""
-    count = 0
-    with suppress(InvalidMetadataError):
-        for block in iter_blocks(content, read_header(content)):
-            count += block.count
-    return count
+class TooManyEntriesError(Exception):
+    """More would be walked than the caller has time for; nothing is known of the request."""
+
+
+@dataclass(slots=True)
+class EntriesLeft:
+    """How many entries may still be walked. A few bytes may inflate to very many."""
+
+    count: int
+
+    def take(self, content: memoryview | bytes, header: Header) -> None:
+        """Take as many as the blocks announce, up to where they cannot be read: so many are walked
+        at most. Errors: `TooManyEntriesError`.
+        """
+        with suppress(InvalidMetadataError):
+            for block in iter_blocks(content, header):
+                self.count -= block.count
+        if self.count < 0:
+            raise TooManyEntriesError
 
 
 class HeaderCheck:
@@ -107,12 +119,20 @@ class HeaderCheck:
         self._fitting: dict[tuple[bytes, ...], _FittingHeader] = {}
 
     def check(
-        self, content: memoryview | bytes, kind: Literal["data", "deletes"], place: str
+        self,
+        content: memoryview | bytes,
+        kind: Literal["data", "deletes"],
+        place: str,
+        left: EntriesLeft | None = None,
     ) -> CheckedManifest:
-        """Check header and entries. Errors: `InvalidRequestError`, its message names `place`."""
+        """Check header and entries. Errors: `InvalidRequestError`, its message names `place`;
+        `TooManyEntriesError` where more would be walked than are `left`.
+        """
         try:
             header = read_header(content)
             fitting = self._fit(header)
+            if left is not None:
+                left.take(content, header)
             walked = walk_additions(
                 content,
                 fitting.partition_type,

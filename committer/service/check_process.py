@@ -53,8 +53,7 @@ class CheckProcess:
 
     async def ask(self, job: Job, buffers: Sequence[bytes]) -> Answer:
         """Errors: `ProcessEndedError`; the next call starts another process."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._ask, job, buffers)
+        return await asyncio.wrap_future(self._thread.submit(self._ask, job, buffers))
 
     def _ask(self, job: Job, buffers: Sequence[bytes]) -> Answer:
         process = self._started()

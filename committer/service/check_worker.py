@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.manifest_walk import WalkedManifest
-from committer.plan.check import CheckedRequest, Checker, NeedsManifests
+from committer.plan.check import CheckedRequest, Checker, Inflates, NeedsManifests, within
 from committer.request import SealedRequest, read_request
 
 # Beyond what the process has once its modules are loaded.
@@ -57,6 +57,7 @@ class CheckJob:
     """
 
     paths: tuple[str, ...] | None
+    inflated_bytes_max: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Crashed:
 
 
 Job = ReadJob | CheckJob
-Answer = ReadAnswer | CheckAnswer | NeedsManifests | Refused | TooMuchMemory | Crashed
+Answer = ReadAnswer | CheckAnswer | NeedsManifests | Inflates | Refused | TooMuchMemory | Crashed
 
 
 # --- Frames --------------------------------------------------------------------------------------
@@ -152,8 +153,8 @@ class Worker:
             match job:
                 case ReadJob(key):
                     return _slim(read_request(_content(buffers), key=key))
-                case CheckJob(paths):
-                    return self._check(paths, buffers)
+                case CheckJob():
+                    return self._check(job, buffers)
         except InvalidRequestError as error:
             return Refused(error.reason, str(error))
         except MemoryError:
@@ -161,11 +162,12 @@ class Worker:
         except Exception as error:  # noqa: BLE001  # the parent logs it
             return Crashed(repr(error)[:1_000])
 
-    def _check(self, paths: tuple[str, ...] | None, buffers: Sequence[bytearray]) -> Answer:
+    def _check(self, job: CheckJob, buffers: Sequence[bytearray]) -> Answer:
         content, basis, *named = buffers
-        read = None if paths is None else dict(zip(paths, map(_bytes, named), strict=True))
+        read = None if job.paths is None else dict(zip(job.paths, map(_bytes, named), strict=True))
         checked = self._checker(bytes(basis)).check(read_request(_bytes(content)), read)
-        return checked if isinstance(checked, NeedsManifests) else _parts(checked)
+        found = within(checked, job.inflated_bytes_max)
+        return _parts(found) if isinstance(found, CheckedRequest) else found
 
     def _checker(self, basis: bytes) -> Checker:
         known = self._checkers.pop(basis, None) or Checker(*pickle.loads(basis))  # noqa: S301

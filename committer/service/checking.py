@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
-from committer.plan.check import CheckedRequest, Checker, NeedsManifests
+from committer.errors import FrazilError, InvalidRequestError, NotFoundError
+from committer.plan.check import CheckedRequest, Checker, Inflates, NeedsManifests, within
+from committer.plan.handed_manifest import EntriesLeft, TooManyEntriesError
 from committer.ports import Storage
 from committer.reason import Reason
-from committer.request import SealedRequest
 from committer.service.admitted import Admitted, Quarantining
 from committer.service.large_checks import LargeChecks
 from committer.service.large_requests import LARGE_BYTES_MIN
@@ -18,6 +19,16 @@ from committer.service.steps import off_loop_if_large
 
 # Such a check may take 50 ms, where each entry has to be decoded.
 ENTRIES_MAX = 500
+# Manifests that a request names by path, each a read.
+NAMED_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Costly:
+    """Its check may take longer than the loop can wait, whatever its size."""
+
+
+_First = CheckedRequest | NeedsManifests | Inflates | _Costly | Refusal
 
 
 async def check_all(
@@ -37,23 +48,22 @@ async def check_all(
         if pending.found is not None and pending.found[0] is checker.basis:
             _note(pending, pending.found[1], admitted)
         elif pending.checked is None or pending.checked.basis is not checker.basis:
-            unchecked.append(pending)
-    for pending in _costly(unchecked, checker):
-        pending.checked = pending.found = None
-        unchecked.remove(pending)
-        large.start(pending, checker)
+            pending.checked = pending.found = None
+            if pending.is_large or not pending.sealed.is_whole:
+                large.start(pending, checker)
+            else:
+                unchecked.append(pending)
     size_bytes = sum(len(one.sealed.content) for one in unchecked)
     results = await off_loop_if_large(size_bytes, _check_each, checker, unchecked)
     for pending, first in zip(unchecked, results, strict=True):
-        pending.checked = None
-        if isinstance(first, NeedsManifests) and sum(first.lengths.values()) > LARGE_BYTES_MIN:
-            large.start(pending, checker)
-            continue
         result = (
             await _check_with_named(pending, checker, storage, first)
-            if isinstance(first, NeedsManifests)
+            if isinstance(first, NeedsManifests) and not _needs_much(first)
             else first
         )
+        if isinstance(result, NeedsManifests | Inflates | _Costly):
+            large.start(pending, checker)
+            continue
         if isinstance(result, tuple) and result[0] is Reason.PLAN_FAILED:
             crashed("check")
         _note(pending, result, admitted)
@@ -64,15 +74,9 @@ async def check_all(
             admitted.suspects.append(Quarantining(pending, *pending.suspicion))
 
 
-def _costly(unchecked: Sequence[Pending], checker: Checker) -> list[Pending]:
-    """Those whose check may take longer than the loop can wait, whatever their size."""
-    return [
-        one
-        for one in unchecked
-        if one.is_large
-        or not one.sealed.is_whole
-        or checker.entries_announced(one.sealed) > ENTRIES_MAX
-    ]
+def _needs_much(first: NeedsManifests) -> bool:
+    """Whether the manifests that it names are more than a round can wait for, or keep."""
+    return len(first.lengths) > NAMED_MAX or sum(first.lengths.values()) > LARGE_BYTES_MIN
 
 
 def _note(
@@ -91,7 +95,7 @@ def _note(
 
 async def _check_with_named(
     pending: Pending, checker: Checker, storage: Storage, needs: NeedsManifests
-) -> CheckedRequest | Refusal | FrazilError:
+) -> _First | FrazilError:
     read: dict[str, bytes] = {}
     for location, length in needs.lengths.items():
         try:
@@ -101,27 +105,21 @@ async def _check_with_named(
             return Reason.MANIFEST_MISSING, message
         except FrazilError as error:
             return error
-    result = await off_loop_if_large(
-        sum(needs.lengths.values()), _check_one, checker, pending.sealed, read
-    )
-    if isinstance(result, NeedsManifests):
-        raise InvariantError(f"asked twice for the manifests of `{pending.key}`")
-    return result
+    return _check_one(checker, pending, read)
 
 
-def _check_each(
-    checker: Checker, waiting: Sequence[Pending]
-) -> list[CheckedRequest | NeedsManifests | Refusal]:
-    return [_check_one(checker, pending.sealed, None) for pending in waiting]
+def _check_each(checker: Checker, waiting: Sequence[Pending]) -> list[_First]:
+    return [_check_one(checker, pending, None) for pending in waiting]
 
 
-def _check_one(
-    checker: Checker, sealed: SealedRequest, read: dict[str, bytes] | None
-) -> CheckedRequest | NeedsManifests | Refusal:
+def _check_one(checker: Checker, pending: Pending, read: dict[str, bytes] | None) -> _First:
     try:
-        return checker.check(sealed, read)
+        checked = checker.check(pending.sealed, read, left=EntriesLeft(ENTRIES_MAX))
+        return within(checked, pending.inflated_bytes_max)
+    except TooManyEntriesError:
+        return _Costly()
     except InvalidRequestError as error:
         return Reason(error.reason), str(error)
     except Exception as error:  # noqa: BLE001  # one request must not stop the others
-        log.exception("check.crashed", key=sealed.request.inbox_key)
+        log.exception("check.crashed", key=pending.key)
         return Reason.PLAN_FAILED, f"the check itself failed: {error!r}"

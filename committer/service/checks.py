@@ -15,7 +15,7 @@ from typing import Protocol
 
 from committer.errors import InvalidRequestError, InvariantError
 from committer.iceberg.manifest_splice import ManifestPart
-from committer.plan.check import CheckedRequest, Checker, NeedsManifests
+from committer.plan.check import CheckedRequest, Checker, Inflates, NeedsManifests, within
 from committer.plan.fair_queue import FairQueue
 from committer.plan.handed_manifest import CheckedManifest
 from committer.reason import Reason
@@ -49,9 +49,16 @@ class Checks(Protocol):
         """As `read_request`. The request may lack what only its check needs."""
 
     async def check(
-        self, checker: Checker, sealed: SealedRequest, producer: str, read: Named | None
-    ) -> CheckedRequest | NeedsManifests:
-        """As `Checker.check`, of a request that `read` has returned or that is whole."""
+        self,
+        checker: Checker,
+        sealed: SealedRequest,
+        producer: str,
+        read: Named | None,
+        inflated_bytes_max: int,
+    ) -> CheckedRequest | NeedsManifests | Inflates:
+        """As `Checker.check`, of a request that `read` has returned or that is whole. `Inflates`
+        where more would be kept inflated than `inflated_bytes_max`.
+        """
 
     async def close(self) -> None:
         """End what runs; nothing is answered any more."""
@@ -64,9 +71,15 @@ class ChecksHere:
         return read_request(content, key=key)
 
     async def check(
-        self, checker: Checker, sealed: SealedRequest, producer: str, read: Named | None
-    ) -> CheckedRequest | NeedsManifests:
-        return checker.check(sealed, read)
+        self,
+        checker: Checker,
+        sealed: SealedRequest,
+        producer: str,
+        read: Named | None,
+        inflated_bytes_max: int,
+    ) -> CheckedRequest | NeedsManifests | Inflates:
+        checked = checker.check(sealed, read)
+        return within(checked, inflated_bytes_max)
 
     async def close(self) -> None:
         return
@@ -87,13 +100,18 @@ class ChecksInProcesses:
         return SealedRequest(answer.request, content, answer.body, is_whole=False)
 
     async def check(
-        self, checker: Checker, sealed: SealedRequest, producer: str, read: Named | None
-    ) -> CheckedRequest | NeedsManifests:
+        self,
+        checker: Checker,
+        sealed: SealedRequest,
+        producer: str,
+        read: Named | None,
+        inflated_bytes_max: int,
+    ) -> CheckedRequest | NeedsManifests | Inflates:
         paths = None if read is None else tuple(read)
         named = () if read is None else tuple(read.values())
         buffers = (sealed.content, pickled_basis(checker), *named)
-        answer = await self._answer(CheckJob(paths), buffers, producer)
-        if isinstance(answer, NeedsManifests):
+        answer = await self._answer(CheckJob(paths, inflated_bytes_max), buffers, producer)
+        if isinstance(answer, NeedsManifests | Inflates):
             return answer
         if not isinstance(answer, CheckAnswer):
             raise InvariantError(f"a worker process checked a request, and said {answer!r}")

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
-from committer.plan.check import CheckedRequest, Checker, NeedsManifests
+from committer.plan.check import CheckedRequest, Checker, Inflates, NeedsManifests
 from committer.reason import Reason
 from committer.request import REQUEST_BYTES_MAX
 from committer.service.inbox_keys import folder_of
@@ -69,28 +69,43 @@ class LargeChecks:
             return Reason.PLAN_FAILED, f"the check itself failed: {error!r}"
 
     async def _checked(self, pending: Pending, checker: Checker) -> CheckedRequest:
-        producer, checks = folder_of(pending.key), self._shop.checks
-        first = await checks.check(checker, pending.sealed, producer, None)
-        if isinstance(first, CheckedRequest):
-            return first
-        named = await self._read(pending, first)
-        second = await checks.check(checker, pending.sealed, producer, named)
-        if isinstance(second, NeedsManifests):
-            raise InvariantError(f"asked twice for the manifests of `{pending.key}`")
-        return second
+        """Ask until nothing is missing: the manifests that it names, room for what is kept."""
+        sealed, producer = pending.sealed, folder_of(pending.key)
+        lengths: Mapping[str, int] | None = None
+        inflated_bytes = free_bytes = pending.inflated_bytes_max
+        while True:
+            read = None if lengths is None else await self._read(lengths)
+            found = await self._shop.checks.check(checker, sealed, producer, read, inflated_bytes)
+            # Not while it waits for room: others may wait for what it holds.
+            del read
+            match found:
+                case CheckedRequest():
+                    return found
+                case NeedsManifests(lengths) if pending.named_bytes == 0:
+                    pass
+                case Inflates(inflated_bytes):
+                    pass
+                case _:
+                    raise InvariantError(f"asked twice for the manifests of `{pending.key}`")
+            named_bytes = sum((lengths or {}).values())
+            kept_bytes = 0 if inflated_bytes == free_bytes else inflated_bytes
+            await self._make_room(pending, named_bytes + kept_bytes)
 
-    async def _read(self, pending: Pending, needs: NeedsManifests) -> Mapping[str, bytes]:
-        size_bytes = sum(needs.lengths.values())
+    async def _make_room(self, pending: Pending, size_bytes: int) -> None:
+        """All at once: whoever held some while waiting for more could wait for ever."""
         if size_bytes > REQUEST_BYTES_MAX:
             raise InvalidRequestError(
                 Reason.REQUEST_TOO_LARGE,
-                f"the manifests that it names have {size_bytes} bytes, the limit is"
-                f" {REQUEST_BYTES_MAX}",
+                f"its manifests take {size_bytes} bytes, those that it names and those that are in"
+                f" blocks of few entries inflated; the limit is {REQUEST_BYTES_MAX}",
             )
+        self._waiting.drop_named(pending)
         await self._shop.named.wait_for_room(size_bytes)
-        pending.named_bytes += size_bytes
+        pending.named_bytes = size_bytes
+
+    async def _read(self, lengths: Mapping[str, int]) -> Mapping[str, bytes]:
         read: dict[str, bytes] = {}
-        for location, length in needs.lengths.items():
+        for location, length in lengths.items():
             try:
                 read[location] = await self._shop.storage.get(location, length=length + 1)
             except NotFoundError as error:

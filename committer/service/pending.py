@@ -56,15 +56,23 @@ class Pending:
         return len(self.sealed.content) + self.named_bytes > LARGE_BYTES_MIN
 
     @property
+    def inflated_bytes_max(self) -> int:
+        """What its check may keep inflated before room has to be made for it: a usual request has
+        less, whose header is longer than its blocks.
+        """
+        size_bytes = len(self.sealed.content)
+        return size_bytes + 4 * 1024 if size_bytes <= LARGE_BYTES_MIN else 256 * 1024
+
+    @property
     def weight_bytes(self) -> int:
-        """What a small request takes of memory, as measured: twice its bytes, some objects, and
-        what its line becomes, by its commas.
+        """What a small request takes of memory, as measured: twice its bytes, some objects, what
+        its line becomes, by its commas, and what its check may keep.
         """
         content, body = self.sealed.content, self.sealed.body
         if len(content) > LARGE_BYTES_MIN:
             return 0
         parsed_bytes = _BYTES_A_VALUE * content.count(b",", 0, body)
-        return _BYTES_A_REQUEST + 2 * len(content) + parsed_bytes
+        return _BYTES_A_REQUEST + 2 * len(content) + parsed_bytes + self.inflated_bytes_max
 
     def join(self, other: Pending) -> None:
         """Another copy of the same request arrived: it shares this one's end."""

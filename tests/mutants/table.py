@@ -44,8 +44,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "large_requests_are_checked_in_their_tables_round",
         "committer/service/checking.py",
-        "        if one.is_large\n        or not one.sealed.is_whole\n",
-        "        if not one.sealed.is_whole\n",
+        "            if pending.is_large or not pending.sealed.is_whole:\n",
+        "            if not pending.sealed.is_whole:\n",
         ("tests/service/test_large_requests.py -k while_large_ones",),
     ),
     Mutant(
@@ -103,5 +103,26 @@ MUTANTS: tuple[Mutant, ...] = (
         "_TRIES_MAX = 3\n",
         "_TRIES_MAX = 1\n",
         ("tests/service/test_checks.py -k by_chance",),
+    ),
+    Mutant(
+        "what_stays_inflated_needs_no_room",
+        "committer/plan/check.py",
+        "checked.inflated_bytes > inflated_bytes_max",
+        "checked.inflated_bytes < 0",
+        ("tests/service/test_large_requests.py -k stays_inflated",),
+    ),
+    Mutant(
+        "room_is_not_given_back",
+        "committer/service/pending.py",
+        "        self._give_back(pending.named_bytes)\n",
+        "",
+        ("tests/service/test_large_requests.py -k stays_inflated",),
+    ),
+    Mutant(
+        "announced_entries_do_not_count",
+        "committer/service/checking.py",
+        "left=EntriesLeft(ENTRIES_MAX)",
+        "left=None",
+        ("tests/service/test_large_requests.py -k announce_many",),
     ),
 )

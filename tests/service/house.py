@@ -88,6 +88,7 @@ class House:
         self.has_keys = has_keys
         self.require_signature = require_signature
         self.checks = checks or ChecksHere()
+        self.named = NamedManifests(self.world)
         self.intake: Intake | None = None
         self._starts = 0
 
@@ -174,7 +175,7 @@ class House:
                 is_default=False,
             ),
             settle=settler.settle,
-            named=NamedManifests(self.world),
+            named=self.named,
             checks=self.checks,
         )
         shards = self._shards()

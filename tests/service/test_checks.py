@@ -17,7 +17,7 @@ import pytest
 
 from bench.hostile_kinds import KINDS, hostile_request
 from committer.errors import InvalidRequestError
-from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
+from committer.plan.check import CheckBasis, CheckedRequest, Checker, Inflates, NeedsManifests
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import SealedRequest, TableIdentifier, read_request
@@ -51,14 +51,14 @@ async def found(checks: Checks, checker: Checker, sealed: SealedRequest) -> obje
     key = sealed.request.inbox_key
     try:
         read = await checks.read(sealed.content, key, "producer")
-        checked = await checks.check(checker, read, "producer", None)
+        checked = await checks.check(checker, read, "producer", None, 2**30)
     except InvalidRequestError as error:
         return error.reason, str(error)
     return comparable(checked)
 
 
-def comparable(checked: CheckedRequest | NeedsManifests) -> object:
-    if isinstance(checked, NeedsManifests):
+def comparable(checked: CheckedRequest | NeedsManifests | Inflates) -> object:
+    if not isinstance(checked, CheckedRequest):
         return checked
     return [
         (one.spec_id, bytes(one.part.content), replace(one.walked, paths=[]))
@@ -98,7 +98,7 @@ async def test_manifests_that_are_named_are_checked_as_they_were_read() -> None:
             verdicts = []
             for one in (checks, ChecksHere()):
                 try:
-                    verdicts.append(comparable(await one.check(checker, sealed, "p", read)))
+                    verdicts.append(comparable(await one.check(checker, sealed, "p", read, 2**30)))
                 except InvalidRequestError as error:
                     verdicts.append((error.reason, str(error)))
         assert verdicts[0] == verdicts[1]
@@ -109,7 +109,7 @@ async def test_what_a_process_has_read_holds_no_files_and_is_checked_with_them()
     async with processes() as checks:
         read = await checks.read(sealed.content, sealed.request.inbox_key, "producer")
         assert read.request.files == ()
-        checked = await checks.check(checker_of(TABLE), read, "producer", None)
+        checked = await checks.check(checker_of(TABLE), read, "producer", None, 2**30)
     assert isinstance(checked, CheckedRequest)
     assert checked.files_count == 1
 
@@ -152,7 +152,7 @@ async def test_what_wants_more_memory_than_there_is_for_it_is_refused() -> None:
     async with processes() as checks:
         read = await checks.read(bomb.content, bomb.key, "producer")
         with pytest.raises(InvalidRequestError, match="memory") as refused:
-            await checks.check(checker_of(table), read, "producer", None)
+            await checks.check(checker_of(table), read, "producer", None, 2**30)
         assert refused.value.reason == Reason.REQUEST_TOO_LARGE
         # The same process goes on.
         again = await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")

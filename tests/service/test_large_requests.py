@@ -12,12 +12,12 @@ from committer.iceberg.data_file import ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest import ManifestContext, encode_manifest
 from committer.iceberg.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
-from committer.plan.check import CheckedRequest, Checker, NeedsManifests
+from committer.plan.check import CheckedRequest, Checker, Inflates, NeedsManifests
 from committer.ports import ALL_SHARDS, Delivery, LoadedTable, NewObject, Storage
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request import InlineManifest, ReceiptState, SealedRequest, seal_request
-from committer.service import large_requests, tables, verdicts
+from committer.service import large_checks, large_requests, tables, verdicts
 from committer.service.checks import ChecksHere
 from committer.service.counted import CountedStorage
 from committer.service.large_requests import LargeRequest, LargeRequests
@@ -25,7 +25,14 @@ from committer.service.missed import Waiters
 from tests.bad_requests import naming
 from tests.counting_storage import CountingStorage
 from tests.flights import build_flights
-from tests.request_builders import SYNC, build_file, build_line, build_request, seal
+from tests.request_builders import (
+    SYNC,
+    build_file,
+    build_line,
+    build_manifest,
+    build_request,
+    seal,
+)
 from tests.service.house import House
 from tests.service.outside import add_table, foreign_commit, put_raw
 from tests.virtual_time import LoopWorld
@@ -35,6 +42,7 @@ FILES = 400
 CHECK_S = 100.0
 RECORD_S = 5.0
 KIB = 1024
+FAT_BYTES = 5 * 1024 * KIB
 
 
 class SlowChecks(ChecksHere):
@@ -50,11 +58,12 @@ class SlowChecks(ChecksHere):
         sealed: SealedRequest,
         producer: str,
         read: Mapping[str, bytes] | None,
-    ) -> CheckedRequest | NeedsManifests:
+        inflated_bytes_max: int,
+    ) -> CheckedRequest | NeedsManifests | Inflates:
         async with self.turn:
             await asyncio.sleep(CHECK_S)
             self.checked.append(sealed.request.producer.id)
-            return await super().check(checker, sealed, producer, read)
+            return await super().check(checker, sealed, producer, read, inflated_bytes_max)
 
 
 class SlowReads(CountedStorage):
@@ -274,6 +283,66 @@ async def test_more_bytes_of_named_manifests_than_a_request_may_have_are_not_rea
     await house.run_until_settled()
     [record] = await house.quarantined()
     assert record.reason == Reason.REQUEST_TOO_LARGE
+
+
+def fat(table: LoadedTable, producer: str) -> SealedRequest:
+    """Some kilobytes, of which one block inflates to five megabytes."""
+    line = build_line(table, producer=producer)
+    file = replace(build_file(table.metadata, line.attempt), lower_bounds={2: bytes(FAT_BYTES)})
+    sealed = seal(line, [build_manifest(table.metadata, [file])])
+    assert len(sealed.content) < large_requests.LARGE_BYTES_MIN
+    return sealed
+
+
+async def test_what_stays_inflated_waits_for_room_and_lands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_requests, "IN_HAND_BYTES_MAX", 2 * FAT_BYTES + 100 * KIB)
+    house = House(min_interval_ms=60_000)
+    table = await house.create_table()
+    async with house.running():
+        await house.publish(build_request(table, producer="first"))
+        await house.settle(1.0)
+        for number in range(5):
+            await house.publish(fat(table, f"fat-{number}"))
+        await house.publish(build_request(table, producer="thin"))
+        most = 0
+        for _ in range(40):
+            await house.settle(10.0)
+            most = max(most, house.named.in_hand_bytes)
+        assert 2 * FAT_BYTES < most <= large_requests.IN_HAND_BYTES_MAX
+        assert house.named.in_hand_bytes == 0
+        assert await house.outstanding() == []
+    assert len(await house.live_files()) == 7
+
+
+async def test_more_that_stays_inflated_than_a_request_may_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_checks, "REQUEST_BYTES_MAX", FAT_BYTES - 1)
+    house = House()
+    table = await house.create_table()
+    await house.publish(fat(table, "fat"))
+    await house.publish(build_request(table, producer="thin"))
+    await house.run_until_settled()
+    [record] = await house.quarantined()
+    assert record.reason == Reason.REQUEST_TOO_LARGE
+    assert len(await house.live_files()) == 1
+    assert house.named.in_hand_bytes == 0
+
+
+async def test_few_bytes_that_announce_many_entries_are_not_walked_in_the_round() -> None:
+    checks = SlowChecks()
+    house = House(checks=checks)
+    table = await house.create_table()
+    line = build_line(table, producer="many")
+    files = [build_file(table.metadata, line.attempt, number=number) for number in range(800)]
+    sealed = seal(line, [build_manifest(table.metadata, files)])
+    assert len(sealed.content) < large_requests.LARGE_BYTES_MIN
+    await house.publish(sealed)
+    await house.run_until_settled(seconds=2 * CHECK_S)
+    assert checks.checked == ["many"]
+    assert len(await house.live_files()) == 800
 
 
 # --- Small ones ----------------------------------------------------------------------------------
