@@ -256,14 +256,16 @@ def test_without_pyarrow_the_error_names_it(
     monkeypatch.delitem(sys.modules, "committer.cli.arrow_file", raising=False)
     options = ("--kind", "files", "--arrow", str(tmp_path / "files.arrow"))
     answer = frazil("table", "inspect", *bare("v2_unpartitioned"), *options)
-    assert answer.code == 1
-    assert answer.err == "frazil: --arrow needs the package pyarrow: install it\n"
+    assert answer.code == 2
+    assert answer.err.startswith(
+        "frazil: --arrow needs the package `pyarrow`: install the extra `spark`"
+    )
 
 
 def test_a_file_that_cannot_be_made_is_one_line_on_stderr(frazil: Frazil, tmp_path: Path) -> None:
     options = ("--kind", "files", "--arrow", str(tmp_path / "absent" / "files.arrow"))
     answer = frazil("table", "inspect", *bare("v2_unpartitioned"), *options)
-    assert (answer.code, answer.err.count("\n")) == (1, 1)
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
 
 
 # --- Pipes ---------------------------------------------------------------------------------------

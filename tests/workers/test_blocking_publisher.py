@@ -1,22 +1,31 @@
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
+from committer.catalog.sql import SqlCatalog
 from committer.errors import NoSuchTableError, SettingsError
 from committer.request import TableIdentifier
+from committer.storage.local import LocalStorage
 from workers import blocking_publisher
 from workers.blocking_publisher import borrow_publisher
 from workers.settings import WorkerSettings
 
 
+async def make_catalog(uri: str) -> None:
+    catalog = await SqlCatalog.open(uri=uri, name="frazil", storage=LocalStorage(), create=True)
+    await catalog.close()
+
+
 def settings_in(folder: Path) -> WorkerSettings:
-    (folder / "catalog.db").touch()
+    uri = f"sqlite:///{folder}/catalog.db"
+    asyncio.run(make_catalog(uri))
     return WorkerSettings(
         catalog_name="frazil",
-        catalog_uri=f"sqlite:///{folder}/catalog.db",
+        catalog_uri=uri,
         inbox=f"file://{folder}/requests",
         queue_url="none",
     )
