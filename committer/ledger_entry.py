@@ -147,18 +147,29 @@ class ProducerEntry:
     """All that is remembered of one producer. `latest` are the epochs that landed last, newest
     first: two of them, and all whose requests may still be in the inbox. So whatever becomes of the
     table's history, a request that a crash has left there is known to have landed.
-    `accepted`: (epoch, attempt) pairs that an operator lets land; landing uses one up.
+    `one_shot_ms`: the latest nonce time of a one-shot producer, 0 while nothing has landed; None
+    for any other. `accepted`: (epoch, attempt) pairs that an operator lets land; landing uses one
+    up.
     """
 
     table_uuid: UUID
     epochs: EpochRanges = EpochRanges()
     latest: tuple[Landed, ...] = ()
     sequential: bool = False
-    one_shot: bool = False
+    one_shot_ms: int | None = None
     frozen: Freeze | None = None
     accepted: tuple[tuple[int, UUID], ...] = ()
     name: str = ""
     """What people call the producer, such as the name of a streaming query: for display only."""
+
+    @property
+    def one_shot(self) -> bool:
+        return self.one_shot_ms is not None
+
+    @property
+    def has_landed(self) -> bool:
+        """Whether anything of the producer has. An operator's word makes entries before that."""
+        return bool(self.epochs.ranges or self.one_shot_ms)
 
     def landed(self, epoch: int) -> Landed | None:
         """The details of an epoch, if they are still remembered."""
@@ -185,14 +196,17 @@ class ProducerEntry:
         kept = tuple(one for one in others if one.attempt not in attempts)
         return self if len(kept) == len(others) else replace(self, latest=last + kept)
 
-    def with_promises(self, *, sequential: bool, one_shot: bool) -> ProducerEntry:
+    def with_promises(self, *, sequential: bool, one_shot_ms: int | None) -> ProducerEntry:
         """What a producer once did not promise is not relied upon any more: its entry would be
-        dropped, or its gaps closed, while it goes on.
+        dropped, or its gaps closed, while it goes on. `one_shot_ms`: when its nonce was made, if it
+        is a one-shot producer.
         """
+        kept_ms = self.one_shot_ms
+        is_one_shot = kept_ms is not None and one_shot_ms is not None
         return replace(
             self,
             sequential=self.sequential and sequential,
-            one_shot=self.one_shot and one_shot,
+            one_shot_ms=max(kept_ms or 0, one_shot_ms or 0) if is_one_shot else None,
         )
 
     def with_name(self, name: str | None) -> ProducerEntry:
@@ -235,8 +249,8 @@ def print_entry(entry: ProducerEntry) -> str:
     }
     if entry.sequential:
         fields["sequential"] = True
-    if entry.one_shot:
-        fields["one-shot"] = True
+    if entry.one_shot_ms is not None:
+        fields["one-shot-ms"] = entry.one_shot_ms
     if entry.name:
         fields["name"] = entry.name
     if entry.frozen:
@@ -296,7 +310,7 @@ def parse_entry(text: str) -> ProducerEntry:
             epochs=EpochRanges.parse(fields["epochs"]),
             latest=tuple(_parse_latest(fields["latest"])),
             sequential=bool(fields.get("sequential", False)),
-            one_shot=bool(fields.get("one-shot", False)),
+            one_shot_ms=None if (made_ms := fields.get("one-shot-ms")) is None else int(made_ms),
             name=str(fields.get("name", "")),
             frozen=_parse_freeze(fields["frozen"]) if fields["v"] != ENTRY_VERSION else None,
             accepted=tuple(

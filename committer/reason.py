@@ -136,17 +136,22 @@ _MEANING: Mapping[Reason, str] = {
     Reason.COUNT_MISMATCH: (
         "A manifest holds other counts of files or rows than its reference says."
     ),
-    Reason.PATH_NOT_ALLOWED: "A path outside the table's places, or in another spelling.",
+    Reason.PATH_NOT_ALLOWED: (
+        "A path outside the table's places, in another spelling, or with a file name that has two."
+    ),
     Reason.FILE_NAME_TOO_LONG: (
         "A file name of more than 255 bytes, which many file systems cannot hold."
     ),
     Reason.PATH_WITHOUT_ATTEMPT: (
         "A file name without the attempt, or in which another uuid follows the attempt."
     ),
-    Reason.PATH_REPEATED: "One path twice in a request.",
+    Reason.PATH_REPEATED: (
+        "Two data files of one name, in whatever folders, upper and lower case alike."
+    ),
     Reason.EPOCH_CONTENT_DIFFERS: "The epoch has landed and stood for something else.",
     Reason.EPOCH_LANDED_UNPROVEN: (
-        "The epoch has landed, and nothing proves that it stood for the same."
+        "The epoch has landed, or is so old that it may have, and nothing proves that it stood for"
+        " the same."
     ),
     Reason.PRODUCER_FROZEN: (
         "Its producer is frozen: by an operator, by a rollback behind its last commit, or"
@@ -228,11 +233,11 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.PATH_WITHOUT_ATTEMPT: (
         "Make the attempt the last uuid in every file name and publish again."
     ),
-    Reason.PATH_REPEATED: _CLIENT,
+    Reason.PATH_REPEATED: "Give each data file of a request a name of its own and publish again.",
     Reason.EPOCH_CONTENT_DIFFERS: _EPOCH,
     Reason.EPOCH_LANDED_UNPROVEN: (
-        "The epoch landed too long ago to compare. If these are the same rows, discard it; if not,"
-        " `frazil quarantine accept` it."
+        "The epoch landed too long ago to compare, or to know. If these rows are in the table,"
+        " discard it; if not, `frazil quarantine accept` it."
     ),
     Reason.PRODUCER_FROZEN: (
         "`frazil producer show` says why, and which epochs are concerned: bring the history back,"

@@ -33,7 +33,7 @@ from pydantic import (
     model_validator,
 )
 
-from committer.attempt import attempt_of
+from committer.attempt import attempt_of, nonce_ms
 from committer.errors import InvalidRequestError
 from committer.iceberg.json_reader import count_keys, keys_repeated
 from committer.reason import Reason
@@ -260,6 +260,8 @@ class CommitRequest(_Model):
             raise ValueError("expected `not-after-ms` with a signature only")
         if self.producer.sequential and self.producer.one_shot:
             raise ValueError("a producer is not sequential and one-shot at once")
+        if self.producer.one_shot and nonce_ms(self.nonce) is None:
+            raise ValueError("expected a UUIDv7 as the nonce of a one-shot producer")
         return self
 
     @property

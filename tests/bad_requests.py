@@ -485,9 +485,9 @@ CHECKED = (
         _path("{location}/data/{attempt}-" + "x" * 219),
     ),
     BadRequest(
-        "a file name of 256 bytes in 147 characters",
+        "a manifest's name of 256 bytes in 131 characters",
         Reason.FILE_NAME_TOO_LONG,
-        _path("{location}/data/{attempt}-" + "é" * 109 + "x"),
+        _named("{location}/metadata/" + "é" * 125 + "x.avro"),
     ),
     BadRequest("no format version", Reason.FORMAT_VERSION_MISMATCH, _without("format-version")),
     BadRequest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
-from committer.attempt import attempt_of
+from committer.attempt import attempt_of, timed_nonce
 from committer.iceberg.data_file import DataFile, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.locations import data_file_location
 from committer.iceberg.manifest import ManifestContext, encode_manifest
@@ -83,7 +83,10 @@ def build_line(
     published_at_ms: int = 1_800_000_000_000,
 ) -> CommitRequest:
     """A request's line before its manifests are added. It names a path until it is sealed."""
-    table_uuid, nonce = table.metadata.require_uuid(), nonce or uuid4()
+    table_uuid, nonce = (
+        table.metadata.require_uuid(),
+        nonce or (timed_nonce(published_at_ms, uuid4()) if one_shot else uuid4()),
+    )
     return CommitRequest(
         catalog=catalog,
         table=TableName(namespace=table.identifier.namespace, name=table.identifier.name),

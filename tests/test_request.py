@@ -283,6 +283,7 @@ WRONG: dict[str, dict[str, object]] = {
     "an unknown key": {"surprise": 1},
     "an unknown key below": {"producer": {"id": "q", "surprise": 1}},
     "a key in our own spelling": {"published_at_ms": 5},
+    "a one-shot producer whose nonce tells no time": {"producer": {"id": "q", "one-shot": True}},
     "sequential and one-shot": {"producer": {"id": "q", "sequential": True, "one-shot": True}},
     "a negative time": {"published-at-ms": -1},
     "manifests that are none": {"manifests": "x"},

@@ -12,6 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter
 
+from committer.attempt import timed_nonce
 from workers.identity import WriteIdentity
 from workers.options import WriteOptions
 from workers.target import TargetTable
@@ -47,4 +48,5 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
 def _fresh_nonce() -> UUID:
     from committer.world import RealWorld  # executors do without it
 
-    return RealWorld().uuid()
+    world = RealWorld()
+    return timed_nonce(world.now_ms(), world.uuid())

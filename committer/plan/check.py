@@ -25,6 +25,7 @@ from committer.plan.handed_manifest import (
 from committer.plan.locations import (
     FILE_NAME_BYTES_MAX,
     AllowedPlaces,
+    comparable_name,
     is_name_too_long,
     names_attempt,
 )
@@ -212,19 +213,25 @@ class Checker:
 
     def _check_paths(self, request: CommitRequest, manifests: tuple[CheckedManifest, ...]) -> None:
         attempt, seen = str(request.attempt), 0
-        paths: set[str] = set()
+        names: set[str] = set()
         for manifest in manifests:
             for path in manifest.walked.paths:
                 _refuse_place(path, "data file", self.basis.places.data_refusal(path))
                 if not names_attempt(path, attempt):
                     raise _refused(
                         Reason.PATH_WITHOUT_ATTEMPT,
-                        f"the file name of `{path}` does not contain the attempt {attempt}",
+                        f"the file name of `{path}` does not have the attempt {attempt} as its last"
+                        " uuid",
                     )
-            paths.update(manifest.walked.paths)
+            # By the name alone, as a folder may be reached by several paths.
+            names.update(map(comparable_name, manifest.walked.paths))
             seen += len(manifest.walked.paths)
-        if len(paths) != seen:
-            raise _refused(Reason.PATH_REPEATED, f"{seen - len(paths)} paths occur more than once")
+        if len(names) != seen:
+            raise _refused(
+                Reason.PATH_REPEATED,
+                f"{seen - len(names)} of {seen} data files have the name of another one (in any"
+                " folder, upper and lower case alike): give each its own",
+            )
 
 
 def _refuse_place(path: str, what: str, refusal: str | None) -> None:

@@ -6,10 +6,11 @@ bytes as a value (`NeedsManifestList`) and is called again with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from committer.attempt import nonce_ms
 from committer.errors import InvalidMetadataError
 from committer.iceberg.data_file import ManifestContent
 from committer.iceberg.locations import manifest_list_location, metadata_folder
@@ -36,6 +37,12 @@ from committer.plan.batch import Batch, PreparedManifest, sync_marker
 from committer.plan.evidence import EVIDENCE_KEY, print_evidence
 from committer.plan.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.ledger import Ledger
+from committer.plan.one_shots import (
+    OneShots,
+    may_be_forgotten,
+    one_shots_key,
+    print_one_shots,
+)
 from committer.plan.state import ListedManifest, TableState
 from committer.plan.summary import ManifestCounts, commit_summary
 from committer.plan.swap import plan_swap
@@ -150,10 +157,16 @@ def plan_commit(
         )
         for checked in batch.requests
     }
-    entries, dropped = _ledger_changes(state.ledger, batch, landed, chores)
+    entries, dropped = _ledger_changes(state.ledger, batch, landed, chores, attempt.now_ms)
     expired = applicable_expiry(upkeep.expired, state, batch.branch, now_ms=attempt.now_ms)
     removals = expired.updates if expired else ()
-    updates = (*_updates(metadata, batch.branch, snapshot, entries, dropped), *removals)
+    properties = {key: print_entry(entry) for key, entry in entries.items()}
+    ledger = state.ledger.without(dropped).with_landed(entries)
+    if dropped:
+        one_shots = _with_forgotten(state, batch.branch, dropped, attempt.now_ms)
+        properties[one_shots_key(batch.branch)] = print_one_shots(one_shots)
+        ledger = ledger.with_one_shots(batch.branch, one_shots)
+    updates = (*_updates(metadata, batch.branch, snapshot, properties, dropped), *removals)
     requirements = _requirements(metadata, parent, batch.branch, expired)
     swap = plan_swap(
         state.table, requirements, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms
@@ -163,7 +176,7 @@ def plan_commit(
     )
     after = TableState(
         replace(state.table, metadata=swap.metadata, metadata_location=swap.metadata_location),
-        state.ledger.without(dropped).with_landed(entries),
+        ledger,
         _heads(state, batch, snapshot, listed),
     )
     objects = (*(manifest.written for manifest in prepared), manifest_list)
@@ -267,7 +280,11 @@ def _added_rows(metadata: TableMetadata, next_row_id: int) -> int | None:
 
 
 def _ledger_changes(
-    ledger: Ledger, batch: Batch, landed: Mapping[str, Landed], chores: LedgerChores
+    ledger: Ledger,
+    batch: Batch,
+    landed: Mapping[str, Landed],
+    chores: LedgerChores,
+    now_ms: int,
 ) -> tuple[dict[str, ProducerEntry], frozenset[str]]:
     """Entries to write and entries to drop. A producer of this batch is never dropped by it, and of
     one that was frozen since the chores were found nothing is forgotten.
@@ -277,7 +294,7 @@ def _ledger_changes(
         entry = ledger.entry_of(requests[0])
         entry = entry.with_promises(
             sequential=all(one.producer.sequential for one in requests),
-            one_shot=all(one.producer.one_shot for one in requests),
+            one_shot_ms=_latest_one_shot_ms(requests),
         )
         for one in requests:
             entry = entry.with_name(one.producer.name)
@@ -292,7 +309,10 @@ def _ledger_changes(
         if known is not None and key not in ledger.frozen:
             entries[key] = known.without_gaps(below)
     gone = (key for key in chores.drop if key in ledger.entries and key not in ledger.frozen)
-    dropped = {key for key in gone if ledger.entries[key].one_shot}
+    dropped = {key for key in gone if may_be_forgotten(ledger.entries[key], now_ms)}
+    one_shots = ledger.one_shots.get(batch.branch)
+    if one_shots is not None and one_shots.problem is not None:
+        dropped.clear()  # they would leave no tombstones
     return entries, frozenset(dropped - entries.keys())
 
 
@@ -305,11 +325,31 @@ def _by_producer(batch: Batch) -> dict[str, list[CommitRequest]]:
     return found
 
 
+def _latest_one_shot_ms(requests: Sequence[CommitRequest]) -> int | None:
+    """The latest nonce time, if all of them promise that their producer never publishes again."""
+    if not all(one.producer.one_shot for one in requests):
+        return None
+    return max(nonce_ms(one.nonce) or 0 for one in requests)
+
+
+def _with_forgotten(
+    state: TableState, branch: str, dropped: frozenset[str], now_ms: int
+) -> OneShots:
+    """The forgotten one-shot producers once these entries are gone too."""
+    known = state.ledger.one_shots.get(branch) or OneShots(state.metadata.require_uuid())
+    latest_ms = {
+        parsed[0]: state.ledger.entries[key].one_shot_ms or 0
+        for key in dropped
+        if (parsed := parse_property_key(key)) is not None
+    }
+    return known.with_forgotten(latest_ms, now_ms)
+
+
 def _updates(
     metadata: TableMetadata,
     branch: str,
     snapshot: Snapshot,
-    entries: Mapping[str, ProducerEntry],
+    properties: Mapping[str, str],
     dropped: frozenset[str],
 ) -> tuple[Update, ...]:
     ref = metadata.refs.get(branch)
@@ -321,7 +361,7 @@ def _updates(
     updates: list[Update] = [
         AddSnapshot(snapshot),
         SetSnapshotRef(branch, head),
-        SetProperties({key: print_entry(entry) for key, entry in entries.items()}),
+        SetProperties(properties),
     ]
     if dropped:
         updates.append(RemoveProperties(tuple(sorted(dropped))))

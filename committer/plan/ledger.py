@@ -6,7 +6,7 @@ Asked on every attempt, against the metadata that the attempt is conditional on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.snapshot import Snapshot
@@ -19,6 +19,7 @@ from committer.ledger_entry import (
     property_key,
     short_fingerprint,
 )
+from committer.plan.one_shots import OneShots, read_one_shots
 from committer.reason import Reason
 from committer.request import CommitRequest
 
@@ -40,7 +41,11 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The epoch landed so long ago that nothing proves what it stood for."""
+    """The epoch landed so long ago that nothing proves what it stood for; or, where `why` says so,
+    it may have: its producer is one that the ledger keeps no entry of.
+    """
+
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,14 @@ LedgerAnswer = NotLanded | Duplicate | Forgotten | Refused
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """All entries of a table, by property key, and why some of them are frozen. `broken`: those
-    of them whose history is in doubt, so that nothing of it may be forgotten.
+    of them whose history is in doubt, so that nothing of it may be forgotten. `one_shots`: the
+    forgotten ones, by branch.
     """
 
     entries: Mapping[str, ProducerEntry]
     frozen: Mapping[str, str]
     broken: frozenset[str] = frozenset()
+    one_shots: Mapping[str, OneShots] = field(default_factory=dict)
 
     def ask(self, request: CommitRequest) -> LedgerAnswer:
         """What becomes of a request, as far as the ledger knows."""
@@ -71,13 +78,30 @@ class Ledger:
         if entry is not None and self._is_accepted(key, entry, request):
             # Only its inbox object tells that it has not been discarded since.
             return NotLanded(known=False)
-        answer = _look_up(entry, request)
+        if entry is None or not entry.has_landed:
+            answer = self._unknown(request, known=entry is not None)
+        else:
+            answer = _look_up(entry, request)
         if key not in self.frozen:
             return answer
         # What an operator froze has a history all the same; one that is in doubt proves nothing.
         if isinstance(answer, Duplicate) and key not in self.broken:
             return answer
         return Refused(Reason.PRODUCER_FROZEN, self.frozen[key])
+
+    def _unknown(self, request: CommitRequest, *, known: bool) -> LedgerAnswer:
+        """The answer where no entry says that anything of the producer has landed."""
+        one_shots = self.one_shots.get(request.branch)
+        if one_shots is None:
+            return NotLanded(known)
+        if one_shots.problem is not None:
+            return Refused(Reason.PRODUCER_FROZEN, one_shots.problem)
+        why = one_shots.why_unproven(request)
+        return NotLanded(known) if why is None else Forgotten(why)
+
+    def with_one_shots(self, branch: str, one_shots: OneShots) -> Ledger:
+        """The ledger after these were forgotten."""
+        return replace(self, one_shots={**self.one_shots, branch: one_shots})
 
     def _is_accepted(self, key: str, entry: ProducerEntry, request: CommitRequest) -> bool:
         """Whether an operator lets it land: not behind a rollback that he did not know of."""
@@ -95,25 +119,27 @@ class Ledger:
 
     def with_landed(self, requests: Mapping[str, ProducerEntry]) -> Ledger:
         """The ledger after a commit that wrote these entries."""
-        return Ledger({**self.entries, **requests}, self.frozen, self.broken)
+        return replace(self, entries={**self.entries, **requests})
 
     def without(self, keys: frozenset[str]) -> Ledger:
         """The ledger after these entries were dropped."""
         kept = {key: entry for key, entry in self.entries.items() if key not in keys}
-        return Ledger(kept, self.frozen, self.broken)
+        return replace(self, entries=kept)
 
     def entry_of(self, request: CommitRequest) -> ProducerEntry:
         """The producer's entry, or a first empty one."""
         known = self.entries.get(property_key(request.producer.id, request.branch))
         producer = request.producer
         return known or ProducerEntry(
-            request.table_uuid, sequential=producer.sequential, one_shot=producer.one_shot
+            request.table_uuid,
+            sequential=producer.sequential,
+            one_shot_ms=0 if producer.one_shot else None,
         )
 
 
-def _look_up(entry: ProducerEntry | None, request: CommitRequest) -> LedgerAnswer:
-    if entry is None or request.epoch not in entry.epochs:
-        return NotLanded(known=entry is not None)
+def _look_up(entry: ProducerEntry, request: CommitRequest) -> LedgerAnswer:
+    if request.epoch not in entry.epochs:
+        return NotLanded(known=True)
     # More than one if an operator has accepted another content of the epoch.
     answers = [compare(one, request) for one in entry.latest if one.epoch == request.epoch]
     equal = (answer for answer in answers if isinstance(answer, Duplicate))
@@ -179,7 +205,7 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
         if lost or (entry.frozen and entry.frozen.lost_snapshot_id is not None):
             broken.add(key)
         entries[key] = entry
-    return Ledger(entries, frozen, frozenset(broken))
+    return Ledger(entries, frozen, frozenset(broken), read_one_shots(metadata))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,9 @@ class AllowedPlaces:
         """Why a data file may not have this path; None if it may."""
         if self.metadata and path.startswith(self.metadata):
             return "it is in the folder of the table's metadata"
-        return self.refusal(path)
+        if _plain_paths(self.prefixes).fullmatch(path):
+            return None
+        return self.refusal(path) or _name_refusal(path)
 
     def refusal(self, path: str) -> str | None:
         """Why the path is not allowed; None if it is."""
@@ -81,6 +83,14 @@ class AllowedPlaces:
                     return "its spelling is not canonical"
                 return None
         return f"it is not below {' or '.join(self.prefixes)}"
+
+
+def _name_refusal(path: str) -> str | None:
+    """A name that can be spelled in two ways (decoded, or normalized) could be two requests'."""
+    name = path[path.rfind("/") + 1 :]
+    if "%" in name or not name.isascii():
+        return "its file name can be spelled in two ways: expected ASCII without `%`"
+    return None
 
 
 def _leaves(rest: str) -> bool:
@@ -100,6 +110,11 @@ def is_name_too_long(path: str) -> bool:
     if len(path) <= FILE_NAME_BYTES_MAX and path.isascii():
         return False
     return len(path[path.rfind("/") + 1 :].encode()) > FILE_NAME_BYTES_MAX
+
+
+def comparable_name(path: str) -> str:
+    """A file's name as a storage sees it that takes upper and lower case for the same."""
+    return path[path.rfind("/") + 1 :].lower()
 
 
 # --- Whose a file is -----------------------------------------------------------------------------

@@ -125,7 +125,7 @@ class Admission:
         """Ask the inbox where the ledger cannot answer; return those that may land.
 
         Only an inbox object seen after the base was loaded proves that the request has not landed
-        and been forgotten: entries of one-shot producers are dropped once their object is gone.
+        and left the inbox since: what has gone is answered by silence.
         """
         found = await self._whereabouts.find_all(
             [pending for pending, _ in unproven], state.metadata.require_uuid(), generation
@@ -142,7 +142,7 @@ class Admission:
                 pending.present_in = generation
                 landing.append(pending)
             else:
-                await self._prove(pending, state, admitted, _unproven(pending))
+                await self._prove(pending, state, admitted, _unproven(pending, answer.why))
         return landing
 
     async def _prove(
@@ -175,11 +175,13 @@ def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnsw
     return state.ledger.ask(request)
 
 
-def _unproven(pending: Pending) -> Quarantining:
+def _unproven(pending: Pending, why: str | None) -> Quarantining:
     request = pending.sealed.request
-    return Quarantining(
-        pending,
-        Reason.EPOCH_LANDED_UNPROVEN,
-        f"epoch {request.epoch} of producer `{request.producer.id}` landed so long ago that neither"
-        " the ledger nor a manifest list proves what it stood for",
+    where = f"epoch {request.epoch} of producer `{request.producer.id}`"
+    message = (
+        f"{where} landed so long ago that neither the ledger nor a manifest list proves what it"
+        " stood for"
+        if why is None
+        else f"{where} may have landed already, and no manifest list proves it: {why}"
     )
+    return Quarantining(pending, Reason.EPOCH_LANDED_UNPROVEN, message)

@@ -13,6 +13,7 @@ from uuid import UUID
 from committer.ledger_entry import ProducerEntry, parse_property_key, property_key
 from committer.plan.commit import LedgerChores
 from committer.plan.ledger import Ledger
+from committer.plan.one_shots import may_be_forgotten
 from committer.request import CommitRequest, producer_prefix
 from committer.service.inbox_keys import folder_of
 from committer.service.listed import Listed
@@ -36,15 +37,16 @@ class LedgerUpkeep:
         self._close_gaps: dict[str, int] = {}
         self._drop: set[str] = set()
 
-    def may_find(self, ledger: Ledger, now_s: float) -> bool:
+    def may_find(self, ledger: Ledger, now_s: float, now_ms: int) -> bool:
         """Whether `find` may find something now, so that its folders have to be listed."""
         return bool(self.settled.sought) or any(
-            self._is_long_gone(key, now_s) or _has_many_gaps(entry)
+            (self._is_long_gone(key, now_s) and may_be_forgotten(entry, now_ms))
+            or _has_many_gaps(entry)
             for key, entry in ledger.entries.items()
             if key not in ledger.frozen
         )
 
-    def find(self, ledger: Ledger, listed: Listed, now_s: float) -> None:
+    def find(self, ledger: Ledger, listed: Listed, now_s: float, now_ms: int) -> None:
         """Look for what is due. All was listed later than the ledger was read, so that what landed
         in between is not judged by it.
         """
@@ -62,7 +64,7 @@ class LedgerUpkeep:
                 continue
             if entry.one_shot:
                 self._gone_s[key] = known_s.get(key, now_s)
-                if self._is_long_gone(key, now_s):
+                if self._is_long_gone(key, now_s) and may_be_forgotten(entry, now_ms):
                     drop.add(key)
             elif _has_many_gaps(entry):
                 close_gaps[key] = entry.epochs.ranges[-1][0]

@@ -230,9 +230,10 @@ class Operator:
         table tell. All manifests are read for that, once.
         """
         head, entry = state.metadata.branch_head(found.name.branch), found.entry
-        if head is None or entry is None:
+        if head is None:
             return {}
-        asked = [one for one in requests if one.epoch in entry.epochs]
+        landed = entry.epochs if entry is not None and entry.has_landed else None
+        asked = [one for one in requests if landed is None or one.epoch in landed]
         attempts = {str(one.attempt) for one in asked}
         try:
             held = await answer(attempts_held(head, attempts), self.storage) if asked else set()

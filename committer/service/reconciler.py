@@ -147,8 +147,10 @@ class Reconciler:
     async def _pass(self, age_s: float) -> None:
         try:
             states = [(one, one.state.ledger) for one in self._intake.tables if one.state]
-            now_s = self._world.monotonic_s()
-            may_find = [one for one, ledger in states if one.ledger_upkeep.may_find(ledger, now_s)]
+            now_s, now_ms = self._world.monotonic_s(), self._world.now_ms()
+            may_find = [
+                one for one, ledger in states if one.ledger_upkeep.may_find(ledger, now_s, now_ms)
+            ]
             # Before the inbox, as a replay moves a request, and after it, as a committer does that
             # refuses one: none is missed on its way.
             uuids = [one.table_uuid for one in may_find]
@@ -158,7 +160,7 @@ class Reconciler:
             await self.reconcile(age_s, listed.waiting)
             await self._list_judged(uuids, listed.judged)
             for table, ledger in states:
-                table.ledger_upkeep.find(ledger, listed, now_s)
+                table.ledger_upkeep.find(ledger, listed, now_s, now_ms)
             if failures == self._intake.read_failures and self._health.well("inbox"):
                 log.info("inbox.returned")
         except FrazilError as error:

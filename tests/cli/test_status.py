@@ -237,7 +237,7 @@ def test_producers_that_write_once_share_a_row_and_queries_have_their_names(
 
 
 def one_shot(uuid: UUID) -> ProducerEntry:
-    return ProducerEntry(uuid, one_shot=True)
+    return ProducerEntry(uuid, one_shot_ms=0)
 
 
 def with_landed(entry: ProducerEntry, epoch: int) -> ProducerEntry:

@@ -9,6 +9,7 @@ from tests.corpus.inbox import ENTRIES, GARBAGE, forged
 from tests.corpus.lines import LINES
 from tests.corpus.manifests import MANIFESTS
 from tests.corpus.paths import PATHS
+from tests.corpus.repeats import REPEATS
 from tests.corpus.tables import FLIGHTS
 
 # What a check refuses that reads the request from its doorbell.
@@ -19,6 +20,7 @@ REFUSED: tuple[Hostile, ...] = (
     *MANIFESTS,
     *PARTITIONS,
     *FILES,
+    *REPEATS,
     *bounds.WRONG,
     *entries.WRONG,
 )

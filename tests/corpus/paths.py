@@ -81,6 +81,18 @@ UNPRINTABLE = (
     "{t}/data/\U000e0041/{a}.parquet",
 )
 
+# A reader that decodes or normalizes them sees another name, which may be another request's.
+OTHER_NAMES = (
+    "{t}/data/%2e{a}.parquet",
+    "{t}/data/{a}%2eparquet",
+    "{t}/data/00000-%{a}.parquet",
+    "{t}/data/00000-0000000-%30{a}.parquet",
+    "{t}/data/x%2f{a}.parquet",
+    "{t}/data/{a}\u0327.parquet",
+    "{t}/data/\u212b-{a}.parquet",
+    "{t}/data/fl\xfcge-{a}.parquet",
+)
+
 # What a client may only read, and an expiry would delete with the rest of a snapshot's files.
 METADATA = (
     "{t}/metadata/{a}.parquet",
@@ -106,6 +118,7 @@ PATHS: tuple[Hostile, ...] = (
     *(_at(_on_this_table(path)) for path in REFUSED if path),
     *map(_at, ELSEWHERE),
     *map(_at, UNPRINTABLE),
+    *map(_at, OTHER_NAMES),
     *map(_at, METADATA),
     *(
         _at(path, Reason.PATH_NOT_ALLOWED if path.endswith("/") else Reason.PATH_WITHOUT_ATTEMPT)

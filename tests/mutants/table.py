@@ -7,6 +7,7 @@ from tests.mutants.checks import CHECKS
 from tests.mutants.decisions import DECISIONS
 from tests.mutants.format import FORMAT
 from tests.mutants.mutant import Mutant
+from tests.mutants.paths import PATHS
 from tests.mutants.process import PROCESS
 from tests.mutants.protocol import PROTOCOL
 from tests.mutants.upkeep import UPKEEP
@@ -18,6 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *ADAPTERS,
     *FORMAT,
     *CHECKS,
+    *PATHS,
     *PROCESS,
     # --- Large requests ---
     Mutant(

@@ -65,8 +65,8 @@ UPKEEP = (
     Mutant(
         "one_shot_entry_goes_at_once",
         "committer/service/ledger_upkeep.py",
-        "                if self._is_long_gone(key, now_s):\n",
-        "                if now_s:\n",
+        "                if self._is_long_gone(key, now_s) and may_be_forgotten(entry, now_ms):\n",
+        "                if may_be_forgotten(entry, now_ms):\n",
         ("tests/service/test_epochs.py -k one_shot", SEEDS),
     ),
     Mutant(

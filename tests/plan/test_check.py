@@ -38,6 +38,7 @@ from tests.bad_requests import (
     inline_files,
     naming,
 )
+from tests.corpus.repeats import REPEATS
 from tests.flights import FIELDS, build_flights, changed
 from tests.request_builders import build_file, build_line, seal
 
@@ -251,6 +252,16 @@ def test_a_named_manifest_is_asked_for_with_its_length_and_then_checked() -> Non
         with pytest.raises(InvalidRequestError) as caught:
             checker_of(table).check(sealed, {path: other})
         assert caught.value.reason == Reason.HASH_MISMATCH
+
+
+@pytest.mark.parametrize("number", range(len(REPEATS)))
+def test_a_file_stands_in_a_request_once(number: int) -> None:
+    table = build_flights()
+    sent = REPEATS[number].send(table, "bad")
+    read = {one.location: one.content for one in sent.objects}
+    with pytest.raises(InvalidRequestError) as caught:
+        checker_of(table).check(read_request(sent.content, key=sent.key), read)
+    assert caught.value.reason == Reason.PATH_REPEATED
 
 
 def test_a_check_holds_while_nothing_changes_that_it_depends_on() -> None:

@@ -496,7 +496,7 @@ def test_a_first_entry_is_of_the_requests_table_and_says_what_its_producer_promi
     shot = build_request(table, producer="shot", one_shot=True, partition=("AA",)).request
     entry = Ledger({}, {}).entry_of(shot)
     assert entry == ProducerEntry(
-        table.metadata.require_uuid(), EpochRanges(), sequential=False, one_shot=True
+        table.metadata.require_uuid(), EpochRanges(), sequential=False, one_shot_ms=0
     )
 
 

@@ -148,6 +148,15 @@ def test_what_is_allowed_stays_below_however_it_is_read(rest: str) -> None:
     assert "//" not in rest
 
 
+@pytest.mark.parametrize("name", ["a%2e", "%", "%41", "\xfc", "e\u0301", "日本", "\u212a"])
+def test_a_file_name_that_can_be_spelled_in_two_ways_is_refused(name: str) -> None:
+    for path in (f"{TABLE}/data/{name}", f"{TABLE}/data/carrier=AA/x-{name}-y.parquet"):
+        assert "can be spelled in two ways" in (PLACES.data_refusal(path) or "")
+        # Of a manifest the content counts, and of a folder nothing.
+        assert PLACES.refusal(path) is None
+        assert PLACES.data_refusal(f"{path}/x.parquet") is None
+
+
 def test_a_table_names_its_places() -> None:
     table = build_flights(
         properties={
@@ -220,6 +229,7 @@ OTHER = "7b3e2f10-aa01-4bcd-8e5f-0123456789ab"
         (f"data/{OTHER}/{ATTEMPT}.parquet", True),
         # Its last eight digits are the first of another uuid.
         (f"data/{ATTEMPT}-0000-0000-0000-{'0' * 12}.parquet", False),
+        (f"data/{ATTEMPT}-0000-0000-0000-{'0' * 12}", False),
         (f"data/{ATTEMPT}-0000-0000-0000-{'0' * 11}.parquet", True),
         (f"data/0000-{ATTEMPT}-00000000-0000-0000.parquet", True),
         ("data/00000.parquet", False),

@@ -219,6 +219,22 @@ async def test_a_named_manifest_lands_under_a_name_of_ours() -> None:
     assert file.partition == ("AA",)
 
 
+async def test_a_manifest_that_one_request_names_no_other_can_claim() -> None:
+    """Its files name one attempt, whatever its own name is."""
+    house = House()
+    table = await add_table(house, build_flights())
+    right, manifest = naming(table, "query-1")
+    await house.storage.inner.create((manifest,))
+    line = build_line(table, producer="bad")
+    claim = seal(line.model_copy(update={"manifests": right.request.manifests}), ())
+    for sealed in (claim, right):
+        await house.publish(sealed)
+    await house.run_until_settled()
+    (record,) = await house.quarantined()
+    assert (record.key, record.reason) == (claim.request.inbox_key, Reason.PATH_WITHOUT_ATTEMPT)
+    assert len(await house.live_files()) == 1
+
+
 @pytest.mark.parametrize("spoil", [lambda c: c[:-1], lambda c: c + b"x", lambda c: bytes(len(c))])
 async def test_a_named_manifest_with_other_content_is_quarantined(spoil: object) -> None:
     house = House()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from uuid import UUID, uuid5
 
+from committer.attempt import timed_nonce
 from committer.errors import FrazilError, InvalidRequestError, NoSuchTableError, PublishError
 from committer.iceberg.data_file import DataFile
 from committer.iceberg.locations import data_file_location
@@ -312,7 +313,7 @@ class OneShots:
 
     async def _write(self, ports: Ports, publisher: Publisher, number: int) -> None:
         table = await publisher.load_table(self._identifier)
-        nonce = ports.world.uuid()
+        nonce = timed_nonce(ports.world.now_ms(), ports.world.uuid())
         written = WrittenEpoch(
             identifier=table.identifier,
             table_uuid=table.metadata.require_uuid(),

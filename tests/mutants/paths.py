@@ -1,0 +1,126 @@
+"""Breakages of what keeps a client from listing a path twice."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_ONE_SHOTS = "tests/service/test_one_shots.py"
+_OF_PLAN = "tests/plan/test_one_shots.py"
+
+PATHS = (
+    # --- The attempt, and whose a file is ---
+    Mutant(
+        "attempt_is_what_the_line_says",
+        "committer/request.py",
+        "    if request.attempt != expected:\n",
+        "    if not request.attempt:\n",
+        ("tests/test_request.py",),
+    ),
+    Mutant(
+        "attempt_is_that_of_all_branches",
+        "committer/attempt.py",
+        '"\\n".join((branch, producer,',
+        '"\\n".join((producer,',
+        ("tests/test_request.py",),
+    ),
+    Mutant(
+        "another_uuid_may_follow_the_attempt",
+        "committer/plan/locations.py",
+        "    return is_too_short_for_another or _UUID.search(path, at + 1) is None\n",
+        "    return True\n",
+        ("tests/plan/test_locations.py",),
+    ),
+    Mutant(
+        "only_a_whole_uuid_is_another_one",
+        "committer/plan/locations.py",
+        "_SHARED_MAX = 8\n",
+        "_SHARED_MAX = 0\n",
+        ("tests/plan/test_locations.py",),
+    ),
+    Mutant(
+        "file_names_have_percent_signs",
+        "committer/plan/locations.py",
+        '    if "%" in name or not name.isascii():\n',
+        "    if not name.isascii():\n",
+        ("tests/plan/test_locations.py",),
+    ),
+    Mutant(
+        "one_name_in_two_spellings",
+        "committer/plan/locations.py",
+        '    return path[path.rfind("/") + 1 :].lower()\n',
+        "    return path\n",
+        ("tests/plan/test_check.py",),
+    ),
+    # --- One-shot producers ---
+    Mutant(
+        "tombstones_are_ignored",
+        "committer/plan/one_shots.py",
+        "        if mark_of(request.producer.id) in self._marks:\n",
+        "        if mark_of(request.producer.id) == self._marks:\n",
+        (_ONE_SHOTS,),
+    ),
+    Mutant(
+        "horizon_is_ignored",
+        "committer/plan/one_shots.py",
+        "        if made_ms is None or made_ms > self.horizon_ms:\n",
+        "        if self.horizon_ms:\n",
+        (_ONE_SHOTS,),
+    ),
+    Mutant(
+        "horizon_asks_who_promised_to_publish_once",
+        "committer/plan/one_shots.py",
+        "        if made_ms is None or made_ms > self.horizon_ms:\n",
+        "        if not request.producer.one_shot or (made_ms or 0) > self.horizon_ms:\n",
+        (_ONE_SHOTS,),
+    ),
+    Mutant(
+        "horizon_does_not_rise",
+        "committer/plan/one_shots.py",
+        "max(horizon_ms, oldest.nonce_ms)",
+        "horizon_ms",
+        (_OF_PLAN,),
+    ),
+    Mutant(
+        "horizon_rises_with_the_clock",
+        "committer/plan/one_shots.py",
+        "        return replace(self, horizon_ms=horizon_ms, groups=tuple(groups))\n",
+        "        horizon_ms = now_ms - KEPT_MS\n"
+        "        return replace(self, horizon_ms=horizon_ms, groups=tuple(groups))\n",
+        (_ONE_SHOTS + " -k weeks",),
+    ),
+    Mutant(
+        "only_the_last_nonce_of_a_one_shot_producer_counts",
+        "committer/ledger_entry.py",
+        "max(kept_ms or 0, one_shot_ms or 0) if is_one_shot else None",
+        "one_shot_ms if is_one_shot else None",
+        (_OF_PLAN,),
+    ),
+    Mutant(
+        "nonces_of_the_future_are_forgotten",
+        "committer/plan/one_shots.py",
+        "    return entry.one_shot_ms is not None and entry.one_shot_ms <= now_ms\n",
+        "    return entry.one_shot_ms is not None\n",
+        (_ONE_SHOTS + " -k future",),
+    ),
+    Mutant(
+        "any_nonce_is_that_of_a_one_shot_producer",
+        "committer/request.py",
+        "        if self.producer.one_shot and nonce_ms(self.nonce) is None:\n",
+        "        if self.producer.one_shot and not self.nonce:\n",
+        ("tests/test_request.py",),
+    ),
+    Mutant(
+        "an_operators_word_counts_as_a_landing",
+        "committer/plan/ledger.py",
+        "        if entry is None or not entry.has_landed:\n",
+        "        if entry is None:\n",
+        (_ONE_SHOTS + " -k operators_word",),
+    ),
+    Mutant(
+        "what_may_have_landed_is_accepted_unseen",
+        "committer/service/operator.py",
+        "if landed is None or one.epoch in landed]\n",
+        "if landed is not None and one.epoch in landed]\n",
+        (_ONE_SHOTS + " -k operator_tells",),
+    ),
+)
