@@ -39,7 +39,7 @@ class TaskInput:
     """The connection of the running task; `stream` None where there is none to look at."""
 
     def __init__(self, stream: TaskStream | None) -> None:
-        self._stream = stream
+        self._stream = stream if stream is not None and _has_descriptor(stream) else None
 
     @classmethod
     def of_running_task(cls) -> TaskInput:
@@ -66,6 +66,15 @@ class TaskInput:
         """Errors: `PublishError` where Spark has given the task up meanwhile."""
         if self._stream is not None and _is_closed(self._stream):
             raise PublishError("Spark has given the task up: its files are deleted")
+
+
+def _has_descriptor(stream: TaskStream) -> bool:
+    """Not so for a worker without Spark's daemon, whose stream reads and writes."""
+    try:
+        stream.fileno()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _has_ended(stream: TaskStream) -> bool:

@@ -127,6 +127,15 @@ def test_a_task_that_spark_gives_up_while_its_files_are_closed_leaves_none(
     assert files_below(tmp_path) == []
 
 
+def test_a_stream_without_a_descriptor_cannot_be_looked_at(jvm: Jvm, tmp_path: Path) -> None:
+    """`spark.python.use.daemon=false`: the worker reads and writes one stream."""
+    jvm.send(batches=1, has_end=True)
+    stream = jvm.socket.makefile("rwb")
+    rows = TaskInput(stream)
+    target = Target(f"file:{tmp_path}/t", TABLE)
+    assert len(write_files(jvm.batches(), target, names(), rows)) == 1
+
+
 def test_where_there_is_no_connection_to_look_at_every_end_is_one(tmp_path: Path) -> None:
     batch = pa.record_batch([pa.array([1, 2], pa.int64())], schema=arrow_schema(TABLE))
     none = TaskInput.of_running_task()  # no worker of Spark has called us
