@@ -404,13 +404,18 @@ def _parse_line(line: bytes) -> CommitRequest:
 def _keys_read(request: CommitRequest) -> int:
     """How many keys the objects of a parsed line have."""
     needs, filter = request.needs, request.needs.conflict_filter
-    models = (request, request.table, request.producer, request.fingerprint, needs)
-    documents = (*request.files, filter) if isinstance(filter, dict) else request.files
-    return (
-        sum([len(model.model_fields_set) for model in models])
-        + sum([len(reference.model_fields_set) for reference in request.manifests])
-        + sum(map(count_keys, documents))
+    keys = (
+        len(request.model_fields_set)
+        + len(request.table.model_fields_set)
+        + len(request.producer.model_fields_set)
+        + len(request.fingerprint.model_fields_set)
+        + len(needs.model_fields_set)
     )
+    for reference in request.manifests:
+        keys += len(reference.model_fields_set)
+    for document in request.files:
+        keys += count_keys(document)
+    return keys + count_keys(filter)
 
 
 def _problems(error: ValidationError) -> str:

@@ -51,7 +51,6 @@ def _is_printable(json_value: object, depth: int) -> bool:
 # --- Repeated keys -------------------------------------------------------------------------------
 
 _CONTAINERS = (dict, list)
-_UNUSUAL = (b"\\", b" :", b"\t:", b"\r:", b"\n:")
 # Quotes and colons are all that the keys of valid JSON are told by.
 _ALL_BUT_QUOTES_AND_COLONS = bytes(sorted({*range(256)} - {*b'":'}))
 
@@ -62,7 +61,11 @@ def keys_repeated(text: bytes, keys: int) -> int:
     what one program has checked is not what another reads.
     """
     # With neither escapes nor space in front of colons each key ends so, and perhaps some values.
-    if text.count(b'":') == keys and not any(unusual in text for unusual in _UNUSUAL):
+    # Strings hold no raw tabs and ends of lines, and one byte is found faster than two.
+    is_plain = not (
+        b"\\" in text or b"\t" in text or b"\r" in text or b"\n" in text or b" :" in text
+    )
+    if is_plain and text.count(b'":') == keys:
         return 0
     return keys_written(text) - keys
 
