@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.adapters import ADAPTERS
 from tests.mutants.checks import CHECKS
+from tests.mutants.command import COMMAND
 from tests.mutants.decisions import DECISIONS
 from tests.mutants.format import FORMAT
 from tests.mutants.mutant import Mutant
@@ -21,6 +22,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *CHECKS,
     *PATHS,
     *PROCESS,
+    *COMMAND,
     # --- Large requests ---
     Mutant(
         "large_requests_come_in_order_of_arrival",
