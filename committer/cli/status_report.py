@@ -66,6 +66,7 @@ class Report:
     quarantined: int | None = None
     tables: dict[str, TableIdentifier] | None = None
     table_count: int | None = None
+    has_no_catalog: bool = False
     landed: list[LandedProducer] = field(default_factory=list)
     troubles: dict[str, str] = field(default_factory=dict)
 
@@ -151,7 +152,7 @@ async def _collect_tables(
     try:
         catalog = await open_known_catalog(parts, create=False)
     except NotFoundError as error:
-        report.troubles["catalog"] = str(error)
+        report.troubles["catalog"], report.has_no_catalog = str(error), True
         return
     try:
         if wanted is not None:
@@ -341,8 +342,7 @@ def _facts(report: Report, committer: Description) -> Description:
     waiting = counted(total.requests, "request") + (f", the oldest for {oldest}" if oldest else "")
     return {
         **facts,
-        "catalog": f"{report.catalog_uri}: "
-        + ("no answer" if report.table_count is None else counted(report.table_count, "table")),
+        "catalog": f"{report.catalog_uri}: " + _tables_text(report),
         "inbox": f"{report.inbox}: " + (_unknown(report) if report.waiting is None else waiting),
         "queue": "none"
         if report.queue is None
@@ -353,6 +353,12 @@ def _facts(report: Report, committer: Description) -> Description:
         if report.quarantined is None
         else counted(report.quarantined, "request"),
     }
+
+
+def _tables_text(report: Report) -> str:
+    if report.table_count is not None:
+        return counted(report.table_count, "table")
+    return "not there yet" if report.has_no_catalog else "no answer"
 
 
 def _shards_text(report: Report) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def set_(
     name: TableArgument,
     properties: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Properties to set.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Properties to set.")
     ] = None,
     unset: Annotated[
         list[str] | None,

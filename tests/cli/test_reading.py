@@ -66,6 +66,8 @@ def test_looking_where_nothing_is_makes_nothing(
         where = f"there is no catalog at sqlite:///{home}/catalog.db yet"
         assert where in answer.err
         assert "`frazil table create` makes one" in answer.err
+    if command == ("status",):
+        assert f"sqlite:///{home}/catalog.db: not there yet" in answer.out
 
 
 def test_looking_leaves_a_catalog_of_another_engine_as_it_is(
