@@ -14,9 +14,9 @@ from committer.service.interruptible import Interruptible
 from committer.service.log import log
 from committer.service.shards import Shards
 
-# Of each of 64 shards, inline copies of 64 KiB at most: 64 MiB if all came at once. More are read
+# Of each of 64 shards, inline copies of 64 KiB at most: 128 MiB if all came at once. More are read
 # while what comes is small.
-READ_COUNT_MIN = 16
+READ_COUNT_MIN = 32
 READ_COUNT_MAX = 128
 READ_BYTES_SMALL = 4 * 1024 * 1024
 READ_WAIT_S = 2.0
