@@ -91,7 +91,7 @@ chaos: install ## real processes and servers, each fault at each of the first ca
 	@FRAZIL_TEST_CHAOS=$(or $(CALLS),3) $(RUN)python -m pytest -v -s \
 	  tests/integration/test_committer_dies.py tests/integration/test_committer_stopped.py \
 	  tests/integration/test_disk_full.py tests/integration/test_faulty_servers.py \
-	  tests/integration/test_redis_goes_back.py
+	  tests/integration/test_redis_goes_back.py tests/integration/test_killed_beside_expiry.py
 
 .PHONY: soak
 soak: install ## real processes under load and faults; MINUTES=, SEED=, OPTIONS="--rate 80"; SCENARIO=backlog: recovery

@@ -56,8 +56,17 @@ class JavaEngine:
 
     def sql(self, statement: str) -> list[list[Any]]:
         """Run a statement; errors of Spark come back as `RuntimeError`."""
+        return self._ask(statement)
+
+    def expire_as_trino(self, table: str) -> None:
+        """What Trino's `ALTER TABLE … EXECUTE expire_snapshots` does, with Iceberg's own library,
+        for a threshold of nothing.
+        """
+        self._ask({"expire": table})
+
+    def _ask(self, question: object) -> list[list[Any]]:
         assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps(statement) + "\n")
+        self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
@@ -126,6 +135,16 @@ def _log_commits(spark: Any) -> None:
     logging.core.config.Configurator.setLevel(_COMMIT_LOGGER, logging.Level.INFO)
 
 
+def _answer(spark: Any, question: Any) -> list[list[Any]]:
+    if isinstance(question, str):
+        return [list(row) for row in spark.sql(question).collect()]
+    java = spark._jvm
+    load = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
+    table = load(spark._jsparkSession, f"{CATALOG}.{question['expire']}")
+    table.expireSnapshots().expireOlderThan(java.System.currentTimeMillis()).commit()
+    return []
+
+
 def main(options: str, jars: str) -> None:
     # What Java prints must not come between the answers.
     answers = os.fdopen(os.dup(1), "w")
@@ -133,8 +152,7 @@ def main(options: str, jars: str) -> None:
     spark = _session(json.loads(options), jars)
     for line in sys.stdin:
         try:
-            rows = [list(row) for row in spark.sql(json.loads(line)).collect()]
-            answer: dict[str, Any] = {"rows": rows}
+            answer: dict[str, Any] = {"rows": _answer(spark, json.loads(line))}
         except Exception as error:  # noqa: BLE001  # the other side raises it
             answer = {"error": f"{type(error).__name__}: {error}"[:4000]}
         answers.write(json.dumps(answer, default=str) + "\n")

@@ -1,0 +1,72 @@
+"""kill -9 of a committer beside publishing producers, and what their receipts must say then."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+
+from committer.request import ReceiptState
+from tests.integration.readers import LiveFile
+from tests.integration.real_house import RealHouse, until
+from tests.integration.traffic import RealProducer
+
+EPOCHS_A_ROUND = 3
+DELAY_S_MAX = 0.4
+
+Moment = Callable[[], Awaitable[None]]
+
+
+async def kill_once(house: RealHouse, published: list[RealProducer], moment: Moment) -> int:
+    """Publish from all producers; meanwhile kill the committer once, and start it again.
+
+    Returns how many requests were outstanding at the kill.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        for producer in published:
+            tasks.create_task(producer.publish(EPOCHS_A_ROUND))
+        await moment()
+        house.signal(signal.SIGKILL)
+        in_flight = len(await house.outstanding())
+        await house.start()
+    return in_flight
+
+
+async def some_time(house: RealHouse, chance: random.Random) -> None:
+    await until(lambda: _has_work(house), "a request in the inbox", poll_s=0.001)
+    await asyncio.sleep(chance.uniform(0, DELAY_S_MAX))
+
+
+async def next_swap(house: RealHouse) -> None:
+    """The instant after a swap: what it landed is still in the inbox, and not acknowledged."""
+    with closing(sqlite3.connect(house.catalog_file)) as catalog:
+
+        def pointer() -> object:
+            return catalog.execute("SELECT metadata_location FROM iceberg_tables").fetchall()
+
+        before = pointer()
+        await until(lambda: pointer() != before, "a swap", poll_s=0)
+
+
+async def _has_work(house: RealHouse) -> bool:
+    return bool(await house.outstanding())
+
+
+def check_receipts(published: list[RealProducer], live: dict[str, LiveFile]) -> int:
+    """A committed receipt names the snapshot and sequence number that its file really has."""
+    checked = 0
+    for producer in published:
+        for epoch, receipt in producer.receipts.items():
+            if producer.wait == "durable":
+                assert receipt.state == ReceiptState.DURABLE
+                continue
+            file = live[producer.path_of_epoch[epoch]]
+            assert receipt.state == ReceiptState.COMMITTED
+            assert receipt.snapshot_id == file.snapshot_id
+            assert receipt.sequence_number == file.sequence_number
+            assert not receipt.duplicate
+            checked += 1
+    return checked

@@ -1,0 +1,153 @@
+"""kill -9 of the committer while other engines expire all that they can: every published file is in
+the table exactly once, and nothing in quarantine.
+
+PyIceberg's expiry runs, Spark's procedure, and what Trino does. Trino itself shares no catalog with
+Frazil today (its JDBC catalog has no driver for SQLite), but its `expire_snapshots` is a call of
+Iceberg's Java library: that call is made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from pyiceberg.exceptions import CommitFailedException
+from sqlalchemy.exc import OperationalError
+
+from tests.integration.java_engine import JavaEngine, java_engine
+from tests.integration.killing import (
+    EPOCHS_A_ROUND,
+    Moment,
+    check_receipts,
+    kill_once,
+    next_swap,
+    some_time,
+)
+from tests.integration.readers import expected, live_files, seen_by_all
+from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.test_expiry_with_pyiceberg import expire_all_old, pyiceberg_table
+from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+]
+
+TABLE = "db.flights"
+RANDOM_KILLS = 4
+KILLS_AFTER_SWAP = 8
+PRODUCERS = 5
+# Of a commit that another one came before, or that found the file of the catalog locked.
+LOST = ("CommitFailed", "locked", "BUSY", "Cannot commit")
+
+ENGINES = ("PyIceberg", "Spark", "Trino's call")
+
+Expiry = Callable[[], object]
+
+
+def by_pyiceberg(house: RealHouse) -> None:
+    with pyiceberg_table(house, TABLE) as table:
+        expire_all_old(table)
+
+
+def expiries(house: RealHouse, java: JavaEngine) -> dict[str, Expiry]:
+    """How each engine expires all but the head."""
+    procedure = (
+        f"CALL frazil.system.expire_snapshots(table => '{TABLE}',"
+        " older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)"
+    )
+    calls = (
+        partial(by_pyiceberg, house),
+        partial(java.sql, procedure),
+        partial(java.expire_as_trino, TABLE),
+    )
+    return dict(zip(ENGINES, calls, strict=True))
+
+
+@asynccontextmanager
+async def expiring(each: Mapping[str, Expiry]) -> AsyncIterator[Counter[str]]:
+    """Let them expire in turn, again and again; yields how often each has."""
+    done: Counter[str] = Counter()
+    is_over = asyncio.Event()
+
+    async def expire_on() -> None:
+        while not is_over.is_set():
+            for name, expire in each.items():
+                try:
+                    await asyncio.to_thread(expire)
+                except (CommitFailedException, OperationalError, RuntimeError) as error:
+                    if not any(text in str(error) or text in repr(error) for text in LOST):
+                        raise
+                    done[f"{name}, in vain"] += 1
+                else:
+                    done[name] += 1
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(expire_on())
+        try:
+            yield done
+        finally:
+            is_over.set()
+
+
+async def test_every_file_is_there_once_after_kills_beside_the_expiries_of_others() -> None:
+    seed = uuid4().int % 2**32
+    chance = random.Random(seed)
+    print(f"seed {seed}")
+    with real_house(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as house, java_engine(house) as java:
+        table = await house.create_table(TABLE)
+        async with producers(house, table, PRODUCERS, waiting=2) as published:
+            await house.start()
+            await asyncio.gather(*(producer.publish() for producer in published))
+            await until(house.is_settled, "an empty inbox")
+            moments: list[Moment] = [lambda: some_time(house, chance)] * RANDOM_KILLS
+            moments += [lambda: next_swap(house)] * KILLS_AFTER_SWAP
+            chance.shuffle(moments)
+            async with expiring(expiries(house, java)) as done:
+                in_flight = []
+                for number, moment in enumerate(moments):
+                    await _land_alone(house, published[number % PRODUCERS], done)
+                    in_flight.append(await kill_once(house, published, moment))
+                await until(house.is_settled, "an empty inbox")
+        house.signal(signal.SIGTERM)
+        await _check(house, published, in_flight, done)
+
+
+async def _land_alone(house: RealHouse, producer: RealProducer, done: Counter[str]) -> None:
+    """The newest snapshot is of one producer, and all behind it expires: where the others have
+    landed, no history tells.
+    """
+    await until(house.is_settled, "an empty inbox")
+    await producer.publish()
+    await until(house.is_settled, "an empty inbox")
+    before = done.copy()
+    await until(lambda: all(done[name] > before[name] for name in ENGINES), "an expiry by each")
+
+
+async def _check(
+    house: RealHouse, published: list[RealProducer], in_flight: list[int], done: Counter[str]
+) -> None:
+    table = await house.load(TABLE)
+    live = live_files(table)
+    assert await house.quarantined() == []
+    assert sorted(file.path for file in live) == all_paths(published)
+    seen = await seen_by_all(house, TABLE)
+    contents = expected(len(all_paths(published)), all_ids(published))
+    assert seen == dict.fromkeys(seen, contents)
+    receipts = check_receipts(published, {file.path: file for file in live})
+    requests = PRODUCERS * (EPOCHS_A_ROUND * len(in_flight) + 1) + len(in_flight)
+    print(
+        f"{requests} requests of {PRODUCERS} producers; {len(in_flight)} kills with {in_flight}"
+        f" requests outstanding; expiries: {dict(done)}; {len(table.metadata.snapshots)} snapshots"
+        f" left; {len(house.events('request.duplicate'))} redelivered after they had landed;"
+        f" {contents.rows} rows, each once, by {', '.join(seen)}; {receipts} receipts are true"
+    )
