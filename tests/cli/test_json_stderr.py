@@ -38,6 +38,7 @@ def serve_in_vain(
         cwd=REPOSITORY,
         env={
             **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
             "FRAZIL_HOME": str(home),
             "FRAZIL_QUEUE__URL": "none",
             "FRAZIL_SERVICE__HTTP_PORT": str(free_port()),
@@ -140,6 +141,7 @@ def test_whatever_writes_to_stderr_writes_json() -> None:
     ended = subprocess.run(
         [sys.executable, "-W", "default", "-c", _EVERYTHING],
         cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         check=False,

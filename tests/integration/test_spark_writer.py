@@ -140,10 +140,16 @@ class House:
         """Let a committer land what waits; the paths of the files that are in the table then."""
         with serving(self.folder, self.variables()) as service:
             service.wait_until_ready()
-            until(lambda: self.requests(table) == [], "an empty inbox")
+            until(lambda: not asyncio.run(self._waiting(table)), "an empty inbox")
             assert service.end() == 0
         rows = self.command("table", "files", table, "--json")
         return {row["file_path"].removeprefix("file://") for row in rows}
+
+    async def _waiting(self, table: str) -> list[str]:
+        """The keys of what waits for a table, from names alone: a committer is at work."""
+        metadata = await self._load(TableIdentifier.parse(table))
+        keys = [found.key async for found in self.inbox().list()]
+        return [key for key in keys if key.startswith(f"{metadata.table_uuid}/")]
 
     def orphans(self, table: str) -> set[str]:
         """What `frazil table orphans` names, young as it is."""
