@@ -6,14 +6,16 @@ holds. Committer and Spark drivers share this; which settings there are is not k
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from committer.config_files import read_text
 from committer.errors import SettingsError
 
 _PREFIX = "FRAZIL_"
 _SUFFIX = "_FILE"
+_BYTES_MAX = 64 * 1024
 
 
 def read_secret_files(environment: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -45,13 +47,30 @@ def _names_a_file(variable: str) -> bool:
 
 
 def _read(variable: str, path: Path) -> str:
+    """Only of a regular file (or a link to one): a FIFO that nobody writes to would never end."""
     try:
-        content = read_text(path).strip()
-    except OSError as error:
-        reason = error.strerror or error
+        content = _read_file(path)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SettingsError(f"{variable}: `{path}` cannot be read: {reason}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{variable}: `{path}` cannot be read: it is not text") from None
+    if content is None:
+        raise SettingsError(
+            f"{variable}: `{path}` cannot be read: expected a regular file of"
+            f" {_BYTES_MAX // 1024} KiB at most"
+        )
+    content = content.strip()
     if not content:
         raise SettingsError(f"{variable}: `{path}` is empty")
     return content
+
+
+def _read_file(path: Path) -> str | None:
+    """None for what is no file, or too large for a setting."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _BYTES_MAX:
+            return None
+        return os.read(descriptor, _BYTES_MAX).decode()
+    finally:
+        os.close(descriptor)

@@ -25,6 +25,8 @@ EDGES = {
     "service/check_worker.py": {"ctypes", "os", "pathlib", "resource", "signal", "sys"},
     "service/child_process.py": {"os", "sys"},
     "service/json_stderr.py": {"io", "os", "sys", "threading"},
+    # The end of a process that is stuck in the machine.
+    "service/last_exit.py": {"os", "threading", "time"},
     "service/log.py": {"sys"},
     "service/parts.py": {"pathlib", "socket"},
     "service/redis_server.py": set(MACHINE),

@@ -162,6 +162,17 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((f"max(frazil_quarantine_age_seconds{_JOB})", "oldest"),),
             ),
             Panel(
+                "Foreign entries",
+                "What others have put beside the requests and is none. It keeps nothing waiting.",
+                "short",
+                (
+                    (
+                        f"max by (folder, kind) (frazil_foreign_entries{_JOB})",
+                        "{{folder}}: {{kind}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "Producers that wait",
                 "Held because they fail all the time, and frozen by the ledger.",
                 "short",

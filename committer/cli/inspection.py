@@ -201,7 +201,8 @@ def _inspect_quarantined(content: bytes) -> Inspection:
         [{"kind": "quarantine-record", **record.model_dump()}],
         [Facts("quarantined", record_facts(record))],
     )
-    found.add(inspect_request(request))
+    if not record.by_reference:
+        found.add(inspect_request(request))
     return found
 
 

@@ -89,6 +89,7 @@ class Quarantined:
         parsed = self.parsed_key
         return {
             "key": self.key,
+            "inbox_key": self.record.key,
             "table": self.record.table,
             "table_uuid": self.table_uuid,
             "producer": self.producer,

@@ -28,6 +28,7 @@ def serve(
     from functools import partial
 
     from committer.cli.session import explained, read_settings
+    from committer.service.last_exit import end_by
     from committer.service.log import configure_logs
     from committer.service.parts import make_home, start_private_queue
     from committer.service.serve import serve as run_service
@@ -46,7 +47,9 @@ def serve(
     opened = partial(_say_where_things_are, settings)
     try:
         with explained(settings):
-            asyncio.run(run_service(settings, told, opened=opened, queue_server=server))
+            asyncio.run(
+                run_service(settings, told, opened=opened, queue_server=server, end_by=end_by)
+            )
     finally:
         told.outlive_loop()
         if server is not None:

@@ -17,10 +17,10 @@ from committer.cli.view import Facts, Rows, View
 from committer.errors import FrazilError, InvalidMetadataError, NotFoundError, SettingsError
 from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
 from committer.ports import Catalog, LoadedTable, QueueDepth
-from committer.request import RequestKey, TableIdentifier, parse_inbox_key
+from committer.request import REQUEST_BYTES_MAX, RequestKey, TableIdentifier, parse_inbox_key
 from committer.service.parts import RequestParts, open_known_catalog, queue_url
 from committer.service.status import MemberStatus, member_statuses
-from committer.storage.inbox import Outstanding
+from committer.storage.inbox import Outstanding, skips_of
 
 T = TypeVar("T")
 _LOADS_AT_ONCE = 16
@@ -96,8 +96,12 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
     await _ask("catalog", _collect_tables(parts, wanted, report), report)
     only = _uuid_of(wanted, report)
     if wanted is None or only is not None:
-        report.waiting = await _ask("inbox", _group(parts.inbox.list(only)), report)
-        report.quarantined = await _ask("inbox", _count(parts.quarantine.list(only)), report)
+        report.waiting = await _ask(
+            "inbox", _group(parts.inbox.list(only, skips=skips_of(only))), report
+        )
+        report.quarantined = await _ask(
+            "inbox", _count(parts.quarantine.list(only, skips=skips_of(only))), report
+        )
     if parts.queue is not None:
         report.depth = await _ask("queue", parts.queue.depth(), report)
     if parts.leases is not None:
@@ -126,6 +130,8 @@ def _uuid_of(wanted: TableIdentifier | None, report: Report) -> UUID | None:
 async def _group(listed: AsyncIterator[Outstanding]) -> dict[tuple[str, str], Waiting]:
     groups: dict[tuple[str, str], Waiting] = {}
     async for found in listed:
+        if found.size_bytes > REQUEST_BYTES_MAX:
+            continue  # in quarantine by reference, or soon
         key = _parse_key(found.key)
         group = (str(key.table_uuid), key.producer) if key else ("", found.key)
         groups.setdefault(group, Waiting()).add(found)

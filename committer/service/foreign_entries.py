@@ -12,13 +12,11 @@ from collections.abc import Callable, Container
 from committer.errors import FrazilError
 from committer.ports import World
 from committer.reason import Reason
-from committer.service.inbox_keys import parsed
+from committer.service.inbox_keys import parsed, printable
 from committer.service.log import log
 from committer.service.metrics import Metrics
 from committer.skips import SkipKind, Skips
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-
-_NAMED_MAX = 1_000
 
 
 class ForeignEntries:
@@ -40,7 +38,8 @@ class ForeignEntries:
         _count("inbox", skips, self._metrics)
         named: set[str] = set()
         for one in skips.first:
-            key = self._inbox.key_of(one.location)
+            # The folder of the inbox itself has no key.
+            key = self._inbox.key_of(one.location) or one.location
             if key in self._named:
                 named.add(key)
             elif is_ours(key):
@@ -68,7 +67,7 @@ class ForeignEntries:
         record = QuarantineRecord(
             key=key,
             reason=reason.value,
-            message=f"`{_printable(self._inbox.location(key))}` is {text}: it stays, unread",
+            message=f"`{printable(self._inbox.location(key))}` is {text}: it stays, unread",
             quarantined_at_ms=self._world.now_ms(),
         )
         if await self._quarantine.refer(record):
@@ -103,10 +102,4 @@ def _claims_a_place(key: str, kind: SkipKind) -> bool:
 
 
 def _tell(key: str, kind: SkipKind, text: str) -> None:
-    log.warning("inbox.foreign_entry", key=_printable(key), kind=kind.value, why=f"it is {text}")
-
-
-def _printable(name: str) -> str:
-    """A name that others have chosen, for a terminal."""
-    name = name[:_NAMED_MAX]
-    return name if name.isprintable() else ascii(name)[1:-1]
+    log.warning("inbox.foreign_entry", key=printable(key), kind=kind.value, why=f"it is {text}")

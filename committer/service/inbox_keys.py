@@ -5,6 +5,8 @@ from __future__ import annotations
 from committer.ports import shard_of
 from committer.request import RequestKey, parse_inbox_key
 
+_NAME_SHOWN_MAX = 1_000
+
 
 def parsed(key: str) -> RequestKey | None:
     """The parts of an inbox key; None of what is no such key."""
@@ -23,3 +25,9 @@ def shard_of_key(key: str) -> int:
 def folder_of(key: str) -> str:
     """The folder of the producer of an inbox key: `producer_prefix` in `committer.request`."""
     return "/".join(key.split("/", 2)[:2])
+
+
+def printable(name: str) -> str:
+    """A name that others have chosen, for a log that a terminal may show."""
+    name = name[:_NAME_SHOWN_MAX]
+    return name if name.isprintable() else ascii(name)[1:-1]

@@ -19,7 +19,7 @@ from committer.ports import Delivery, Doorbell
 from committer.reason import Reason
 from committer.request import Receipt, SealedRequest, line_digest, read_request
 from committer.service.breakers import HeldProducer
-from committer.service.inbox_keys import folder_of, parsed
+from committer.service.inbox_keys import folder_of, parsed, printable
 from committer.service.large_requests import LARGE_BYTES_MIN, LargeRequest, LargeRequests
 from committer.service.log import log
 from committer.service.missed import Missed, Waiters
@@ -320,7 +320,9 @@ class Intake:
         if not await leave_inbox(self._shop, key, content):
             self._missed.add(key, waiters)
             return
-        log.warning("request.quarantined", key=key, reason=error.reason, message=str(error))
+        log.warning(
+            "request.quarantined", key=printable(key), reason=error.reason, message=str(error)
+        )
         self._shop.metrics.quarantined(error.reason)
         parts = parsed(key)
         receipt = None

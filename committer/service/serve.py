@@ -36,6 +36,8 @@ from committer.storage.inbox import Inbox, Quarantine
 
 # With fewer there is one process for large requests, else there are two.
 _PROCESSORS_MIN = 4
+# Behind the drain: to let go of servers, and to end.
+CLOSING_S_MAX = 5.0
 
 
 async def serve(
@@ -44,15 +46,18 @@ async def serve(
     *,
     opened: Callable[[], None] = lambda: None,
     queue_server: RedisServer | None = None,
+    end_by: Callable[[float], None] = lambda _: None,
 ) -> None:
-    """Run until told to stop. `opened` is called once the port and the catalog are open.
-    A private queue server is started again if it dies.
+    """Run until told to stop. `opened` is called once the port and the catalog are open, `end_by`
+    with the seconds that are left, once the service is to end: a thread may be stuck. A private
+    queue server is started again if it dies.
 
     Errors: `FrazilError`, also from inside the tasks.
     """
     stop = asyncio.Event()
     told.set_on(stop)
     parts = open_request_parts(settings)
+    ending = asyncio.create_task(_end_in_time(stop, settings.service.drain_s_max, end_by))
     try:
         async with kept_running(queue_server, parts.world):
             await serve_parts(parts, stop, opened=opened)
@@ -62,6 +67,8 @@ async def serve(
             raise
         raise first_error(expected) from group
     finally:
+        end_by(CLOSING_S_MAX)
+        ending.cancel()
         await parts.close()
 
 
@@ -76,6 +83,13 @@ async def kept_running(server: RedisServer | None, world: World) -> AsyncIterato
             keeper.cancel()
             with suppress(asyncio.CancelledError):
                 await keeper
+
+
+async def _end_in_time(
+    stop: asyncio.Event, drain_s_max: float, end_by: Callable[[float], None]
+) -> None:
+    await stop.wait()
+    end_by(drain_s_max + CLOSING_S_MAX)
 
 
 async def serve_parts(

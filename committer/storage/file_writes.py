@@ -4,7 +4,7 @@ Nothing here knows asyncio; `local` calls it from worker threads. What rests on 
 
 * Nobody sees half an object: content is written to a temporary file in the same folder, synced, and
   only then linked (create) or renamed (replace) to its name. A crash may leave a `.frazil-*.tmp`
-  behind, which is never listed.
+  behind, which is never listed, and removed after a day (`temporaries`).
 * Create-only is `link(2)`, which fails where the name exists. A file system without hard links is
   refused.
 * Replacing and deleting hold an exclusive `flock(2)` on the *folder* of the object, so they exclude
@@ -42,8 +42,6 @@ from committer.private_files import mode_below
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.files import (
     PASS,
-    TEMPORARY_PREFIX,
-    TEMPORARY_SUFFIX,
     etag_of,
     explained,
     local_name,
@@ -51,6 +49,7 @@ from committer.storage.files import (
     open_folder,
     root_of,
 )
+from committer.storage.temporaries import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
 _STAGED_MAX = 64
 _ATTEMPTS_MAX = 5_000
@@ -293,6 +292,10 @@ def _link(item: _Staged) -> None:
         # Whoever is making it in this moment may not have synced these yet.
         item.folders.extend(_above(item.folders[0]))
         raise AlreadyExistsError(f"`{item.location}` exists") from error
+    except FileNotFoundError as error:
+        raise StorageUnavailableError(
+            f"`{item.location}`: what was written of it, or its folder, was removed meanwhile"
+        ) from error
     except OSError as error:
         if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
             raise SettingsError(

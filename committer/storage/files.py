@@ -24,10 +24,6 @@ from committer.errors import (
 from committer.ports import ObjectInfo, require_size
 from committer.skips import SkipKind
 
-TEMPORARY_PREFIX = ".frazil-"
-TEMPORARY_SUFFIX = ".tmp"
-
-
 # --- Locations and errors ------------------------------------------------------------------------
 
 
@@ -252,8 +248,3 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK
 # Enough to look up what is in a folder, also without the right to list it.
 PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
-
-
-def is_temporary(name: str) -> bool:
-    """Whether a write of ours is, or was, under way in a file of this name."""
-    return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)

@@ -10,6 +10,7 @@ from committer.ports import Storage, World
 from committer.signature import Keys, parse_keys
 
 SETTING = "security.keys"
+BYTES_MAX = 4 * 1024 * 1024
 
 
 class KeyFile:
@@ -29,9 +30,10 @@ class KeyFile:
         """
         where = f"setting `{SETTING}`: `{self._location}`"
         try:
-            content = await self._storage.get(self._location)
-        except NotFoundError:
-            raise SettingsError(f"{where}: the file of keys does not exist") from None
+            content = await self._storage.get(self._location, size_bytes_max=BYTES_MAX)
+        except NotFoundError as error:
+            message = f"{where}: the file of keys does not exist, or is no file: {error}"
+            raise SettingsError(message) from None
         self._keys, self._read_s = parse_keys(content, where), self._world.monotonic_s()
         return self._keys
 

@@ -22,6 +22,7 @@ from committer.skips import Skips
 from committer.storage import file_writes, files
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions
+from committer.storage.temporaries import FirstWrites
 from committer.storage.walk import walk
 from committer.together import Together
 
@@ -53,6 +54,7 @@ class LocalStorage:
         roots = [files.local_name(folder) for folder in prune_below]
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
         self._roots = self._emptied.roots
+        self._first_writes = FirstWrites()
         self._own = None if executor else ThreadPoolExecutor(_THREADS_MAX, "local-storage")
         self._executor = executor or self._own
         self._creates = Together[Sequence[NewObject], None](
@@ -85,7 +87,18 @@ class LocalStorage:
         await self._creates.call(objects)
 
     async def _create_groups(self, groups: Sequence[Sequence[NewObject]]) -> list[Exception | None]:
-        return await self._run(partial(file_writes.create_groups, groups, self._roots))
+        return await self._run(partial(self._create_now, groups))
+
+    def _create_now(self, groups: Sequence[Sequence[NewObject]]) -> list[Exception | None]:
+        answers = file_writes.create_groups(groups, self._roots)
+        for group, error in zip(groups, answers, strict=True):
+            for path in [files.local_name(one.location) for one in group] if error is None else ():
+                if files.root_of(path, self._roots) is None:
+                    self._first_writes.note(path.rpartition("/")[0])
+        return answers
+
+    def _prune(self, folder: str) -> None:
+        self._emptied.prune((files.local_name(folder).rstrip("/"),))
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
         if etag is None:
@@ -98,7 +111,7 @@ class LocalStorage:
         await self._run(partial(file_writes.delete, locations, self._emptied))
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
-        found = walk(prefix, self._roots, skips)
+        found = walk(prefix, self._roots, skips, swept=self._prune)
         while page := await self._run(lambda: tuple(islice(found, _LISTED_MAX))):
             for info in page:
                 yield info

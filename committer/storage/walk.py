@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, NotFoundError
@@ -20,12 +20,12 @@ from committer.skips import SkipKind, Skips
 from committer.storage.files import (
     explained,
     info_of,
-    is_temporary,
     kind_of,
     local_name,
     open_folder,
     root_of,
 )
+from committer.storage.temporaries import is_temporary, remove_stale
 
 # Of a listing without a limit of its own. Each level holds a descriptor open.
 LEVELS_MAX = 64
@@ -36,13 +36,19 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def walk(
-    prefix: str, roots: Sequence[str] = (), skips: Skips | None = None
+    prefix: str,
+    roots: Sequence[str] = (),
+    skips: Skips | None = None,
+    *,
+    swept: Callable[[str], None] = lambda _: None,
 ) -> Generator[ObjectInfo, None, None]:
-    """Objects below a folder in ascending order of location."""
+    """Objects below a folder in ascending order of location. `swept` is called with each folder
+    below a root out of which stale temporary files were removed.
+    """
     base = prefix if prefix.endswith("/") else f"{prefix}/"
     path = local_name(prefix).rstrip("/") or "/"
     is_guarded = root_of(path, roots) is not None or path in roots
-    walker = _Walk(skips, is_guarded=is_guarded)
+    walker = _Walk(skips, swept, is_guarded=is_guarded)
     try:
         with explained(base):
             folder = open_folder(path, roots)
@@ -64,8 +70,11 @@ class _Level:
 class _Walk:
     """One listing. `is_guarded`: links are not followed; elsewhere those to files are."""
 
-    def __init__(self, skips: Skips | None, *, is_guarded: bool) -> None:
+    def __init__(
+        self, skips: Skips | None, swept: Callable[[str], None], *, is_guarded: bool
+    ) -> None:
         self._skips = skips
+        self._swept = swept
         self._is_guarded = is_guarded
         self._levels_max = skips.levels_max if skips else LEVELS_MAX
 
@@ -100,13 +109,22 @@ class _Walk:
 
     def _entries(self, folder: int, base: str) -> list[tuple[str, os.DirEntry[str]]]:
         """Folders carry a slash, so that `a.b` sorts before what is below `a`."""
+        temporary: list[str] = []
         with explained(base), os.scandir(folder) as entries:
             keyed = [
                 (entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name, entry)
                 for entry in entries
-                if not is_temporary(entry.name) and self._is_named(entry.name, base)
+                if self._is_shown(entry.name, base, temporary)
             ]
+        if self._is_guarded and remove_stale(temporary, folder):
+            self._swept(base)
         return sorted(keyed, key=lambda pair: pair[0])
+
+    def _is_shown(self, name: str, base: str, temporary: list[str]) -> bool:
+        if is_temporary(name):
+            temporary.append(name)
+            return False
+        return self._is_named(name, base)
 
     def _is_named(self, name: str, base: str) -> bool:
         """Whether any location can name it."""

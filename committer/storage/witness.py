@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from committer.errors import NotFoundError
+from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
 from committer.ports import Storage
 
 
@@ -41,6 +41,16 @@ class Witnesses:
     async def replace(self, table_uuid: UUID, content: bytes, *, etag: str | None) -> str:
         """Write a witness if it still has the etag (None: if there is none); return the new one.
 
-        Errors: `AlreadyExistsError` where it has another.
+        Errors: `AlreadyExistsError` where it has another; `SettingsError` where its name is taken
+        by something that is no object.
         """
-        return await self._storage.replace(self.location(table_uuid), content, etag=etag)
+        location = self.location(table_uuid)
+        try:
+            return await self._storage.replace(location, content, etag=etag)
+        except AlreadyExistsError:
+            if etag is None and await self.etag(table_uuid) is None:
+                raise SettingsError(
+                    f"`{location}`: expected the witness of a table or nothing, found something"
+                    " that is no file: remove it"
+                ) from None
+            raise

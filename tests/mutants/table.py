@@ -6,6 +6,7 @@ from tests.mutants.adapters import ADAPTERS
 from tests.mutants.checks import CHECKS
 from tests.mutants.command import COMMAND
 from tests.mutants.decisions import DECISIONS
+from tests.mutants.disk import DISK
 from tests.mutants.format import FORMAT
 from tests.mutants.mutant import Mutant
 from tests.mutants.paths import PATHS
@@ -18,6 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *UPKEEP,
     *DECISIONS,
     *ADAPTERS,
+    *DISK,
     *FORMAT,
     *CHECKS,
     *PATHS,

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from committer.errors import NotFoundError
+from committer.errors import InvalidRequestError, NotFoundError
 from committer.ports import Doorbell, LoadedTable
 from committer.request import ReceiptState, SealedRequest, line_digest
 from committer.service.foreign_entries import show
 from committer.service.listed import Folders
 from committer.skips import SkipKind, Skips
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
 from committer.storage.replays import Replays
 from tests.request_builders import build_request
@@ -116,6 +116,25 @@ async def test_a_discarded_reference_takes_its_entry_along(tmp_path: Path, kind:
     assert not path.exists()
     with pytest.raises(NotFoundError):
         await house.quarantine.record(sealed.request.inbox_key)
+
+
+async def test_a_discarded_reference_leaves_the_request_that_has_taken_the_place(
+    tmp_path: Path,
+) -> None:
+    """Nothing has judged it yet."""
+    house = disk_house(tmp_path)
+    sealed = build_request(await house.create_table(), producer="bad")
+    key = sealed.request.inbox_key
+    record = QuarantineRecord(key=key, reason="x", message="", quarantined_at_ms=0)
+    assert await house.quarantine.refer(record)
+    assert not await house.quarantine.refer(record), "told once"
+    await house.inbox.put(sealed)
+    replays = Replays(LocalStorage(prune_below=[str(tmp_path)]), str(tmp_path))
+    with pytest.raises(InvalidRequestError, match="an entry of the inbox that was never read"):
+        await replays.replay(key)
+    await replays.discard(key)
+    assert await house.inbox.get(key) == sealed.content
+    assert not await house.quarantine.contains(key)
 
 
 async def test_a_folder_that_holds_something_stays_where_it_is(tmp_path: Path) -> None:
@@ -243,9 +262,12 @@ async def test_files_of_any_name_and_at_any_level_leave_the_inbox_for_the_quaran
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"rubbish\n")
     await neighbours(house, table)
-    async with house.running(reconcile_interval_s=30.0):
-        await house.settle(100.0)
-        assert await files(house) == 3
+    with capture_logs() as lines:
+        async with house.running(reconcile_interval_s=30.0):
+            await house.settle(100.0)
+            assert await files(house) == 3
+    assert all(line["key"].isprintable() for line in lines if "key" in line)
+    assert not [line for line in lines if line["log_level"] == "error"]
     assert [one.key async for one in house.inbox.list()] == []
     keys = [one.key async for one in house.quarantine.list()]
     assert len(keys) == len(names)
@@ -283,6 +305,18 @@ async def test_of_a_producer_whose_folder_cannot_be_seen_nothing_is_known_to_be_
     skips.add(house.inbox.location("w"), SkipKind.FIFO)
     names = ("u/p", "u/q", "v/p", "w/p")
     assert [name for name in names if name in folders] == ["u/q", "v/p"]
+
+
+async def test_a_link_in_the_place_of_the_whole_inbox_is_named(tmp_path: Path) -> None:
+    house = disk_house(tmp_path / "requests")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "requests").mkdir()
+    (tmp_path / "requests/inbox").symlink_to(tmp_path / "elsewhere")
+    with capture_logs() as lines:
+        async with house.running(reconcile_interval_s=30.0):
+            await house.settle(100.0)
+    told = [line["key"] for line in lines if line["event"] == "inbox.foreign_entry"]
+    assert told == [f"{tmp_path}/requests/inbox"]
 
 
 async def test_entries_of_other_folders_are_named_once(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -18,9 +20,13 @@ from committer.errors import (
     SettingsError,
 )
 from committer.ports import NewObject
+from committer.secret_files import read_secret_files
 from committer.skips import KEPT_MAX, SkipKind, Skips
+from committer.storage.key_file import KeyFile
 from committer.storage.local import LocalStorage
 from committer.storage.walk import walk
+from committer.storage.witness import Witnesses
+from tests.worlds import ManualWorld
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -298,17 +304,24 @@ asyncio.run(run())
 """
 
 
-def test_a_folder_without_rights_hides_what_is_in_it_and_nothing_else(root: Path) -> None:
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that everybody may enter, which pytest's own are not."""
+    with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_a_folder_without_rights_hides_what_is_in_it_and_nothing_else(public: Path) -> None:
+    root = public
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
     for name in ("a", "b", "c"):
         (root / name).mkdir()
         (root / name / "x").write_bytes(b"")
+        (root / name).chmod(0o755)
     (root / "b").chmod(0)
     (root / "c").chmod(0o744)
-    for folder in root.parents:
-        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o005)
     done = subprocess.run(
         [sys.executable, "-c", _AS_NOBODY, root], cwd=ROOT, capture_output=True, text=True
     )
@@ -327,3 +340,57 @@ def test_of_many_skipped_entries_the_first_are_kept_and_all_are_counted() -> Non
     assert len(skips.first) == KEPT_MAX
     assert skips.counts == {SkipKind.NO_ACCESS: KEPT_MAX + 5}
     assert skips.may_hide("/elsewhere"), "which others hide objects is not known any more"
+
+
+# --- Files that are read for themselves ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "socket"])
+async def test_a_file_of_keys_that_is_none_is_told_so(root: Path, kind: str) -> None:
+    KINDS[kind][0](root / "keys.toml")
+    keys = KeyFile(LocalStorage(), str(root / "keys.toml"), ManualWorld())
+    with pytest.raises(SettingsError, match=r"`security.keys`: .* is not a file: it is a"):
+        await keys.read()
+
+
+async def test_a_file_of_keys_of_a_tebibyte_is_not_read(root: Path) -> None:
+    with (root / "keys.toml").open("wb") as file:
+        file.truncate(1 << 40)
+    keys = KeyFile(LocalStorage(), str(root / "keys.toml"), ManualWorld())
+    with pytest.raises(ObjectTooLargeError):
+        await keys.read()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "a tebibyte"])
+def test_a_secret_that_is_no_small_file_is_told_so(root: Path, kind: str) -> None:
+    secret = root / "secret"
+    if kind in KINDS:
+        KINDS[kind][0](secret)
+    else:
+        with secret.open("wb") as file:
+            file.truncate(1 << 40)
+    (root / "link").symlink_to(secret)
+    for path in (secret, root / "link"):
+        with pytest.raises(SettingsError, match="expected a regular file of 64 KiB at most"):
+            read_secret_files({"FRAZIL_QUEUE__URL_FILE": str(path)})
+
+
+def test_a_secret_behind_links_is_read_as_kubernetes_lays_it_out(root: Path) -> None:
+    (root / "..data").mkdir()
+    (root / "..data/url").write_text("redis://q\n")
+    (root / "url").symlink_to("..data/url")
+    found = read_secret_files({"FRAZIL_QUEUE__URL_FILE": str(root / "url")})
+    assert found == {"FRAZIL_QUEUE__URL": "redis://q"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_stands_in_the_place_of_a_witness_is_told(
+    storage: LocalStorage, root: Path, kind: str
+) -> None:
+    witnesses = Witnesses(storage, str(root))
+    path = root / "witness" / str(UUID(int=1))
+    path.parent.mkdir()
+    KINDS[kind][0](path)
+    assert await witnesses.etag(UUID(int=1)) is None
+    with pytest.raises(SettingsError, match="found something that is no file: remove it"):
+        await witnesses.replace(UUID(int=1), b"x", etag=None)

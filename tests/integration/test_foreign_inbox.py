@@ -1,0 +1,207 @@
+"""A real committer whose inbox others fill with everything that a file system can hold: good
+neighbours land, each entry is named once, and the process ends when it is told to.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from redis.asyncio import Redis
+
+from committer.ports import LoadedTable, shard_of
+from committer.request import SealedRequest
+from committer.storage.inbox import Inbox
+from tests.bad_requests import refer
+from tests.integration.real_house import RealHouse, real_house, until
+from tests.request_builders import build_line, build_request, seal
+from tests.table_builders import build_table
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(180)]
+
+TABLE = "db.flights"
+NEIGHBOURS = 6
+
+
+def make_socket(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(f"/proc/self/fd/{folder}/{path.name}")
+    os.close(folder)
+
+
+def make_device(path: Path) -> None:
+    try:
+        os.mknod(path, 0o666 | 0o020000, os.makedev(1, 3))
+    except PermissionError:
+        print("no device is among the entries: only root can make one")
+
+
+def make_sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def make_tree(path: Path) -> None:
+    for _ in range(200):
+        path.mkdir()
+        path /= "d"
+    path.write_bytes(b"x")
+
+
+ENTRIES: dict[str, Callable[[Path], object]] = {
+    "loop": lambda path: path.symlink_to(path),
+    "link": lambda path: path.symlink_to("/etc/hostname"),
+    "link-to-folder": lambda path: path.symlink_to("/"),
+    "fifo": os.mkfifo,
+    "socket": make_socket,
+    "device": make_device,
+    "sparse": make_sparse,
+    "tree": make_tree,
+    "empty-folder": lambda path: path.mkdir(),
+    os.fsdecode(b"not-\xff-utf-8"): lambda path: path.write_bytes(b"x"),
+    "new\nline\x1b[2J": lambda path: path.write_bytes(b"rubbish\n"),
+    "file": lambda path: path.write_bytes(b"rubbish\n"),
+}
+
+
+def places(root: Path, table: UUID) -> Iterator[Path]:
+    """Every level of the inbox, and the folders beside it."""
+    for inside in ("", f"{table}", f"{table}/query", f"{table}/query/epoch"):
+        yield root / "inbox" / inside
+    for beside in ("quarantine", "replaying", "witness", "upkeep"):
+        yield root / beside
+
+
+def fill(root: Path, table: LoadedTable) -> list[str]:
+    """Entries everywhere, also in the very places of requests, whose keys are returned."""
+    for folder in places(root, table.metadata.require_uuid()):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, make in ENTRIES.items():
+            make(folder / name)
+    keys = []
+    for name in ("loop", "link", "link-to-folder", "fifo", "socket", "sparse", "empty-folder"):
+        key = build_request(table, producer=f"bad-{name}").request.inbox_key
+        path = root / "inbox" / key
+        path.parent.mkdir(parents=True)
+        ENTRIES[name](path)
+        keys.append(key)
+    (root / "inbox/hard-link").hardlink_to(root / "inbox/file")
+    return keys
+
+
+async def create_table(house: RealHouse) -> LoadedTable:
+    table = build_table(TABLE, warehouse=house.warehouse_location)
+    async with house.catalog() as catalog:
+        await catalog.create_namespace(table.identifier.namespace)
+        await catalog.create_table(table)
+    return table
+
+
+async def put(house: RealHouse, *requests: SealedRequest) -> None:
+    async with house.storage() as storage:
+        for sealed in requests:
+            await Inbox(storage, house.settings.inbox).put(sealed)
+
+
+async def files(house: RealHouse) -> int:
+    head = (await house.load(TABLE)).metadata.current_snapshot
+    return int((head.summary or {})["total-data-files"]) if head else 0
+
+
+async def test_an_inbox_full_of_foreign_entries_keeps_nothing_from_landing() -> None:
+    with real_house() as house:
+        table = await create_table(house)
+        root = house.folder / "requests"
+        keys = fill(root, table)
+        manifest = f"{table.metadata.location}/metadata/handed.avro"
+        os.mkfifo(manifest.removeprefix("file://"))
+        references = (refer(manifest, bytes(100)),)
+        line = build_line(table, producer="by-path")
+        named = seal(line.model_copy(update={"manifests": references}), ())
+        good = [build_request(table, producer=f"good-{n}") for n in range(NEIGHBOURS)]
+        await put(house, named, *good)
+        await house.start()
+
+        async def has_landed() -> bool:
+            return await files(house) == NEIGHBOURS
+
+        await until(has_landed, "the neighbours land", timeout_s=60)
+
+        def quarantined() -> dict[str, str]:
+            return {line["key"]: line["reason"] for line in _quarantined(house) if "key" in line}
+
+        async def is_judged() -> bool:
+            return set(keys) <= quarantined().keys() and any(
+                line["reason"] == "manifest_missing" for line in _quarantined(house)
+            )
+
+        await until(is_judged, "what claims a place is quarantined", timeout_s=60)
+        found = quarantined()
+        assert Counter(found[key] for key in keys) == {
+            "request_not_a_file": len(keys) - 1,
+            "request_too_large": 1,
+        }
+        end(house)
+        once = Counter(line["key"] for line in house.events("inbox.foreign_entry"))
+        assert set(once.values()) == {1}
+        await house.start()
+        await put(house, build_request(table, producer="late"))
+
+        async def has_landed_late() -> bool:
+            return await files(house) == NEIGHBOURS + 1
+
+        await until(has_landed_late, "a later one lands", timeout_s=60)
+        end(house)
+        recorded = Counter(line["key"] for line in _quarantined(house) if "key" in line)
+        assert set(recorded.values()) == {1}, "a restart tells of nothing twice that has a record"
+
+
+def end(house: RealHouse) -> None:
+    """By itself, not because its time was over."""
+    house.signal(signal.SIGTERM)
+    assert house.committer is not None
+    assert house.committer.poll() == 0
+
+
+def _quarantined(house: RealHouse) -> list[dict[str, str]]:
+    return house.events("request.quarantined")
+
+
+async def test_a_key_of_the_queue_that_something_else_takes_is_told_and_heals() -> None:
+    with real_house() as house:
+        table = await create_table(house)
+        key = f"{{frazil:{shard_of(table.metadata.require_uuid()):02d}}}"
+        await house.start()
+        redis: Redis = Redis.from_url(house.settings.queue_url)
+        try:
+            for taken in (key, "{frazil:leases}:members"):
+                await redis.set(taken, "mine")
+                component = "leases" if "leases" in taken else f"queue key {taken}"
+
+                async def is_told(component: str = component, taken: str = taken) -> bool:
+                    return f"DEL {taken}" in house.troubles().get(component, "")
+
+                await until(is_told, f"the trouble of {taken}", timeout_s=60)
+                before = await files(house)
+                await put(house, build_request(table, producer=f"during-{component}"))
+
+                async def has_landed(before: int = before) -> bool:
+                    return await files(house) == before + 1
+
+                await until(has_landed, "the inbox alone serves its table", timeout_s=60)
+                await redis.delete(taken)
+
+                async def is_well(component: str = component) -> bool:
+                    return component not in house.troubles()
+
+                await until(is_well, f"{taken} heals", timeout_s=60)
+        finally:
+            await redis.aclose()
+        end(house)

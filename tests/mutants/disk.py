@@ -1,0 +1,149 @@
+"""Breakages of what keeps an inbox safe that others can write to, and of what ends a process."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_ENTRIES = "tests/storage/test_foreign_entries.py"
+_NAMED = "tests/service/test_foreign_entries.py"
+
+DISK = (
+    # --- Listing, reading and writing ---
+    Mutant(
+        "links_below_an_inbox_are_listed",
+        "committer/storage/walk.py",
+        "        if is_link and self._is_guarded:\n",
+        "        if is_link and not self._is_guarded:\n",
+        (_ENTRIES,),
+    ),
+    Mutant(
+        "folder_that_became_a_link_is_entered",
+        "committer/storage/walk.py",
+        "_ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK\n",
+        "_ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK\n",
+        (_ENTRIES + " -k vanishes",),
+    ),
+    Mutant(
+        "folder_without_rights_hides_nothing",
+        "committer/storage/walk.py",
+        "        self._skips.add(location, SkipKind.NO_ACCESS)\n",
+        "        self._skips.add(location, SkipKind.DEVICE)\n",
+        (_ENTRIES + " -k rights",),
+    ),
+    Mutant(
+        "folders_are_entered_however_deep",
+        "committer/storage/walk.py",
+        "        if len(levels) >= self._levels_max:\n",
+        "        if len(levels) < 0:\n",
+        (_ENTRIES + " -k level",),
+    ),
+    Mutant(
+        "name_that_is_not_utf_8_is_listed",
+        "committer/storage/walk.py",
+        "            self._skip(base + ascii(name)[1:-1], SkipKind.NAME)\n"
+        "            return False\n",
+        "            return True\n",
+        (_ENTRIES + " -k spell",),
+    ),
+    Mutant(
+        "device_is_opened",
+        "committer/storage/files.py",
+        "        _require_regular(location, os.stat(name, dir_fd=folder, follow_symlinks=follow))",
+        "        pass",
+        (_ENTRIES + " -k socket",),
+    ),
+    Mutant(
+        "object_is_read_whatever_its_size",
+        "committer/storage/files.py",
+        "            require_size(location, status.st_size, size_bytes_max)\n",
+        "",
+        ("tests/contract/test_storage.py -k takes_is_not_read",),
+    ),
+    Mutant(
+        "link_in_a_path_is_followed",
+        "committer/storage/files.py",
+        "(flags if number == len(names) else PASS) | os.O_NOFOLLOW,\n",
+        "(flags if number == len(names) else PASS),\n",
+        (_ENTRIES + " -k no_part",),
+    ),
+    Mutant(
+        "request_is_written_behind_a_link",
+        "committer/storage/file_writes.py",
+        "            _require_no_links(folders[0], roots)\n",
+        "",
+        (_ENTRIES + " -k no_part",),
+    ),
+    # --- Naming ---
+    Mutant(
+        "what_claims_a_place_is_only_counted",
+        "committer/service/foreign_entries.py",
+        "    return kind is not SkipKind.NO_ACCESS and parsed(key) is not None\n",
+        "    return False\n",
+        (_NAMED,),
+    ),
+    Mutant(
+        "foreign_entry_is_named_in_each_listing",
+        "committer/service/foreign_entries.py",
+        "        self._named = named\n",
+        "        self._named = set()\n",
+        (_NAMED,),
+    ),
+    Mutant(
+        "request_is_judged_by_a_record_of_what_stood_there_before",
+        "committer/service/verdicts.py",
+        "        if record.by_reference:\n",
+        "        if record.by_reference is None:\n",
+        (_NAMED + " -k later",),
+    ),
+    Mutant(
+        "discard_takes_the_request_that_came_later",
+        "committer/storage/replays.py",
+        "        return None if is_request else record.key\n",
+        "        return record.key\n",
+        (_NAMED,),
+    ),
+    Mutant(
+        "stray_takes_a_place_of_requests_in_quarantine",
+        "committer/storage/inbox.py",
+        "        return self.folder + _quarantine_name(key)\n",
+        "        return self.folder + key\n",
+        (_NAMED,),
+    ),
+    Mutant(
+        "what_a_folder_hides_counts_as_gone",
+        "committer/service/listed.py",
+        "        return folder in self._found or self._may_hide(folder)\n",
+        "        return folder in self._found\n",
+        (_NAMED + " -k cannot_be_seen",),
+    ),
+    # --- Temporary files, the end ---
+    Mutant(
+        "temporary_file_goes_while_it_is_written",
+        "committer/storage/temporaries.py",
+        "age_s > KEPT_S:\n",
+        "age_s > -KEPT_S:\n",
+        ("tests/storage/test_temporaries.py",),
+    ),
+    Mutant(
+        "stuck_thread_keeps_the_process",
+        "committer/service/serve.py",
+        "    end_by(drain_s_max + CLOSING_S_MAX)\n",
+        "",
+        ("tests/service/test_last_exit.py -k begins",),
+    ),
+    # --- Names and keys ---
+    Mutant(
+        "name_that_no_catalog_takes_is_waited_for",
+        "committer/catalog/namespaces.py",
+        "        raise NoSuchTableError(str(error)) from error\n",
+        "        raise\n",
+        ("tests/contract/test_catalog.py -k no_table_can_have",),
+    ),
+    Mutant(
+        "key_that_something_else_has_taken_is_read_on",
+        "committer/queue/redis_stream.py",
+        "        return [shard for shard in shards if _KEYS[shard] not in self._taken]\n",
+        "        return list(shards)\n",
+        ("tests/queue/test_redis_stream.py -k taken",),
+    ),
+)
