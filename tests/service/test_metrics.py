@@ -166,7 +166,7 @@ class Recorder:
         """Not looked at."""
 
 
-WITHOUT_A_CALL = {"objects_before", "list", "close", "let_go"}
+WITHOUT_A_CALL = {"objects_before", "list", "close", "let_go", "taken_keys"}
 CALLS = [
     (counted, name)
     for counted, port in (
