@@ -48,14 +48,14 @@ PROCESS = (
         "committer/service/log.py",
         "        take_over_logging()\n",
         "",
-        ("tests/cli/test_json_stderr.py",),
+        ("tests/cli/test_json_stderr.py -k whatever",),
     ),
     Mutant(
         "plain_lines_stay_plain",
         "committer/service/json_stderr.py",
         '            self.emit("warning", "stderr.written", {"message": line})\n',
         '            self.inner.write(line + "\\n")\n',
-        ("tests/cli/test_json_stderr.py",),
+        ("tests/cli/test_json_stderr.py -k whatever",),
     ),
     # --- Files ---
     Mutant(
