@@ -157,7 +157,9 @@ class Hour:
             time.sleep(_AGAIN_S / 5)
         name = f"block {step.block}" if step.block else f"$ {step.command}"
         printed = settled(log.read_text(), self._places())
-        self._note(f"{name}, which goes on", printed)
+        # Then it goes on by itself, at its own pace.
+        until_ready = len(printed) - len(kept(printed, step.ready)) + 1
+        self._note(f"{name}, which goes on", printed[:until_ready])
 
     def _interrupt(self, exit_code: int) -> None:
         assert self._running is not None

@@ -187,6 +187,9 @@ READ_THE_TABLE = Walk(
     ],
 )
 
+# The first word of the last line: the start of its attempt.
+_QUARANTINED = "$(frazil quarantine list | tail -n 1 | cut -d ' ' -f 1)"
+
 HANDLE_QUARANTINE = Walk(
     f"{_HOW_TO}/handle-quarantine.md",
     [
@@ -199,11 +202,11 @@ HANDLE_QUARANTINE = Walk(
         ),
         Start(command="frazil serve", ready=_STARTED),
         Type(command="frazil quarantine list --json | wc -l", until="1", shown="none"),
-        Run(block=1, put={"show 3f2a": "show import-2026"}),
+        Run(block=1, put={"show 3f2a": f"show {_QUARANTINED}"}),
         Type(command="frazil quarantine list", terminal=True),
         Type(command="frazil quarantine show nonsense", exit_code=1),
         Type(command="frazil quarantine list --reason nonsense", exit_code=2),
-        Type(command="frazil quarantine discard import-2026 --yes"),
+        Type(command=f"frazil quarantine discard {_QUARANTINED} --yes"),
         Interrupt(),
     ],
 )
