@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import cast
 
 from committer.errors import InvalidMetadataError
@@ -15,7 +16,7 @@ from committer.iceberg.data_file import DataFile, DataFileContent
 from committer.iceberg.partition_spec import PartitionSpec, partition_type
 from committer.iceberg.schema import Schema
 from committer.iceberg.single_value import parse_json_value, print_json_value
-from committer.iceberg.types import DoubleType, FloatType, NestedField
+from committer.iceberg.types import DecimalType, DoubleType, FloatType, NestedField
 
 _CONTENT_NAMES = {
     DataFileContent.DATA: "data",
@@ -194,10 +195,19 @@ def _partition_value(value: object, field: NestedField) -> object:
     if isinstance(field.field_type, FloatType | DoubleType) and value in _NOT_NUMBERS:
         return float(str(value))
     try:
-        return parse_json_value(field.field_type, value)
+        parsed = parse_json_value(field.field_type, value)
     except (ValueError, TypeError, ArithmeticError, InvalidMetadataError):
         # The value is data: the message does not repeat it, nor what the parser said of it.
         raise _expected("partition", f"a {field.field_type} for field {field.name}") from None
+    if isinstance(field.field_type, DecimalType) and isinstance(parsed, Decimal):
+        _check_digits(parsed, field.field_type, field.name)
+    return parsed
+
+
+def _check_digits(value: Decimal, kind: DecimalType, name: str) -> None:
+    """Refuse more digits than the type has: its bytes in a manifest may not hold them."""
+    if len(value.as_tuple().digits) > kind.precision:
+        raise _expected("partition", f"a {kind} for field {name}")
 
 
 def _counts(document: Mapping[str, object], key: str) -> Mapping[int, int] | None:

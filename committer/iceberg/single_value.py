@@ -355,8 +355,6 @@ def _parse_decimal(kind: DecimalType, json_value: object) -> Decimal:
     value = Decimal(json_value)
     if value.as_tuple().exponent != -kind.scale:
         raise ValueError(f"expected {kind.scale} digits behind the point, found `{json_value}`")
-    if len(value.as_tuple().digits) > kind.precision:
-        raise ValueError(f"expected {kind.precision} digits at most, found `{json_value}`")
     return value
 
 

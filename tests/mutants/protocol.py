@@ -312,7 +312,7 @@ PROTOCOL = (
     ),
     Mutant(
         "totals_begin_anew",
-        "committer/plan/commit.py",
+        "committer/plan/summary.py",
         "        head.summary if head else None,\n",
         "        None,\n",
         (SEEDS,),
