@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID, uuid5
+from uuid import UUID
 
+from committer.attempt import timed_nonce
 from committer.catalog.memory import MemoryCatalog
 from committer.iceberg.data_file import DataFile
 from committer.iceberg.table_metadata import TableMetadata
@@ -32,7 +33,8 @@ FLIGHTS = TableIdentifier(("db",), "flights")
 
 
 def nonce_of(number: int) -> UUID:
-    return uuid5(UUID(int=7), str(number))
+    """A nonce that a one-shot producer may have as well."""
+    return timed_nonce(number, UUID(int=number))
 
 
 @dataclass(slots=True)
