@@ -44,9 +44,9 @@ class Fault:
 
 FAULTS = {
     "a bucket that is not there": Fault(
-        {"FRAZIL_INBOX": "s3://frazil-absent/requests"}, 1, "FRAZIL_INBOX.*frazil-absent"
+        {"FRAZIL_INBOX": "s3://frazil-absent/requests"}, 2, "FRAZIL_INBOX.*frazil-absent"
     ),
-    "a wrong secret key": Fault({"AWS_SECRET_ACCESS_KEY": "wrong"}, 1, "secret key is wrong"),
+    "a wrong secret key": Fault({"AWS_SECRET_ACCESS_KEY": "wrong"}, 2, "secret key is wrong"),
     "a catalog's table that is not there": Fault(
         {"FRAZIL_CATALOG__URI": "dynamodb://absent"}, 2, "FRAZIL_CATALOG__URI.*`absent`"
     ),

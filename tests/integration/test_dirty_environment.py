@@ -100,7 +100,7 @@ async def test_catalog_file_that_is_read_only_ends_the_start_and_keeps_all_reque
             with read_only_file(house.catalog_file):
                 house.launch()
                 assert house.committer is not None
-                assert await asyncio.to_thread(house.committer.wait, 60) == 1
+                assert await asyncio.to_thread(house.committer.wait, 60) == 2
                 said = house.log_file.read_text().splitlines()[-1]
                 assert "read-only" in said or "readonly" in said
                 print(f"the committer ends with: {said}")
