@@ -36,6 +36,13 @@ _QUIET_SPARK = (
     "import os\nos.environ['PYSPARK_SUBMIT_ARGS'] = '--conf spark.ui.enabled=false pyspark-shell'\n"
 )
 
+# All that was published has left the inbox: it is in the table, or in quarantine.
+_SETTLED = Type(
+    command='test -z "$(find .frazil/requests/inbox -type f)" && echo settled || echo waiting',
+    until="settled",
+    shown="none",
+)
+
 
 def _filled(table: str = "db.flights") -> list[Step]:
     """A table with three rows, published by hand, and landed."""
@@ -79,7 +86,7 @@ README = Walk(
             after=_ONE_BATCH,
             shown="none",
         ),
-        Type(command="frazil status", until="0 requests", terminal=True, shown="none"),
+        _SETTLED,
         Type(command="frazil table snapshots db.flights", terminal=True),
         Interrupt(),
     ],
@@ -159,7 +166,7 @@ PUBLISH_FROM_SPARK = Walk(
             after='""".split(";"):\n    _ = statement.strip() and spark.sql(statement)\n',
             shown="none",
         ),
-        Type(command="frazil status --json", until='"inbox": 0', shown="none"),
+        _SETTLED,
         Interrupt(),
     ],
 )

@@ -8,7 +8,7 @@ from tests.first_hour.steps import Type
 
 IN_A_NEW_HOME = (
     Type(command="frazil status", exit_code=1),
-    Type(command="frazil table list"),
+    Type(command="frazil table list", exit_code=1),
     Type(command="frazil table show db.flights", exit_code=1),
     Type(command="test ! -e .frazil", shown="none"),
     Type(command="frazil tabel list", exit_code=2),
