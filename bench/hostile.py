@@ -48,7 +48,7 @@ _POLICY = PublishPolicy(wait="committed", wait_timeout_s=300.0)
 
 @dataclass(slots=True)
 class Found:
-    """What was seen. `waits`: (when it was published, seconds until its receipt)."""
+    """The observed delays. `waits`: (when it was published, seconds until its receipt)."""
 
     waits: list[tuple[float, float]] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)

@@ -34,7 +34,7 @@ _lock = Lock()
 
 
 def _once(table: LoadedTable, build: Callable[[LoadedTable], bytes]) -> bytes:
-    """What is the same in every request for a table."""
+    """The part that every request for a table shares."""
     key = build.__name__, table.metadata.location
     with _lock:
         if key not in _templates:

@@ -41,7 +41,7 @@ def _main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read has seen enough. What is buffered must not be tried again at the exit.
+        # The reader has seen enough. Buffered text must not be written again at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001  # the last place that can explain it

@@ -199,7 +199,7 @@ def _follow_file(engine: Engine, *, create: bool) -> None:
 
 
 def _is_absent(path: Path) -> bool:
-    """Where nobody may look, SQLite says so."""
+    """If the folder cannot be searched, SQLite reports it."""
     try:
         path.stat()
     except FileNotFoundError:

@@ -127,7 +127,7 @@ _HEADERS = (
 
 
 def answer_views(answer: Answer, table: str | None) -> list[View]:
-    """All that a committer says, for whoever sees nothing else of it."""
+    """All that a committer says, for a caller that can ask nothing else."""
     facts, status = committer_facts(answer), answer.status
     if status is not None:
         facts |= {

@@ -64,7 +64,7 @@ def _print(title: str | None, lines: Iterable[str]) -> None:
 
 
 def _width() -> int | None:
-    """Of the screen; None where nobody looks at one."""
+    """Columns of the screen; None if the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -277,7 +277,7 @@ async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> 
 
 
 async def _why_not_replayed(parts: Parts, key: str) -> str | None:
-    """What a replay would refuse it for; None where that cannot be found out."""
+    """The reason for which a replay would refuse it; None if that cannot be found out."""
     try:
         sealed, _ = await parts.replays.get(key)
         absent = await absent_data_file(parts.storage, sealed)
