@@ -145,7 +145,7 @@ def expirable(
     """All that Iceberg's rules let expire, in the table's order; None if there is nothing.
 
     Nothing while a producer's history is in doubt: an operator may want it back. No branch
-    that producers have landed on: without it they would look rolled back, and freeze.
+    that producers have landed on: what they publish next would be refused.
     """
     metadata = state.metadata
     retention = Retention.of(metadata.properties)

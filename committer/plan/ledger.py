@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.snapshot import MAIN, Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import (
     Landed,
@@ -211,7 +211,8 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
 @dataclass(frozen=True, slots=True)
 class History:
     """The retained ancestors of a branch head. `branched_off`: retained snapshots that go on from
-    one of them on a way of their own.
+    one of them on a way of their own. `is_dropped`: another branch than main that does not exist:
+    it was dropped, or another engine let it expire, which takes nothing back.
 
     `oldest` is the edge of what is retained, whether it has a parent id or not: PyIceberg's expiry
     clears the parent id of what follows an expired snapshot, and a replaced table goes on with a
@@ -221,12 +222,13 @@ class History:
     snapshot_ids: frozenset[int]
     oldest: Snapshot | None
     branched_off: frozenset[int] = frozenset()
+    is_dropped: bool = False
 
     def proves_lost(self, landed: Landed) -> bool:
         """Whether a snapshot is provably no ancestor of the head. Behind the edge nothing is
         proven: engines shorten history as they like.
         """
-        if landed.snapshot_id in self.snapshot_ids:
+        if self.is_dropped or landed.snapshot_id in self.snapshot_ids:
             return False
         if self.oldest is None or landed.snapshot_id in self.branched_off:
             return True
@@ -236,6 +238,9 @@ class History:
 
 def history_of(metadata: TableMetadata, branch: str) -> History:
     """What is retained behind the head of a branch."""
+    ref = metadata.refs.get(branch)
+    if branch != MAIN and (ref is None or ref.type != "branch"):
+        return History(frozenset(), None, is_dropped=True)
     chain = {one.snapshot_id: one for one in metadata.branch_history(branch)}
     branched_off: set[int] = set()
     # Parents stand before their children.
@@ -257,5 +262,5 @@ def _lineage_break(entry: ProducerEntry, history: History) -> str | None:
     return (
         f"snapshot {newest.snapshot_id} (sequence number {newest.sequence_number}), in which epoch"
         f" {newest.epoch} landed, is not in the history of the branch any more: the table was"
-        " rolled back or restored, or the branch is gone"
+        " rolled back, restored or emptied"
     )

@@ -135,6 +135,13 @@ PROTOCOL = (
         ("tests/plan/test_ledger.py -k beside_the_history",),
     ),
     Mutant(
+        "dropped_branch_counts_as_rolled_back",
+        "committer/plan/ledger.py",
+        "        if self.is_dropped or landed.snapshot_id in self.snapshot_ids:\n",
+        "        if landed.snapshot_id in self.snapshot_ids:\n",
+        ("tests/plan/test_ledger.py -k freezes_nobody",),
+    ),
+    Mutant(
         "rollback_with_cleared_parents_is_whole",
         "committer/plan/producers.py",
         "last is not None or not found or found[-1].sequence_number == 1",

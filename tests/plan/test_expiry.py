@@ -190,7 +190,7 @@ def test_a_branch_that_waiting_requests_go_to_stays(no_floor: None) -> None:
 
 
 def test_a_branch_that_producers_have_landed_on_does_not_go_by_its_age(no_floor: None) -> None:
-    # Without it their landed epochs would look rolled back: frozen, and no expiry ever after.
+    # Without it what they publish next would be refused.
     history = aged(3, retention(1, 0, ref_age_ms=1))
     landed_in = history.metadata.snapshots[0]
     history.branch("audit", landed_in.snapshot_id)

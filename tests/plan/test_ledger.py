@@ -403,6 +403,55 @@ def test_a_branch_that_went_back_freezes_its_own_producers_only() -> None:
     assert not frozen(table)
 
 
+def with_producer_on_audit(format_version: int) -> Table:
+    """`query-1` has landed once on a branch that goes on from the second of two commits."""
+    table = table_with(0, 1, format_version=format_version)
+    table.foreign(SetSnapshotRef("audit", SnapshotRef(ids_of(table)[-1], "branch")))
+    table.commit(one(table, 0, branch="audit"))
+    return table
+
+
+@VERSIONS
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_a_branch_that_expired_or_was_dropped_freezes_nobody(
+    format_version: int, is_expired: bool
+) -> None:
+    """By `history.expire.max-ref-age-ms` Java, Spark and Trino remove the branch, and what only it
+    needs.
+    """
+    table = with_producer_on_audit(format_version)
+    landed_in = ids_of(table)[-1]
+    gone = (RemoveSnapshots((landed_in,)),) if is_expired else ()
+    table.foreign(RemoveSnapshotRef("audit"), *gone)
+    ledger = read_ledger(table.state.metadata)
+    assert not ledger.frozen
+    assert not ledger.broken
+    assert not frozen(table)
+
+
+@VERSIONS
+def test_a_tag_with_the_name_of_a_dropped_branch_freezes_nobody(format_version: int) -> None:
+    table = with_producer_on_audit(format_version)
+    tag = SnapshotRef(ids_of(table)[0], "tag")
+    table.foreign(RemoveSnapshotRef("audit"), SetSnapshotRef("audit", tag))
+    assert not read_ledger(table.state.metadata).frozen
+
+
+@VERSIONS
+def test_what_landed_on_a_dropped_branch_is_known_once_the_branch_is_back(
+    format_version: int,
+) -> None:
+    table = with_producer_on_audit(format_version)
+    first, _, landed_in = ids_of(table)
+    table.foreign(RemoveSnapshotRef("audit"))
+    table.foreign(SetSnapshotRef("audit", SnapshotRef(landed_in, "branch")))
+    assert isinstance(ask(table, 0, branch="audit"), Duplicate)
+    # Another branch of that name, without it: its rows are gone, and an operator decides.
+    table.foreign(SetSnapshotRef("audit", SnapshotRef(first, "branch")))
+    assert isinstance(ask(table, 0, branch="audit"), Refused)
+    assert isinstance(ask(table, 1, branch="audit"), Refused)
+
+
 def test_a_frozen_producer_gets_no_receipt_for_what_is_gone() -> None:
     table = table_with(0, 1)
     table.foreign(RemoveSnapshotRef("main"))
