@@ -320,7 +320,11 @@ def line_digest(content: bytes) -> str:
 
 
 def inline_references(manifests: Sequence[InlineManifest]) -> tuple[ManifestReference, ...]:
-    """What a request's line says of manifests that follow it in this order."""
+    """What a request's line says of manifests that follow it in this order.
+
+    Errors: `InvalidRequestError` where no request has room for them.
+    """
+    _check_size(sum(len(manifest.content) for manifest in manifests))
     offsets = accumulate((len(manifest.content) for manifest in manifests), initial=0)
     return tuple(map(_reference, manifests, offsets))
 
@@ -338,11 +342,32 @@ def _reference(manifest: InlineManifest, offset: int) -> ManifestReference:
 
 
 def seal_request(request: CommitRequest, manifests: Sequence[InlineManifest] = ()) -> SealedRequest:
-    """The request's line, which names the manifests (`inline_references`), and behind it these."""
+    """The request's line, which names the manifests (`inline_references`), and behind it these.
+
+    Errors: `InvalidRequestError` where it would be larger than `read_request` takes.
+    """
     line = request.model_dump_json(by_alias=True, exclude_defaults=False, exclude_none=True)
     head = line.encode() + b"\n"
+    _check_line_size(len(head) - 1)
     content = b"".join((head, *(manifest.content for manifest in manifests)))
+    _check_size(len(content))
     return SealedRequest(request, content, len(head))
+
+
+def _check_size(size_bytes: int) -> None:
+    if size_bytes > REQUEST_BYTES_MAX:
+        raise _refused(
+            Reason.REQUEST_TOO_LARGE,
+            f"the request has {size_bytes} bytes, the limit is {REQUEST_BYTES_MAX}",
+        )
+
+
+def _check_line_size(size_bytes: int) -> None:
+    if size_bytes > LINE_BYTES_MAX:
+        raise _refused(
+            Reason.REQUEST_TOO_LARGE,
+            f"the JSON line has more than {LINE_BYTES_MAX} bytes",
+        )
 
 
 def read_request(content: bytes, *, key: str | None = None) -> SealedRequest:
@@ -351,17 +376,13 @@ def read_request(content: bytes, *, key: str | None = None) -> SealedRequest:
     `key` is the inbox key it was found under, which must be its own.
     Errors: `InvalidRequestError` with the reason, for anything that is wrong.
     """
-    if len(content) > REQUEST_BYTES_MAX:
-        raise _refused(
-            Reason.REQUEST_TOO_LARGE,
-            f"the request has {len(content)} bytes, the limit is {REQUEST_BYTES_MAX}",
-        )
+    _check_size(len(content))
     newline = content.find(b"\n", 0, LINE_BYTES_MAX + 1)
     if newline < 0:
-        reason = (
-            Reason.REQUEST_TOO_LARGE if len(content) > LINE_BYTES_MAX else Reason.REQUEST_TRUNCATED
+        _check_line_size(len(content))
+        raise _refused(
+            Reason.REQUEST_TRUNCATED, "the JSON line does not end: expected a newline behind it"
         )
-        raise _refused(reason, "the JSON line does not end: expected a newline behind it")
     sealed = SealedRequest(_parse_line(content[:newline]), content, newline + 1)
     if key is not None and key != sealed.request.inbox_key:
         raise _refused(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from committer import request as request_module
 from committer.errors import InvalidRequestError
 from committer.iceberg.json_reader import keys_written
 from committer.reason import Reason
@@ -471,6 +472,21 @@ def test_a_line_that_never_ends_is_refused_by_its_size() -> None:
     assert refusal(b'{"x":"' + b"a" * LINE_BYTES_MAX).reason == Reason.REQUEST_TOO_LARGE
     huge = by_hand(line(files=[{"x": "a" * LINE_BYTES_MAX}]))
     assert refusal(huge).reason == Reason.REQUEST_TOO_LARGE
+
+
+@pytest.mark.parametrize("limited", ["REQUEST_BYTES_MAX", "LINE_BYTES_MAX"])
+def test_a_request_is_sealed_up_to_the_size_that_is_read(
+    limited: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = sealed_request().content
+    size = len(content) if limited == "REQUEST_BYTES_MAX" else content.index(b"\n")
+    monkeypatch.setattr(request_module, limited, size)
+    assert read_request(sealed_request().content).content == content
+    monkeypatch.setattr(request_module, limited, size - 1)
+    assert refusal(content).reason == Reason.REQUEST_TOO_LARGE
+    with pytest.raises(InvalidRequestError) as refused:
+        sealed_request()
+    assert refused.value.reason == Reason.REQUEST_TOO_LARGE
 
 
 @pytest.mark.parametrize("depth", [100, 1_000, 100_000])

@@ -60,6 +60,12 @@ _log = logging.getLogger("frazil.workers")
 _TABLE_S_MAX = 30.0
 _PRODUCERS_MAX = 10_000
 _PUT_DELAYS_S = (0.2, 0.4, 0.8, 1.6, 3.2)
+_FEWER_BYTES = (
+    "Write fewer, larger files (repartition the rows by the table's partition columns before the"
+    " write), or keep fewer column metrics (table property `write.metadata.metrics.default` with"
+    " value `counts` or `none`), and run the write again. Smaller micro-batches prevent it"
+    " (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`), but Spark runs one that it has begun as it is"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +147,7 @@ class Publisher:
         """
         table = await self._table_of(written)
         await self._check_quarantine(written, policy)
-        sealed = await self._make_durable(written, await self._seal(table.metadata, written))
+        sealed = await self._make_durable(written, await self._sealed(table.metadata, written))
         waits = policy.wait == "committed"
         mailbox = self._open_mailbox() if waits else None
         told = await self._announce(sealed, mailbox)
@@ -253,6 +259,19 @@ class Publisher:
         except InvalidRequestError:
             return True  # there, with a record that cannot be read
         return True
+
+    async def _sealed(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:
+        """Errors: `PublishError` where the committer would not take the request for its size. One
+        epoch is one request, so that it lands whole or not at all: it is never split.
+        """
+        try:
+            return await self._seal(metadata, written)
+        except InvalidRequestError as error:
+            raise PublishError(
+                f"epoch {written.epoch} of producer `{written.producer.id}` of table"
+                f" `{written.identifier}` is not published, with {len(written.files)} data files:"
+                f" {error}. {_FEWER_BYTES}"
+            ) from None
 
     async def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:
         identifier = written.identifier

@@ -428,6 +428,27 @@ PROTOCOL = (
         (SEEDS, "tests/workers/test_publisher.py"),
     ),
     Mutant(
+        "request_is_sealed_whatever_its_size",
+        "committer/request.py",
+        "    _check_size(len(content))\n    return SealedRequest",
+        "    return SealedRequest",
+        ("tests/test_request.py",),
+    ),
+    Mutant(
+        "line_is_sealed_whatever_its_size",
+        "committer/request.py",
+        "    _check_line_size(len(head) - 1)\n",
+        "",
+        ("tests/test_request.py",),
+    ),
+    Mutant(
+        "manifests_that_no_request_has_room_for_are_named",
+        "committer/request.py",
+        "    _check_size(sum(len(manifest.content) for manifest in manifests))\n",
+        "",
+        ("tests/workers/test_publisher.py",),
+    ),
+    Mutant(
         "signature_of_another_key_counts",
         "committer/signature.py",
         "    if line is None or not hmac.compare_digest",

@@ -4,10 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from random import Random
 from uuid import UUID
 
 import pytest
 
+from committer import request
 from committer.errors import (
     AlreadyExistsError,
     NoSuchTableError,
@@ -525,3 +527,34 @@ async def test_a_table_that_is_created_again_is_read_again_although_it_was_seen_
     storage.calls.clear()
     await bench.publisher.publish(bench.written(table_uuid=again.metadata.table_uuid), DURABLE)
     assert storage.calls == ["get", "list", "create"]
+
+
+# --- Size ----------------------------------------------------------------------------------------
+
+
+async def test_an_epoch_whose_request_is_too_large_is_refused_before_it_is_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = await build_bench()
+    written = bench.written(epoch=7, names=[f"file-{number}" for number in range(90)])
+    monkeypatch.setattr(request, "REQUEST_BYTES_MAX", 8_000)
+    with pytest.raises(
+        PublishError,
+        match=r"^epoch 7 of producer `stream` of table `db.flights` is not published, with 90 data"
+        r" files: the request has \d+ bytes, the limit is 8000. Write fewer, larger files",
+    ):
+        await bench.publisher.publish(written, DURABLE)
+    assert await bench.inbox_keys() == []
+    assert bench.server.waiting(written.table_uuid) == 0
+    await bench.publisher.publish(bench.written(epoch=7, names=("one",), attempt=2), DURABLE)
+    assert (await read_back(bench)).request.epoch == 7
+
+
+async def test_a_manifest_that_no_request_has_room_for_is_refused_by_its_size() -> None:
+    bench = await build_bench()
+    written = bench.written()
+    bound = Random(1).randbytes(request.REQUEST_BYTES_MAX)
+    files = [replace(written.files[0], lower_bounds={2: bound})]
+    with pytest.raises(PublishError, match=f"the limit is {request.REQUEST_BYTES_MAX}. Write"):
+        await bench.publisher.publish(replace(written, files=files), DURABLE)
+    assert await bench.inbox_keys() == []
