@@ -99,6 +99,12 @@ class Ledger:
         why = one_shots.why_unproven(request)
         return NotLanded(known) if why is None else Forgotten(why)
 
+    def has_tombstone(self, key: str) -> bool:
+        """Whether the property's producer has landed once and was forgotten."""
+        parsed = parse_property_key(key)
+        one_shots = self.one_shots.get(parsed[1]) if parsed is not None else None
+        return one_shots is not None and parsed is not None and one_shots.has_tombstone(parsed[0])
+
     def with_one_shots(self, branch: str, one_shots: OneShots) -> Ledger:
         """The ledger after these were forgotten."""
         return replace(self, one_shots={**self.one_shots, branch: one_shots})

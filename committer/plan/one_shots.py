@@ -66,9 +66,13 @@ class OneShots:
     groups: tuple[TombstoneGroup, ...] = ()
     problem: str | None = None
 
+    def has_tombstone(self, producer: str) -> bool:
+        """Whether a producer has landed and was forgotten, and its tombstone is still there."""
+        return mark_of(producer) in self._marks
+
     def why_unproven(self, request: CommitRequest) -> str | None:
         """Why a request of a producer that the ledger does not know may have landed."""
-        if mark_of(request.producer.id) in self._marks:
+        if self.has_tombstone(request.producer.id):
             return "its producer promised to publish once, has landed, and was forgotten"
         made_ms = nonce_ms(request.nonce)
         if made_ms is None or made_ms > self.horizon_ms:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from uuid import UUID
 
 import orjson
@@ -24,7 +24,7 @@ from committer.iceberg.json_reader import Reader
 from committer.iceberg.snapshot import MAIN, Snapshot
 from committer.iceberg.table_metadata import TableMetadata
 from committer.ledger_entry import Landed, ProducerEntry, parse_property_key, property_key
-from committer.plan.evidence import EpochEvidence, has_evidence, newest_snapshots
+from committer.plan.evidence import SNAPSHOTS_MAX, EpochEvidence, has_evidence
 from committer.plan.ledger import Ledger
 from committer.plan.state import TableState
 
@@ -80,6 +80,13 @@ class Witness:
             last_updated_ms=metadata.last_updated_ms,
             producers={**self.producers, **_lasting(changed)},
         ).with_landed_again(state.ledger, keys)
+
+    def with_proven(self, unclaimed: Iterable[Unclaimed]) -> Witness:
+        """With what only manifest lists prove: it stays known when they expire."""
+        producers = self.producers
+        for one in unclaimed:
+            producers = _highest(producers, {one.key: one.landed.epoch})
+        return replace(self, producers=producers)
 
     def with_landed_again(self, ledger: Ledger, keys: Container[str]) -> Witness:
         """With what has landed, by these entries, since the ledger was let go without it."""
@@ -182,18 +189,14 @@ def missing_from(state: TableState, witness: Witness) -> Iterator[str]:
 
 
 def unwitnessed(metadata: TableMetadata, witness: Witness) -> list[Snapshot]:
-    """Our snapshots behind the branches that are newer than the witness: a process that ended
-    between a commit and its witness has left them.
+    """Our retained snapshots that are newer than the witness: a process that ended between a commit
+    and its witness has left them. Those that no branch leads to count too: whoever replaces a table
+    or sets it back may have unset the ledger as well.
     """
-    found: dict[int, Snapshot] = {}
-    branches = [name for name, ref in metadata.refs.items() if ref.type == "branch"]
-    for branch in branches:
-        for snapshot in takewhile(
-            lambda one: not _is_witnessed(one, witness), newest_snapshots(metadata, branch)
-        ):
-            if has_evidence(snapshot):
-                found[snapshot.snapshot_id] = snapshot
-    return list(found.values())
+    newest_first = takewhile(
+        lambda one: not _is_witnessed(one, witness), reversed(metadata.snapshots)
+    )
+    return [one for one in islice(newest_first, SNAPSHOTS_MAX) if has_evidence(one)]
 
 
 def _is_witnessed(snapshot: Snapshot, witness: Witness) -> bool:
@@ -207,21 +210,45 @@ def _is_witnessed(snapshot: Snapshot, witness: Witness) -> bool:
     return snapshot.timestamp_ms < witness.last_updated_ms
 
 
-def not_in_ledger(state: TableState, witness: Witness, landed: EpochEvidence) -> Iterator[str]:
-    """What a snapshot proves to have landed and no entry of its producer has, one sentence each.
+@dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """What a snapshot proves to have landed, and the property `key` of its producer lacks."""
 
-    An entry that is away this soon was taken out by somebody: those of one-shot producers stay for
-    longer than a witness takes.
+    key: str
+    producer: str
+    landed: Landed
+
+    def __str__(self) -> str:
+        return (
+            f"epoch {self.landed.epoch} of producer `{self.producer}` landed in snapshot"
+            f" {self.landed.snapshot_id}, and the property `{self.key}` lacks it"
+        )
+
+
+def not_in_ledger(
+    state: TableState, witness: Witness, landed: EpochEvidence
+) -> Iterator[Unclaimed]:
+    """What a snapshot proves to have landed and no entry of its producer has.
+
+    An entry that is away this soon was taken out by somebody: those of one-shot producers leave a
+    tombstone.
     """
     for (producer, epoch), one in landed.items():
         if not any(
             _has_landed(state.ledger, key, epoch) or witness.has_forgotten(key, one)
             for key in _keys_of(state, witness, producer)
         ):
-            yield (
-                f"epoch {epoch} of producer `{producer}` landed in snapshot {one.snapshot_id}, and"
-                f" the property `{property_key(producer)}` lacks it"
-            )
+            branch = _branch_of(state.metadata, one.snapshot_id)
+            yield Unclaimed(property_key(producer, branch), producer, one)
+
+
+def _branch_of(metadata: TableMetadata, snapshot_id: int) -> str:
+    """A branch that a snapshot is behind; `main` where none leads to it any more."""
+    branches = (name for name, ref in metadata.refs.items() if ref.type == "branch")
+    for branch in sorted(branches, key=lambda name: name != MAIN):
+        if any(one.snapshot_id == snapshot_id for one in metadata.branch_history(branch)):
+            return branch
+    return MAIN
 
 
 def _keys_of(state: TableState, witness: Witness, producer: str) -> Iterator[str]:
@@ -249,7 +276,9 @@ def dropped_branches(state: TableState, witness: Witness) -> dict[str, int]:
 def _has_landed(ledger: Ledger, key: str, epoch: int) -> bool:
     """An entry that nobody can read freezes its producer, not the table."""
     entry = ledger.entries.get(key)
-    return key in ledger.frozen if entry is None else epoch in entry.epochs
+    if entry is None:
+        return key in ledger.frozen or ledger.has_tombstone(key)
+    return epoch in entry.epochs
 
 
 def _lasting(entries: Iterable[tuple[str, ProducerEntry]]) -> dict[str, int]:

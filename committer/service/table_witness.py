@@ -14,6 +14,7 @@ from uuid import UUID
 from committer.errors import InvalidMetadataError, TableFrozenError
 from committer.plan.state import TableState
 from committer.plan.witness import (
+    Unclaimed,
     Witness,
     dropped_branches,
     missing_from,
@@ -102,11 +103,15 @@ class TableWitness:
         """
         if state.metadata.table_uuid != self._table_uuid:
             return
+        unclaimed: list[Unclaimed] = []
         for snapshot in unwitnessed(state.metadata, known):
             landed = await self._evidence.evidence_of(snapshot)
-            missing = tuple(islice(not_in_ledger(state, known, landed), TOLD_MAX))
-            if missing:
-                raise TableFrozenError(_frozen(self._identifier, missing))
+            unclaimed += not_in_ledger(state, known, landed)
+        if unclaimed:
+            # Durable, as the table would thaw by itself once another engine expires the proof.
+            await self._keeper.keep(known.with_proven(unclaimed))
+            said = map(str, unclaimed[:TOLD_MAX])
+            raise TableFrozenError(_frozen(self._identifier, said))
 
     def _believe(self, state: TableState, known: Witness) -> None:
         self.known = known

@@ -61,6 +61,27 @@ UPKEEP = (
             "tests/service/test_witness.py",
         ),
     ),
+    Mutant(
+        "what_a_manifest_list_proves_is_forgotten_with_it",
+        "committer/service/table_witness.py",
+        "            await self._keeper.keep(known.with_proven(unclaimed))\n",
+        "",
+        ("tests/service/test_witness.py -k stays_known",),
+    ),
+    Mutant(
+        "proof_behind_no_branch_is_not_looked_at",
+        "committer/plan/witness.py",
+        "        lambda one: not _is_witnessed(one, witness), reversed(metadata.snapshots)\n",
+        "        lambda one: not _is_witnessed(one, witness), metadata.branch_history(MAIN)\n",
+        ("tests/service/test_witness.py -k stays_known",),
+    ),
+    Mutant(
+        "tombstone_claims_nothing",
+        "committer/plan/witness.py",
+        "        return key in ledger.frozen or ledger.has_tombstone(key)\n",
+        "        return key in ledger.frozen\n",
+        ("tests/service/test_one_shots.py -k inbox_moved",),
+    ),
     # --- Chores of the ledger ---
     Mutant(
         "one_shot_entry_goes_at_once",

@@ -228,3 +228,18 @@ async def test_a_nonce_of_the_future_stops_no_request_of_the_present(forgetful: 
         await forgetful.settle(10.0)
     assert [await files_of(forgetful, one) for one in (far, now)] == [1, 1]
     assert await forgetful.quarantined() == []
+
+
+async def test_a_table_whose_inbox_moved_is_not_frozen_for_one_shots_that_were_forgotten(
+    forgetful: House,
+) -> None:
+    """Without a witness retained manifest lists are read: a tombstone claims what they prove."""
+    house = forgetful
+    table = await house.create_table()
+    await land_and_forget(house, table, shot(house, table))
+    witness = house.witnesses.location(table.metadata.require_uuid())
+    await house.inbox_storage.delete([witness])
+    async with house.running():
+        await house.publish(build_request(table, producer="later"))
+        await house.settle(12.0)
+    assert property_key("later") in (await house.load()).properties

@@ -13,19 +13,22 @@ import pytest
 
 from committer.catalog.memory import MemoryCatalog
 from committer.errors import TableFrozenError
+from committer.iceberg.manifest_list import encode_manifest_list
 from committer.iceberg.metadata_update import (
+    AddSnapshot,
     RemoveProperties,
+    RemoveSnapshotRef,
     RemoveSnapshots,
     SetProperties,
     SetSnapshotRef,
     Update,
 )
-from committer.iceberg.snapshot import MAIN, SnapshotRef
+from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.ledger_entry import EpochRanges, property_key
 from committer.plan.producers import ProducerName
 from committer.plan.state import TableState
 from committer.plan.witness import Witness, parse_witness
-from committer.ports import LoadedTable, Storage, Swap, SwapAnswer, Unknown
+from committer.ports import LoadedTable, NewObject, Storage, Swap, SwapAnswer, Unknown
 from committer.reason import Reason
 from committer.request import ReceiptState, TableIdentifier
 from committer.service.evidence import EvidenceReader
@@ -174,6 +177,71 @@ async def test_a_ledger_that_lost_an_entry_before_its_witness_was_written_freeze
         assert not is_frozen(house)
     assert len(await house.live_files()) == first + 1
     assert await house.outstanding() == []
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+async def test_what_only_a_manifest_list_proves_stays_known_when_its_snapshot_expires(
+    format_version: int,
+) -> None:
+    """As before, and the table is replaced too, so that no branch leads to the proof."""
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await add_table(house, build_flights(format_version=format_version, fields=()))
+    storage.refused = house.witnesses.location(table.metadata.require_uuid())
+    async with house.running():
+        await land(house, table, 0)
+    proof = (await house.load()).current_snapshot
+    assert proof is not None
+    storage.refused = ""
+    await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
+    await replace_table(house, table, proof)
+    async with house.running():
+        await house.settle(60.0)
+        assert is_frozen(house)
+        await foreign_commit(house, table, RemoveSnapshots((proof.snapshot_id,)))
+        await house.settle(60.0)
+        assert is_frozen(house)
+    async with house.running():
+        await house.settle(60.0)
+        assert is_frozen(house)
+        await house.accept()
+        await house.settle(60.0)
+        assert not is_frozen(house)
+    assert len(await house.live_files()) == 1
+
+
+async def replace_table(house: House, table: LoadedTable, head: Snapshot) -> None:
+    """`CREATE OR REPLACE TABLE … AS SELECT`, by another engine: a chain that begins anew."""
+    metadata = (await current(house)).metadata
+    other = f"{metadata.location}/metadata/replaced.avro"
+    number = 0 if metadata.format_version == 1 else metadata.last_sequence_number + 1
+    content = encode_manifest_list(
+        [],
+        format_version=metadata.format_version,
+        snapshot_id=77,
+        parent_snapshot_id=None,
+        sequence_number=number,
+        first_row_id=metadata.next_row_id if metadata.format_version == 3 else None,
+        sync=bytes(16),
+        extra_metadata={},
+    )
+    await house.storage.inner.create([NewObject(other, content)])
+    anew = replace(
+        head,
+        snapshot_id=77,
+        parent_snapshot_id=None,
+        sequence_number=number,
+        timestamp_ms=head.timestamp_ms + 1,
+        manifest_list=other,
+        summary={"operation": "append"},
+        first_row_id=metadata.next_row_id if metadata.format_version == 3 else None,
+        added_rows=0 if metadata.format_version == 3 else None,
+    )
+    await foreign_commit(house, table, RemoveSnapshotRef(MAIN))
+    await foreign_commit(
+        house, table, AddSnapshot(anew), SetSnapshotRef(MAIN, SnapshotRef(77, "branch"))
+    )
 
 
 async def test_a_rollback_of_the_branch_freezes_its_producers_and_not_the_table() -> None:

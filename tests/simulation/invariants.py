@@ -360,10 +360,12 @@ class Invariants:
 
     def _end_of(self, key: str, sealed: SealedRequest | None) -> Problem | None:
         """I1: committed, superseded or in quarantine; exactly one of them."""
-        landing = self._landing(key)
-        is_landed = self._own_landing(key) is not None
+        landing, own = self._landing(key), self._own_landing(key)
+        is_landed = own is not None
         record = self._record(key)
-        if is_landed and record is not None and record.reason not in _MAY_FOLLOW_LANDING:
+        # An operator let the epoch land again: what landed in its place is all that counts.
+        counts = is_landed and landing in (None, own)
+        if counts and record is not None and record.reason not in _MAY_FOLLOW_LANDING:
             return "I1", f"{key} has landed, and is in quarantine for {record.reason}"
         if is_landed or record is not None or self._exists(self._inbox + key):
             return None
