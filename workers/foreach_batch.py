@@ -12,6 +12,7 @@ from typing import Any
 from committer.errors import SettingsError
 
 _QUERY_ID = "sql.streaming.queryId"
+_CHECKPOINT, _NAME = "checkpointLocation", "queryName"
 
 
 def frazil_sink(
@@ -35,18 +36,21 @@ def frazil_sink(
 
 
 def _identity(dataframe: Any, batch_id: int, producer: str | None) -> dict[str, str]:
-    """The options that say whose epoch this is. On classic Spark the tasks know it themselves."""
-    if producer is not None:
-        return {"producer": producer, "epoch": str(batch_id)}
+    """The options that say whose epoch this is, and what the query is called. On classic Spark the
+    tasks know it themselves.
+    """
     context = _context(dataframe)
     query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    known = {} if query_id is None else _known(context, query_id)
+    if producer is not None:
+        known.pop(_CHECKPOINT, None)
+        return {"producer": producer, "epoch": str(batch_id), **known}
     if query_id is None:
         raise SettingsError(
             "frazil_sink: producer= is needed here (Spark Connect, or a call outside a streaming"
             " query), because nothing else tells which query writes"
         )
-    checkpoint = _checkpoint(context, query_id)
-    return {"checkpointLocation": checkpoint} if checkpoint else {}
+    return known
 
 
 def _context(dataframe: Any) -> Any:
@@ -59,8 +63,9 @@ def _context(dataframe: Any) -> Any:
         return None
 
 
-def _checkpoint(context: Any, query_id: str) -> str | None:
-    """Where the query keeps its checkpoint, asked of the JVM; None where it does not say.
+def _known(context: Any, query_id: str) -> dict[str, str]:
+    """Where the query keeps its checkpoint, and its name if it has one, asked of the JVM; nothing
+    where that does not say.
 
     The micro-batch runs in a clone of the user's session, which does not know the query.
     """
@@ -71,6 +76,7 @@ def _checkpoint(context: Any, query_id: str) -> str | None:
         session = SparkSession._instantiatedSession
         uuid = context._jvm.java.util.UUID.fromString(query_id)
         query = session._jsparkSession.streams().get(uuid)
-        return str(query.streamingQuery().resolvedCheckpointRoot())
+        checkpoint, name = query.streamingQuery().resolvedCheckpointRoot(), query.name()
     except (AttributeError, Py4JError):
-        return None
+        return {}
+    return {_CHECKPOINT: str(checkpoint), **({} if name is None else {_NAME: str(name)})}

@@ -128,13 +128,17 @@ def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Re
     return _publish(options, settings, written, _batch_identity(options, written[0], settings.s3))
 
 
-def producer_of(options: WriteOptions, source: MicroBatch | UUID) -> Producer:
-    """The identity of a write, and what it promises. `source` as of `WriteIdentity.of`."""
+def producer_of(
+    options: WriteOptions, source: MicroBatch | UUID, application: str | None = None
+) -> Producer:
+    """The identity of a write, and what it promises. `source` as of `WriteIdentity.of`; a write
+    without a query's name has the name of its `application`.
+    """
     is_named, is_batch = options.producer is not None, isinstance(source, UUID)
     try:
         return Producer(
             id=WriteIdentity.of(options, source).producer,
-            name=_name(options),
+            name=_printable(options.query_name) or _printable(application),
             sequential=not is_batch and not is_named,
             one_shot=is_batch and not is_named,
         )
@@ -143,15 +147,16 @@ def producer_of(options: WriteOptions, source: MicroBatch | UUID) -> Producer:
         raise SettingsError(f"option `producer` or `sink`: {problem}") from None
 
 
-def _name(options: WriteOptions) -> str | None:
-    """The query's name, as far as it can be shown."""
-    text = "".join(filter(str.isprintable, options.query_name or ""))
+def _printable(name: str | None) -> str | None:
+    """The name, as far as it can be shown."""
+    text = "".join(filter(str.isprintable, name or ""))
     return text[:_NAME_CHARACTERS_MAX] or None
 
 
 def _batch_identity(options: WriteOptions, written: FilesWritten, s3: S3Access) -> _Identity:
     micro_batch = written.micro_batch
-    producer = producer_of(options, micro_batch or written.identity.nonce)
+    source = micro_batch or written.identity.nonce
+    producer = producer_of(options, source, written.application)
     if options.epoch is not None:
         return _Identity(
             producer, options.epoch, epoch_fingerprint(options.epoch), micro_batch is not None

@@ -25,6 +25,7 @@ from workers.task_input import TaskInput, ending_in_order
 
 _log = logging.getLogger("frazil.workers")
 
+_APPLICATION = "spark.app.name"
 _BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_PER_BATCH_OFF = str(2**31 - 1)
 _SALT_BYTES = 4
@@ -36,13 +37,16 @@ patch_zipimporter()
 
 @dataclass(frozen=True, slots=True)
 class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no types for us
-    """What a task tells the commit. `micro_batch` is None outside a streaming query."""
+    """What a task tells the commit. `micro_batch` is None outside a streaming query; `application`
+    is what the user calls the Spark application, where the task is told.
+    """
 
     micro_batch: MicroBatch | None
     identity: WriteIdentity
     table_uuid: UUID
     schema_id: int
     files: tuple[DataFile, ...]
+    application: str | None = None
 
 
 def current_micro_batch() -> MicroBatch | None:
@@ -68,7 +72,14 @@ def write_task(
     names = FileNames(task.partitionId(), task.taskAttemptId(), attempt, salt)
     with ending_in_order():
         files = tuple(write_files(batches, target, names, TaskInput.of_running_task()))
-    return FilesWritten(micro_batch, identity, target.table_uuid, target.schema.schema_id, files)
+    return FilesWritten(
+        micro_batch,
+        identity,
+        target.table_uuid,
+        target.schema.schema_id,
+        files,
+        task.getLocalProperty(_APPLICATION),
+    )
 
 
 def write_files(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
@@ -322,8 +322,16 @@ def _landed_rows(report: Report) -> list[tuple[object, ...]]:
     for (table, branch), found_once in one_shot.items():
         last = max(found_once, key=lambda one: cast(int, one["sequence_number"] or 0))
         place = last["snapshot_id"], last["sequence_number"]
-        rows.append((table, counted(len(found_once), "one-shot write"), "", branch, "", "", *place))
+        writes, names = counted(len(found_once), "one-shot write"), _names(found_once)
+        rows.append((table, writes, names, branch, "", "", *place))
     return rows
+
+
+def _names(producers: Sequence[Description]) -> str:
+    """One name, and how many others there are: those of jobs may be as many as their runs."""
+    names = sorted({str(one["query_name"]) for one in producers if one["query_name"]})
+    others = f" and {counted(len(names) - 1, 'other')}" if len(names) > 1 else ""
+    return f"{names[0]}{others}" if names else ""
 
 
 def _query(table_uuid: str, producer: str, report: Report) -> str:

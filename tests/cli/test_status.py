@@ -219,25 +219,27 @@ def test_producers_that_write_once_share_a_row_and_queries_have_their_names(
     monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", "0")
     uuid = table.load().metadata.require_uuid()
     entries = {
-        property_key(f"once-{number}"): with_landed(one_shot(uuid), number) for number in range(3)
+        property_key(f"once-{number}"): with_landed(one_shot(uuid, name), number)
+        for number, name in enumerate(("", "loader", "nightly"))
     }
     query = with_landed(ProducerEntry(uuid, name="flights of 2013"), 7)
     write_entries(table, {**entries, property_key("query-1"): query})
     found = table("status", "--json").object["producers"]
     assert len(found) == 4
-    assert {one["query_name"] for one in found} == {None, "flights of 2013"}
+    names = {one["query_name"] for one in found}
+    assert names == {None, "flights of 2013", "loader", "nightly"}
     lines = [line.split("  ") for line in table("status").out.splitlines() if "db.f" in line]
     rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
     assert rows == [
         ["db.flights", "query-1", "flights of 2013", "main", "7", "7", "107", "7"],
-        ["db.flights", "3 one-shot writes", "main", "102", "2"],
+        ["db.flights", "3 one-shot writes", "loader and 1 other", "main", "102", "2"],
     ]
     listed = table("producer", "list", "db.flights").out
     assert "flights of 2013" in listed
 
 
-def one_shot(uuid: UUID) -> ProducerEntry:
-    return ProducerEntry(uuid, one_shot_ms=0)
+def one_shot(uuid: UUID, name: str) -> ProducerEntry:
+    return ProducerEntry(uuid, one_shot_ms=0, name=name)
 
 
 def with_landed(entry: ProducerEntry, epoch: int) -> ProducerEntry:

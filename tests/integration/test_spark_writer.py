@@ -253,8 +253,11 @@ def run_stream(dataframe: Any, checkpoint: Path, table: str, **options: str) -> 
     writer.trigger(availableNow=True).start(table).awaitTermination()
 
 
-def run_foreach(dataframe: Any, checkpoint: Path, function: Callable[[Any, int], None]) -> None:
+def run_foreach(
+    dataframe: Any, checkpoint: Path, function: Callable[[Any, int], None], name: str | None = None
+) -> None:
     writer = dataframe.writeStream.foreachBatch(function)
+    writer = writer.queryName(name) if name else writer
     writer = writer.option("checkpointLocation", str(checkpoint))
     writer.trigger(availableNow=True).start().awaitTermination()
 
@@ -484,6 +487,32 @@ def test_a_named_producer_of_foreach_batch_numbers_its_epochs_by_batch(
     assert not requests[0].producer.sequential
 
 
+def test_the_querys_name_goes_along_with_what_its_foreach_batch_writes(
+    house: House, tmp_path: Path
+) -> None:
+    tables = [house.new_table() for _ in range(4)]
+
+    def write(dataframe: Any, batch_id: int) -> None:
+        frazil_sink(tables[0])(dataframe, batch_id)
+        frazil_sink(tables[1], producer="loader")(dataframe, batch_id)
+        frazil_sink(tables[2], queryName="of mine")(dataframe, batch_id)
+        dataframe.write.format("frazil").mode("append").save(tables[3])
+
+    source = write_input(tmp_path / "in", range(3))
+    run_foreach(house.stream(source), tmp_path / "c", write, name="the flights")
+    found = [each.request.producer.name for table in tables for each in house.requests(table)]
+    assert found == ["the flights", "the flights", "of mine", "frazil-tests"]
+
+
+def test_a_query_without_a_name_has_that_of_its_application_in_foreach_batch(
+    house: House, tmp_path: Path
+) -> None:
+    table = house.new_table()
+    source = write_input(tmp_path / "in", range(3))
+    run_foreach(house.stream(source), tmp_path / "c", frazil_sink(table))
+    assert [each.request.producer.name for each in house.requests(table)] == ["frazil-tests"]
+
+
 # --- Batch ---------------------------------------------------------------------------------------
 
 
@@ -497,6 +526,15 @@ def test_a_batch_write_is_one_request_of_a_producer_of_its_own(house: House) -> 
     assert [str(p) for p in house.data_files_on_disk(table)] == sorted(
         file.file_path.removeprefix("file://") for file in data_files(sealed)
     )
+
+
+def test_a_batch_write_has_the_name_of_its_application_or_one_of_its_own(house: House) -> None:
+    table = house.new_table()
+    for epoch, options in enumerate(({}, {"queryName": "nightly load"})):
+        writer = house.frame(range(3)).write.format("frazil").mode("append").options(**options)
+        writer.option("producer", "loader").option("epoch", epoch).save(table)
+    found = [each.request.producer.name for each in house.requests(table)]
+    assert found == ["frazil-tests", "nightly load"]
 
 
 def test_a_batch_write_that_is_repeated_keeps_its_producer_and_epoch(house: House) -> None:

@@ -55,3 +55,14 @@ def test_the_name_of_the_query_goes_along_as_far_as_it_can_be_shown(
 ) -> None:
     options = WriteOptions("db.t", {}, query_name=query)
     assert producer_of(options, BATCH) == Producer(id="query", name=name, sequential=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "application", "name"),
+    [("mine", "app", "mine"), (None, "app", "app"), ("\n", "app", "app"), (None, None, None)],
+)
+def test_a_write_without_a_querys_name_has_that_of_its_application(
+    query: str | None, application: str | None, name: str | None
+) -> None:
+    options = WriteOptions("db.t", {}, query_name=query)
+    assert producer_of(options, TOKEN, application).name == name
