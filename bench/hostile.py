@@ -6,7 +6,7 @@ A real `frazil serve` on local folders and a private queue. Four producers publi
 two tables, five a second, and wait for their commits; then hostile requests of every kind of
 `bench.hostile_kinds` arrive from 24 producers, as fast as the disk takes them, for those tables and
 for others. Printed: the neighbours' waits, memory of all processes of the committer above idle, the
-longest delay of its loop and, with `--sampled`, where its loop and threads spent the time.
+longest delays of its loop and, with `--sampled`, where its loop and threads were meanwhile.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class Found:
 async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) -> Found:
     """Errors: `TimeoutError` where the committer is not done within ten minutes."""
     found = Found()
-    program = ("-m", "bench.sampled", "serve") if sampled else ("-m", "committer", "serve")
     usual = {
+        **({"BENCH_LOOKS": "1"} if sampled else {}),
         "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "30",
         "FRAZIL_SERVICE__RECONCILE_AGE_S": "30",
         "FRAZIL_QUEUE__RECLAIM_IDLE_S": "300",
     }
     with real_house(**usual) as house:
-        house.program = program
+        house.program = ("-m", "bench.sampled", "serve")
         tables = [await house.create_table(name) for name in _TABLES]
         await house.start()
         over = asyncio.Event()
@@ -86,7 +86,7 @@ async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) 
         over.set()
         await good
         await watching
-        _print(found, house, sampled=sampled)
+        _print(found, house)
     return found
 
 
@@ -208,7 +208,7 @@ def _resident_of(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _print(found: Found, house: RealHouse, *, sampled: bool) -> None:
+def _print(found: Found, house: RealHouse) -> None:
     begun, ended = found.started_s, found.ended_s
     phases = {
         "before": [w for at, w in found.waits if at < begun],
@@ -231,14 +231,11 @@ def _print(found: Found, house: RealHouse, *, sampled: bool) -> None:
     )
     reasons = Counter(str(one.get("reason")) for one in house.events("request.quarantined"))
     print("quarantined:", dict(reasons), "held:", len(house.events("producer.held")))
-    stalls = house.events("loop.stalls")
-    print("loop stalls:", {k: v for k, v in (stalls[-1] if stalls else {}).items() if "ms" in k})
     if found.failed:
         print("failed:", dict(found.failed))
     others = Counter(str(one["event"]) for one in house.logged("error") + house.logged("warning"))
     print("warnings:", dict(others))
-    if sampled:
-        print((house.folder / "samples.txt").read_text())
+    print((house.folder / "samples.txt").read_text())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

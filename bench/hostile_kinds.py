@@ -6,6 +6,7 @@ Their bodies are made once; each request gets its own attempt, keys and hashes.
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from threading import Lock
 from typing import Any
 from uuid import UUID, uuid4
 
-from committer.attempt import attempt_of
+from committer.attempt import attempt_of, timed_nonce
 from committer.iceberg.avro_container import read_header
 from committer.iceberg.content_file_json import print_content_file
 from committer.iceberg.data_file import DataFile, ManifestEntry, ManifestEntryStatus
@@ -53,7 +54,9 @@ class Hostile:
 
 def hostile_request(kind: str, table: LoadedTable, producer: str, number: int) -> Hostile:
     """The request with this number; its size varies with the number, from 1 to 8 MiB."""
-    table_uuid, nonce = table.metadata.require_uuid(), uuid4()
+    table_uuid = table.metadata.require_uuid()
+    # Only a one-shot request has to tell when it was made.
+    nonce = timed_nonce(time.time_ns() // 1_000_000, uuid4())
     attempt = attempt_of(table_uuid, "main", producer, number, nonce)
     content = KINDS[kind](table, producer, number, Attempt(attempt, nonce))
     return Hostile(table_uuid, inbox_key(table_uuid, producer, number, attempt), content)

@@ -1,12 +1,16 @@
-"""`frazil serve`, with a thread that looks a hundred times a second at what every thread does.
+"""`frazil serve`, and how late its loop turns.
 
-Writes `samples.txt` into the folder that it runs in: where the loop's thread and the others were
-while the loop did not turn, and the longest of these delays.
+Writes `samples.txt` into the folder that it runs in: the longest delays of the loop, by the clock
+and by the CPU that the loop's own thread took meanwhile. Only the second are the loop's own work:
+the others may be a wait for the interpreter's lock, or for a core. With `BENCH_LOOKS=1` a thread
+looks a hundred times a second at what every thread does, and says where they were meanwhile, which
+costs delays of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -23,18 +27,22 @@ class _Sampler:
     def __init__(self) -> None:
         self.beat_s = time.monotonic()
         self.stalls: list[float] = []
+        self.held: list[float] = []
         self.loop_of_stalls: Counter[str] = Counter()
         self.all: Counter[str] = Counter()
         self.rest: Counter[str] = Counter()
 
     async def beat(self) -> None:
         while True:
-            before_s = time.monotonic()
+            before_s, used_s = time.monotonic(), time.thread_time()
             self.beat_s = before_s
             await asyncio.sleep(_EVERY_S)
             late_s = time.monotonic() - before_s - _EVERY_S
+            held_s = time.thread_time() - used_s
             if late_s > _LATE_S:
                 self.stalls.append(late_s)
+            if held_s > _LATE_S:
+                self.held.append(held_s)
 
     def look(self) -> None:
         main = threading.main_thread().ident
@@ -54,17 +62,22 @@ class _Sampler:
                     self.rest[where] += 1
 
     def write(self, path: Path) -> None:
-        stalls = sorted(self.stalls, reverse=True)
         lines = [
-            f"stalls > {_LATE_S} s: {len(stalls)}, together {sum(stalls):.1f} s,"
-            f" longest {[round(one, 2) for one in stalls[:8]]}"
+            f"{title} > {_LATE_S} s: {len(found)}, together {sum(found):.1f} s,"
+            f" longest {[round(one, 3) for one in sorted(found, reverse=True)[:8]]}"
+            for title, found in (
+                ("the loop late", self.stalls),
+                ("of which its own thread computed", self.held),
+            )
         ]
         for title, counter in (
             ("the loop while stalled", self.loop_of_stalls),
             ("the loop", self.all),
             ("threads", self.rest),
         ):
-            total = sum(counter.values()) or 1
+            if not counter:
+                continue
+            total = sum(counter.values())
             lines.append(f"-- {title}: {total} samples")
             lines += [f"{n / total:6.1%} {where}" for where, n in counter.most_common(14)]
         path.write_text("\n".join(lines) + "\n")
@@ -83,7 +96,8 @@ def main() -> None:
     from committer.service import run
 
     sampler = _Sampler()
-    threading.Thread(target=sampler.look, daemon=True).start()
+    if os.environ.get("BENCH_LOOKS"):
+        threading.Thread(target=sampler.look, daemon=True).start()
     path = Path.cwd() / "samples.txt"
 
     def writing() -> None:
