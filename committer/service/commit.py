@@ -180,7 +180,7 @@ class Commits:
         self._base.landed(state, keys, is_as_planned=is_as_planned)
         self._intents.landed()
         self._pace.landed(len(requests), intent.metadata_bytes)
-        self._ledger_upkeep.landed(plan.chores, requests, state.ledger)
+        self._ledger_upkeep.landed(plan.chores, state.ledger)
         self._shop.breakers.landed(requests)
         ended = []
         for request in requests:

@@ -7,14 +7,17 @@ details of what has landed are forgotten once its request has left the inbox (`s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import islice
 from uuid import UUID
 
-from committer.ledger_entry import ProducerEntry, parse_property_key, property_key
+from committer.ledger_entry import ProducerEntry, parse_property_key
 from committer.plan.commit import LedgerChores
 from committer.plan.ledger import Ledger
 from committer.plan.one_shots import may_be_forgotten
-from committer.request import CommitRequest, producer_prefix
+from committer.ports import shard_of
+from committer.request import TableIdentifier, producer_prefix
 from committer.service.inbox_keys import folder_of
 from committer.service.listed import Listed
 from committer.service.settled import SettledRequests
@@ -23,19 +26,43 @@ from committer.service.settled import SettledRequests
 GAPS_MAX = 8
 # Longer than a publisher that does not hear from the inbox goes on sending one request.
 ONE_SHOT_KEPT_S = 900.0
+# Of one table that rests, and of all, some hundred bytes each. Those of more are found anew.
+RESTED_MAX = 1_000
+ALL_RESTED_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class GoneProducer:
+    """A one-shot producer that has had nothing in the inbox since `since_s`, while the ledger has
+    said `entry` of it. By our own clock: a snapshot may expire within minutes, and a wall clock
+    jump.
+    """
+
+    entry: ProducerEntry
+    since_s: float
 
 
 class LedgerUpkeep:
-    """The upkeep of one table's ledger."""
+    """The upkeep of one table's ledger. `before`: that of the table's committer before this one,
+    if it has ended for want of work.
+    """
 
-    def __init__(self, table_uuid: UUID, settled: SettledRequests) -> None:
+    def __init__(
+        self, table_uuid: UUID, settled: SettledRequests, before: LedgerUpkeep | None = None
+    ) -> None:
         self._table_uuid = table_uuid
         self.settled = settled
-        # Since when the one-shot producers were seen to have nothing in the inbox. By our own
-        # clock: a snapshot may expire within minutes, and a wall clock jump.
-        self._gone_s: dict[str, float] = {}
+        gone = before._gone.items() if before else ()
+        due = before._due.items() if before else ()
+        self._gone: dict[str, GoneProducer] = dict(islice(gone, RESTED_MAX))
+        # With what the ledger said of them when they were found.
+        self._due: dict[str, ProducerEntry] = dict(islice(due, RESTED_MAX))
         self._close_gaps: dict[str, int] = {}
-        self._drop: set[str] = set()
+
+    @property
+    def gone_count(self) -> int:
+        """How many one-shot producers are known to have nothing in the inbox."""
+        return len(self._gone)
 
     def may_find(self, ledger: Ledger, now_s: float, now_ms: int) -> bool:
         """Whether `find` may find something now, so that its folders have to be listed."""
@@ -51,8 +78,7 @@ class LedgerUpkeep:
         in between is not judged by it.
         """
         self.settled.find(ledger, listed)
-        known_s, self._gone_s = self._gone_s, {}
-        drop, close_gaps = set(), {}
+        known, self._gone, self._due = self._gone, {}, {}
         for key, entry in ledger.entries.items():
             parsed = parse_property_key(key)
             # Nothing of a frozen producer is forgotten before an operator has decided.
@@ -60,52 +86,86 @@ class LedgerUpkeep:
                 continue
             if producer_prefix(self._table_uuid, parsed[0]) in listed:
                 # Perhaps found to be due before it came.
-                self._forget(key)
+                self._close_gaps.pop(key, None)
                 continue
             if entry.one_shot:
-                self._gone_s[key] = known_s.get(key, now_s)
+                self._gone[key] = _still_gone(known.get(key), entry, now_s)
                 if self._is_long_gone(key, now_s) and may_be_forgotten(entry, now_ms):
-                    drop.add(key)
+                    self.found_due(key, entry)
             elif _has_many_gaps(entry):
-                close_gaps[key] = entry.epochs.ranges[-1][0]
-        self.add(LedgerChores(close_gaps, frozenset(drop)))
+                self._close_gaps[key] = entry.epochs.ranges[-1][0]
 
-    def add(self, chores: LedgerChores) -> None:
-        """The next commit takes them along."""
-        self._close_gaps.update(chores.close_gaps)
-        self._drop.update(chores.drop)
+    def found_due(self, key: str, entry: ProducerEntry) -> None:
+        """The next commit drops this entry, if it is the same then."""
+        self._due[key] = entry
 
     def _forget(self, key: str) -> None:
-        self._drop.discard(key)
+        self._due.pop(key, None)
         self._close_gaps.pop(key, None)
 
     def _is_long_gone(self, key: str, now_s: float) -> bool:
-        return now_s - self._gone_s.get(key, now_s) >= ONE_SHOT_KEPT_S
+        gone = self._gone.get(key)
+        return gone is not None and now_s - gone.since_s >= ONE_SHOT_KEPT_S
 
     def chores(self, judged: Iterable[str], ledger: Ledger, landing: Iterable[str]) -> LedgerChores:
         """All that wait for a commit, but for producers of which something was refused just now:
         it may be replayed, and they have to be known then. `judged`: the inbox keys of those.
         `landing`: the properties that the commit writes anyway.
         """
-        due = {*self._drop, *self._close_gaps}
+        due = {*self._due, *self._close_gaps}
         folders = {folder_of(key) for key in judged} if due else set()
         for key in due:
             parsed = parse_property_key(key)
             if parsed is not None and producer_prefix(self._table_uuid, parsed[0]) in folders:
                 self._forget(key)
         settled = self.settled.among(ledger, landing)
-        return LedgerChores(dict(self._close_gaps), frozenset(self._drop), settled)
+        # What has landed since, perhaps by another process, may be in the inbox.
+        drop = (key for key, entry in self._due.items() if ledger.entries.get(key) == entry)
+        return LedgerChores(dict(self._close_gaps), frozenset(drop), settled)
 
-    def landed(self, done: LedgerChores, requests: Iterable[CommitRequest], ledger: Ledger) -> None:
-        """Forget those that are done, and those that were found before a producer went on. The
-        commit has led to this ledger.
-        """
+    def landed(self, done: LedgerChores, ledger: Ledger) -> None:
+        """Forget those that are done. The commit has led to this ledger."""
         self.settled.landed(done.settled, ledger)
-        self._drop -= done.drop
-        self._drop -= {property_key(one.producer.id, one.branch) for one in requests}
+        for key in done.drop:
+            self._due.pop(key, None)
         for key, below in done.close_gaps.items():
             if self._close_gaps.get(key) == below:
                 del self._close_gaps[key]
+
+
+class RestedUpkeep:
+    """What is known of one-shot producers of tables that rest. A committer ends sooner than their
+    entries are due, so without it those of a table with one request an hour would never go.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[TableIdentifier, UUID], LedgerUpkeep] = {}
+
+    def ended(self, identifier: TableIdentifier, table_uuid: UUID, upkeep: LedgerUpkeep) -> None:
+        """The table's committer has ended for want of work."""
+        if upkeep.gone_count == 0:
+            return
+        rested = LedgerUpkeep(table_uuid, SettledRequests(table_uuid), upkeep)
+        self._tables[identifier, table_uuid] = rested
+        count = sum(one.gone_count for one in self._tables.values())
+        while count > ALL_RESTED_MAX:
+            count -= self._tables.pop(next(iter(self._tables))).gone_count
+
+    def take(self, identifier: TableIdentifier, table_uuid: UUID) -> LedgerUpkeep | None:
+        """What the table's next committer goes on from."""
+        return self._tables.pop((identifier, table_uuid), None)
+
+    def left(self, shards: Collection[int]) -> None:
+        """These shards are another's from now on."""
+        for key in [key for key in self._tables if shard_of(key[1]) in shards]:
+            del self._tables[key]
+
+
+def _still_gone(known: GoneProducer | None, entry: ProducerEntry, now_s: float) -> GoneProducer:
+    """A producer that has landed again, which may have taken less time than two looks, has not been
+    gone for longer than since now.
+    """
+    return known if known is not None and known.entry == entry else GoneProducer(entry, now_s)
 
 
 def _has_many_gaps(entry: ProducerEntry) -> bool:

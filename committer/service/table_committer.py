@@ -57,11 +57,15 @@ class TableCommitter:
         table_uuid: UUID,
         shop: Shop,
         let_go: Callable[[Pending], None],
+        upkeep_before: LedgerUpkeep | None = None,
     ) -> None:
-        """`let_go`: takes requests that are left to the inbox."""
+        """`let_go`: takes requests that are left to the inbox. `upkeep_before`: that of the ledger
+        by the table's committer before this one, if it has rested since.
+        """
         self.identifier = identifier
         self.table_uuid = table_uuid
-        self.ledger_upkeep = LedgerUpkeep(table_uuid, shop.settled.of(table_uuid))
+        settled = shop.settled.of(table_uuid)
+        self.ledger_upkeep = LedgerUpkeep(table_uuid, settled, upkeep_before)
         self.is_gone = False
         self._shop = shop
         self._leave_to_inbox = let_go

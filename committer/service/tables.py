@@ -8,6 +8,7 @@ from uuid import UUID
 
 from committer.ports import shard_of
 from committer.request import TableIdentifier
+from committer.service.ledger_upkeep import RestedUpkeep
 from committer.service.pending import Pending
 from committer.service.shop import Shop
 from committer.service.shown_tables import ShownTables
@@ -35,6 +36,7 @@ class Tables:
         self._by_uuid: dict[str, dict[TableIdentifier, TableCommitter]] = {}
         self._running: dict[asyncio.Task[None], TableCommitter] = {}
         self._shown = ShownTables(shop.world)
+        self._rested = RestedUpkeep()
         self.is_stopping = False
 
     @property
@@ -93,7 +95,8 @@ class Tables:
         known = self._known.get((identifier, table_uuid))
         if known is not None:
             return known
-        table = TableCommitter(identifier, table_uuid, self._shop, self._leave_to_inbox)
+        before = self._rested.take(identifier, table_uuid)
+        table = TableCommitter(identifier, table_uuid, self._shop, self._leave_to_inbox, before)
         self._known[identifier, table_uuid] = table
         self._by_uuid.setdefault(str(table_uuid), {})[identifier] = table
         task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
@@ -109,6 +112,8 @@ class Tables:
         if table.state is not None:
             is_ours = not table.is_stopping and not table.is_gone
             self._shown.ended(table.identifier, table.table_uuid, is_ours=is_ours)
+            if is_ours:
+                self._rested.ended(table.identifier, table.table_uuid, table.ledger_upkeep)
         if not self.is_stopping:
             del self._known[table.identifier, table.table_uuid]
             of_uuid = self._by_uuid[str(table.table_uuid)]
@@ -128,6 +133,7 @@ class Tables:
         if ending:
             await asyncio.wait(ending)
         self._shown.left(shards)
+        self._rested.left(shards)
         return bool(ending)
 
     async def stop(self) -> None:

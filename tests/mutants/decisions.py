@@ -21,9 +21,8 @@ DECISIONS = (
     Mutant(
         "chore_outlives_what_it_was_found_by",
         "committer/service/ledger_upkeep.py",
-        "                # Perhaps found to be due before it came.\n"
-        "                self._forget(key)\n",
-        "",
+        "        known, self._gone, self._due = self._gone, {}, {}\n",
+        "        known, self._gone = self._gone, {}\n",
         (_TESTS + "come_back_refused",),
     ),
     Mutant(
@@ -38,7 +37,7 @@ DECISIONS = (
         "committer/plan/commit.py",
         "if key in ledger.entries and key not in ledger.frozen)\n",
         "if key in ledger.entries)\n",
-        (_TESTS + "refused_or_frozen",),
+        ("tests/plan/test_commit.py -k frozen_since",),
     ),
     Mutant(
         "gaps_of_who_was_frozen_just_now_are_closed",

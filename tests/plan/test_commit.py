@@ -562,6 +562,16 @@ def test_of_a_producer_that_was_frozen_since_nothing_is_forgotten() -> None:
     assert str(parse_entry(entry_of(table, "query-1")).epochs) == "2,5,9"
 
 
+def test_a_one_shot_producer_that_was_frozen_since_is_not_dropped() -> None:
+    table = table_of()
+    table.commit(request(table, "shot", one_shot=True))
+    key = property_key("shot")
+    entry = frozen(parse_entry(entry_of(table, "shot")), "why", 1)
+    table.foreign(SetProperties({key: print_entry(entry)}))
+    table.commit(request(table, "other"), chores=LedgerChores(drop=frozenset({key})))
+    assert parse_entry(entry_of(table, "shot")).frozen is not None
+
+
 def test_chores_of_another_branch_are_left_for_it() -> None:
     table = table_of()
     head = table.commit(request(table)).snapshot.snapshot_id

@@ -13,7 +13,6 @@ from committer.iceberg.manifest_list import decode_manifest_list
 from committer.iceberg.metadata_update import RemoveProperties, RemoveSnapshots, SetSnapshotRef
 from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.ledger_entry import EpochRanges, property_key
-from committer.plan.commit import LedgerChores
 from committer.plan.producers import ProducerName, ProducerState
 from committer.ports import LoadedTable, ObjectInfo
 from committer.reason import Reason
@@ -27,6 +26,7 @@ from tests.faulty_catalog import Fault, FaultyCatalog
 from tests.request_builders import build_request
 from tests.service.house import INBOX, House
 from tests.service.outside import foreign_commit
+from tests.service.test_ledger_chores import found_due
 from tests.service.test_merger import Merging
 from tests.service.test_operator import (
     NAME,
@@ -124,6 +124,7 @@ async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_re
         assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
         await house.publish(build_request(table))
         await house.settle(1.0)
+        assert property_key("shot") in (await house.load()).properties
         await Replays(house.storage.inner, INBOX).replay(other.request.inbox_key)
         await house.settle(60.0)
     assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
@@ -143,7 +144,7 @@ async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_f
         await house.settle(5.0)
         assert house.intake is not None
         (committer,) = house.intake.tables
-        committer.ledger_upkeep.add(LedgerChores(drop=frozenset({key})))
+        found_due(committer, key)
         if is_frozen:
             await operator(house).freeze(table.identifier, ProducerName("shot"), "why")
         else:

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from committer.iceberg.metadata_update import RemoveSnapshotRef
-from committer.ledger_entry import parse_entry, property_key
-from committer.plan.commit import LedgerChores
-from committer.ports import Swap
+from committer.ledger_entry import (
+    Landed,
+    ProducerEntry,
+    parse_entry,
+    parse_property_key,
+    property_key,
+)
+from committer.plan.ledger import Ledger
+from committer.ports import ALL_SHARDS, Swap, shard_of
+from committer.request import TableIdentifier
 from committer.service import ledger_upkeep
+from committer.service.ledger_upkeep import (
+    ALL_RESTED_MAX,
+    ONE_SHOT_KEPT_S,
+    RESTED_MAX,
+    LedgerUpkeep,
+    RestedUpkeep,
+)
+from committer.service.listed import Listed
+from committer.service.settled import SettledRequests
+from committer.service.table_committer import TableCommitter
 from tests.request_builders import build_request
 from tests.service.house import House
 from tests.service.outside import foreign_commit
@@ -22,6 +41,12 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> House:
     """Committers that forget a one-shot producer as soon as its object is gone."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
     return House()
+
+
+def found_due(committer: TableCommitter, key: str) -> None:
+    """As a pass does that finds nothing of a one-shot producer."""
+    assert committer.state is not None
+    committer.ledger_upkeep.found_due(key, committer.state.ledger.entries[key])
 
 
 async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
@@ -50,7 +75,7 @@ async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap
         assert house.intake is not None
         if carries(swap, "shot") and catalog.calls["swap"]:
             (committer,) = house.intake.tables
-            committer.ledger_upkeep.add(LedgerChores(drop=frozenset({property_key("shot")})))
+            found_due(committer, property_key("shot"))
 
     catalog.decide = find_chore
     async with house.running():
@@ -89,13 +114,118 @@ async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
         key = property_key("shot", "audit")
         assert house.intake is not None
         (committer,) = house.intake.tables
-        committer.ledger_upkeep.add(LedgerChores(drop=frozenset({key})))
+        found_due(committer, key)
         await house.publish(build_request(table, epoch=1))
         await house.settle(1.0)
         assert key in (await house.load()).properties
         await house.publish(build_request(table, epoch=2, branch="audit"))
         await house.settle(5.0)  # a gap is left behind a foreign commit
         assert key not in (await house.load()).properties
+
+
+# --- A table that rests in between ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pause_s", [700.0, 3_600.0])
+async def test_a_table_with_one_request_an_hour_forgets_its_one_shot_producers(
+    pause_s: float,
+) -> None:
+    """Its committer ends sooner than an entry is due, and begins anew with each request."""
+    house = House()
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=300.0):
+        assert house.intake is not None
+        for number in range(6):
+            await house.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
+            await house.settle(pause_s)
+            assert house.intake.tables == ()
+        known = [parse_property_key(key) for key in (await house.load()).properties]
+        producers = [one[0] for one in known if one is not None]
+    # What is due is found behind one commit, and goes with the next.
+    assert set(producers) < {f"shot-{number}" for number in range(6)}
+    assert len(producers) <= 4
+    assert "shot-5" in producers
+    assert len(await paths(house)) == 6
+
+
+@pytest.mark.parametrize("is_let_go", [False, True])
+async def test_of_a_table_that_another_had_meanwhile_nothing_is_held_for_due(
+    is_let_go: bool,
+) -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=300.0):
+        assert house.intake is not None
+        for number in range(3):
+            if number == 2 and is_let_go:
+                await house.intake.let_go(frozenset(ALL_SHARDS))
+            await house.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
+            await house.settle(3_600.0)
+        properties = (await house.load()).properties
+    assert (property_key("shot-0") in properties) == is_let_go
+
+
+TABLE_UUID = UUID(int=7)
+NAME = TableIdentifier(("db",), "flights")
+
+
+def shots(*names: str, epochs: int = 1) -> Ledger:
+    """A ledger of one-shot producers."""
+    landed = [Landed(n, "kind", "0" * 16, UUID(int=n), 10 + n, 1 + n) for n in range(epochs)]
+    entry = ProducerEntry(TABLE_UUID, one_shot_ms=1).with_landed(*landed)
+    return Ledger({property_key(name): entry for name in names}, {})
+
+
+def upkeep(before: LedgerUpkeep | None = None) -> LedgerUpkeep:
+    return LedgerUpkeep(TABLE_UUID, SettledRequests(TABLE_UUID), before)
+
+
+def after_a_rest(known: LedgerUpkeep) -> LedgerUpkeep:
+    """That of the committer which a next request begins."""
+    rested = RestedUpkeep()
+    rested.ended(NAME, TABLE_UUID, known)
+    before = rested.take(NAME, TABLE_UUID)
+    assert rested.take(NAME, TABLE_UUID) is None
+    return upkeep(before)
+
+
+def dropped(known: LedgerUpkeep, ledger: Ledger) -> frozenset[str]:
+    return known.chores((), ledger, ()).drop
+
+
+def test_what_was_found_to_be_due_goes_after_a_rest_unless_more_has_landed() -> None:
+    known, ledger = upkeep(), shots("a")
+    for now_s in (0.0, ONE_SHOT_KEPT_S):
+        assert dropped(known, ledger) == frozenset()
+        known.find(ledger, Listed(), now_s, 5)
+    known = after_a_rest(known)
+    assert dropped(known, ledger) == {property_key("a")}
+    # By another process, which may have left it in the inbox.
+    more = shots("a", epochs=2)
+    assert dropped(known, more) == frozenset()
+    known.find(more, Listed(), 2 * ONE_SHOT_KEPT_S, 5)
+    assert dropped(known, more) == frozenset()
+    known.find(more, Listed(), 3 * ONE_SHOT_KEPT_S, 5)
+    assert dropped(known, more) == {property_key("a")}
+
+
+def test_little_is_kept_of_tables_that_rest_and_nothing_of_those_that_others_have() -> None:
+    names = [f"shot-{number}" for number in range(2 * RESTED_MAX)]
+    many = upkeep()
+    many.find(shots(*names), Listed(), 0.0, 5)
+    rested = RestedUpkeep()
+    uuids = [UUID(int=number) for number in range(2 * ALL_RESTED_MAX // RESTED_MAX)]
+    for table_uuid in uuids:
+        rested.ended(NAME, table_uuid, many)
+    rested.ended(NAME, TABLE_UUID, upkeep())
+    rested.left({shard_of(uuids[-1])})
+    taken = [rested.take(NAME, table_uuid) for table_uuid in uuids]
+    kept = [one.gone_count for one in taken if one is not None]
+    assert set(kept) == {RESTED_MAX}
+    assert sum(kept) <= ALL_RESTED_MAX
+    assert taken[-1] is None
+    assert taken[0] is None
+    assert taken[-2] is not None
 
 
 async def test_nothing_of_a_frozen_producer_is_forgotten(forgetful: House) -> None:
