@@ -55,8 +55,8 @@ PATHS = (
     Mutant(
         "tombstones_are_ignored",
         "committer/plan/one_shots.py",
-        "        if mark_of(request.producer.id) in self._marks:\n",
-        "        if mark_of(request.producer.id) == self._marks:\n",
+        "        if self.has_tombstone(request.producer.id):\n",
+        "        if self.has_tombstone(request.branch):\n",
         (_ONE_SHOTS,),
     ),
     Mutant(
