@@ -67,8 +67,8 @@ async def open_catalog(
 ) -> Catalog:
     """Connect to the catalog. `create`: make one that is missing.
 
-    Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`; `NotFoundError` for a SQL
-    catalog that is missing and is not made.
+    Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`; `NotFoundError` for one that
+    is missing and is not made.
     """
     if not is_dynamodb(uri):
         from committer.catalog.sql import SqlCatalog

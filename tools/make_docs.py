@@ -128,11 +128,11 @@ _CLI_INTRODUCTION = """\
 
 Made from `committer/cli` by `make docs`.
 
-Exit codes: 0 done; 1 what was asked for failed, or is not there; 2 wrong usage or settings, a
-missing extra, or no permission; 130 Ctrl-C. Results go to stdout, everything else to stderr: what
-goes wrong is one sentence there. `FRAZIL_DEBUG=1` prints the Python traceback before it; without
-it, that of an internal error is kept in a file, which the sentence names. `--json` prints one JSON
-object a line.
+Exit codes: 0 done; 1 what was asked for failed, or is not there (a table, a file, the catalog: of
+any kind, SQLite or DynamoDB); 2 wrong usage or settings, a missing extra, or no permission; 130
+Ctrl-C. Results go to stdout, everything else to stderr: what goes wrong is one sentence there.
+`FRAZIL_DEBUG=1` prints the Python traceback before it; without it, that of an internal error is
+kept in a file, which the sentence names. `--json` prints one JSON object a line.
 """
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 
 from committer.backends import open_catalog, open_storage
-from committer.errors import SettingsError
-from committer.ports import Catalog, Queue, Storage
+from committer.errors import NotFoundError, SettingsError
+from committer.ports import Catalog, Queue, Storage, World
 from committer.queue.redis_stream import RedisQueue
 from committer.setting_names import variable_of
 from committer.storage.inbox import Inbox, Quarantine
@@ -18,8 +17,6 @@ from committer.world import RealWorld
 from workers.publisher import Publisher
 from workers.settings import NO_QUEUE, WorkerSettings
 from workers.table_cache import TableCache
-
-_SQLITE = "sqlite:///"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +37,10 @@ class Connections:
 
 async def open_connections(settings: WorkerSettings) -> Connections:
     """Errors: `SettingsError` naming the setting."""
-    _check_sqlite_file(settings.catalog_uri)
     world = RealWorld()
     storage = open_storage(settings.aws, world, prune_below=settings.inbox)
     storage.adapter(settings.inbox)
-    catalog = await open_catalog(
-        settings.catalog_uri,
-        settings.catalog_name,
-        storage,
-        settings.aws,
-        world,
-        create=False,
-    )
+    catalog = await _open_catalog(settings, storage, world)
     key_file = None
     if settings.keys:
         storage.adapter(settings.keys)
@@ -69,16 +58,20 @@ async def open_connections(settings: WorkerSettings) -> Connections:
     return Connections(publisher, storage, catalog, queue)
 
 
-def _check_sqlite_file(uri: str) -> None:
-    """SQLite makes an empty catalog of a path that is wrong."""
-    if not uri.startswith(_SQLITE):
-        return
-    path = Path(uri.removeprefix(_SQLITE).partition("?")[0])
-    if not path.is_file():
-        raise SettingsError(
-            f"setting `catalog.uri` ({variable_of('catalog.uri')}): `{path}` does not exist; the"
-            " catalog is made by the committer, or by `frazil table create`"
+async def _open_catalog(settings: WorkerSettings, storage: Storage, world: World) -> Catalog:
+    """A writer makes no catalog. Errors: as `open_connections`."""
+    try:
+        return await open_catalog(
+            settings.catalog_uri,
+            settings.catalog_name,
+            storage,
+            settings.aws,
+            world,
+            create=False,
         )
+    except NotFoundError as error:
+        variable = variable_of("catalog.uri")
+        raise SettingsError(f"setting `catalog.uri` ({variable}): {error}") from error
 
 
 def _open_queue(settings: WorkerSettings) -> Queue | None:

@@ -96,8 +96,8 @@ class DynamoDbCatalog:
         """Connect, check the table's layout, and make the table where it is missing.
 
         The layout has no place for the catalog's `name`: a DynamoDB table is one catalog. Errors:
-        `SettingsError` for another layout, a missing table that is not to be made, and what
-        `open_client` refuses; `AccessError`; `CatalogUnavailableError`.
+        `SettingsError` for another layout, and what `open_client` refuses; `NotFoundError` for a
+        missing table that is not to be made; `AccessError`; `CatalogUnavailableError`.
         """
         client = await open_client("dynamodb", options)
         try:

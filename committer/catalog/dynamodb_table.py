@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from committer.aws_errors import AWS_ERRORS, code_of
 from committer.catalog.dynamodb_errors import frazil_error, missing
 from committer.catalog.dynamodb_layout import INDEX, create_table
-from committer.errors import CatalogUnavailableError, SettingsError
+from committer.errors import CatalogUnavailableError, NotFoundError, SettingsError
 from committer.ports import World
 
 if TYPE_CHECKING:
@@ -27,13 +27,16 @@ async def ensure_table(
 ) -> None:
     """Return when a table of the right layout is there and usable.
 
-    Errors: `SettingsError` for another layout, or where it is missing and not to be made;
-    `AccessError`; `CatalogUnavailableError` where it does not become usable in two minutes.
+    Errors: `SettingsError` for another layout; `NotFoundError` where it is missing and not to be
+    made; `AccessError`; `CatalogUnavailableError` where it does not become usable in two minutes.
     """
     found = await _describe(client, table_name)
     if not found:
         if not create:
-            raise SettingsError(f"{missing(client, table_name)}: create it, or name another one")
+            raise NotFoundError(
+                f"there is no catalog yet: {missing(client, table_name)}. `frazil table create`"
+                " makes one; or name another table, region or endpoint"
+            )
         await _create(client, table_name)
         found = await _describe(client, table_name)
     for _ in range(_POLLS_MAX):

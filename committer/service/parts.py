@@ -10,7 +10,12 @@ from pathlib import Path
 
 from committer import backends
 from committer.aws_access import AwsAccess
-from committer.errors import AccessError, CatalogUnavailableError, SettingsError
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    NotFoundError,
+    SettingsError,
+)
 from committer.plan.batching import BatchPolicy
 from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Catalog, Leases, Queue, Storage, World
@@ -180,7 +185,7 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     """Connect to the catalog. `create`: make one that is missing.
 
     Errors: `SettingsError`, naming the setting; `CatalogUnavailableError`; `AccessError`;
-    `NotFoundError` for a SQL catalog that is missing and is not made.
+    `NotFoundError` for a catalog that is missing and is not made.
     """
     settings = parts.settings
     uri, name = settings.catalog.uri, settings.catalog.name
@@ -197,7 +202,7 @@ async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Cat
 
     Where the file of a SQLite catalog is away (a disk that is not mounted yet), or a DynamoDB table
     is not in the region that is asked, every one of them would go to quarantine for an unknown
-    table. Errors: also `CatalogUnavailableError` for the file then.
+    table. Errors: `CatalogUnavailableError` for the file then, `SettingsError` for the table.
     """
     uri = parts.settings.catalog.uri
     if _is_away(uri) and await _has_outstanding(parts.inbox):
@@ -206,9 +211,19 @@ async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Cat
             f" `{parts.settings.inbox}` for its tables; if it is lost, `frazil table create` begins"
             " a new one"
         )
-    if backends.is_dynamodb(uri):
-        create = create and not await _has_outstanding(parts.inbox)
+    if create and backends.is_dynamodb(uri) and await _has_outstanding(parts.inbox):
+        with named_setting("catalog.uri"):
+            return await _open_standing_catalog(parts)
     return await open_catalog(parts, create=create)
+
+
+async def _open_standing_catalog(parts: RequestParts) -> Catalog:
+    try:
+        return await open_catalog(parts, create=False)
+    except NotFoundError as error:
+        raise SettingsError(
+            f"requests wait in `{parts.settings.inbox}` for tables, but {error}"
+        ) from error
 
 
 def _is_away(uri: str) -> bool:

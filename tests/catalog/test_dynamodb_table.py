@@ -13,7 +13,13 @@ import pytest
 
 from committer.aws import AwsOptions
 from committer.catalog.dynamodb import DynamoDbCatalog
-from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    FrazilError,
+    NotFoundError,
+    SettingsError,
+)
 from committer.ports import World
 from committer.request import TableIdentifier
 from tests.catalog.dynamodb_items import open_items
@@ -113,7 +119,7 @@ async def test_missing_table_that_may_not_be_made_is_said_to_be_missing_in_its_r
     table_name = dynamodb_server.new_table_name()
     options = replace(dynamodb_server.options, endpoint_url=proxy.url)
     error = await refusal(options, table_name, create=False)
-    assert isinstance(error, SettingsError)
+    assert isinstance(error, NotFoundError)
     assert f"no DynamoDB table `{table_name}` in region {REGION} ({proxy.url})" in str(error)
     assert proxy.requests == ["DescribeTable"]
 

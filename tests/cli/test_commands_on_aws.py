@@ -10,6 +10,7 @@ import pytest
 from committer.ports import NewObject
 from committer.service.parts import Parts
 from tests.cli.commands import Frazil
+from tests.cli.reading import ASKING_THE_CATALOG, READING
 from tests.dynamodb_server import REGION, DynamoDbServer
 from tests.request_builders import build_file, build_request
 from tests.s3_server import S3Server
@@ -44,11 +45,13 @@ def create(frazil: Frazil) -> None:
     assert answer.code == 0, answer.err
 
 
-def test_only_making_a_table_makes_a_catalog(frazil: Frazil) -> None:
-    for command in (("table", "list"), ("table", "show", "db.flights"), ("status", "--json")):
-        answer = frazil(*command)
-        assert (answer.code, answer.out) == (2, "")
-        assert "FRAZIL_CATALOG__URI" in answer.err and "create it" in answer.err
+def test_looking_where_no_catalog_is_ends_as_on_a_disk_and_makes_none(frazil: Frazil) -> None:
+    for command, code in READING:
+        if command[0] in ASKING_THE_CATALOG:
+            answer = frazil(*command)
+            assert answer.code == code, answer
+            assert "there is no catalog yet: there is no DynamoDB table `" in answer.err
+            assert "`frazil table create` makes one" in answer.err
     create(frazil)
     assert frazil("table", "list").code == 0
 

@@ -10,33 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import Frazil
-
-# What is looked at, and how the command ends where there is nothing yet.
-READING: Sequence[tuple[Sequence[str], int]] = (
-    (("status",), 1),
-    (("status", "--json"), 1),
-    (("status", "--table", "db.flights"), 1),
-    (("table", "list"), 1),
-    (("table", "list", "db", "--json"), 1),
-    (("table", "show", "db.flights"), 1),
-    (("table", "schema", "db.flights"), 1),
-    (("table", "snapshots", "db.flights"), 1),
-    (("table", "history", "db.flights"), 1),
-    (("table", "files", "db.flights"), 1),
-    (("table", "inspect", "db.flights", "--kind", "refs"), 1),
-    (("table", "plan", "db.flights"), 1),
-    (("table", "orphans", "db.flights"), 1),
-    (("table", "drop", "db.flights", "--yes"), 1),
-    (("table", "rename", "db.flights", "db.other", "--yes"), 1),
-    (("table", "accept", "db.flights", "--yes"), 1),
-    (("producer", "list", "db.flights"), 1),
-    (("producer", "show", "db.flights", "a"), 1),
-    (("producer", "freeze", "db.flights", "a"), 1),
-    (("quarantine", "list"), 0),
-    (("quarantine", "show", "a"), 1),
-    (("quarantine", "replay", "a"), 1),
-    (("inspect", "nothing"), 1),
-)
+from tests.cli.reading import ASKING_THE_CATALOG, READING
 
 
 @pytest.mark.parametrize(
@@ -62,7 +36,7 @@ def test_looking_where_nothing_is_makes_nothing(
     assert answer.code == code, answer
     assert [*home.rglob("*")] == []
     assert home.exists() == home_is_there
-    if command[0] in ("status", "table", "producer"):
+    if command[0] in ASKING_THE_CATALOG:
         where = f"there is no catalog at sqlite:///{home}/catalog.db yet"
         assert where in answer.err
         assert "`frazil table create` makes one" in answer.err

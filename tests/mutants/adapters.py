@@ -92,6 +92,20 @@ ADAPTERS = (
         ("tests/catalog/test_dynamodb.py -k sent_twice",),
     ),
     Mutant(
+        "absent_table_of_a_catalog_is_a_wrong_setting",
+        "committer/catalog/dynamodb_table.py",
+        "            raise NotFoundError(\n",
+        "            raise SettingsError(\n",
+        ("tests/cli/test_commands_on_aws.py -k as_on_a_disk",),
+    ),
+    Mutant(
+        "driver_is_told_of_no_setting_where_there_is_no_catalog",
+        "workers/connections.py",
+        '        raise SettingsError(f"setting',
+        '        raise NotFoundError(f"setting',
+        ("tests/workers/test_connections.py",),
+    ),
+    Mutant(
         "lost_answer_of_dynamodb_counts_as_not_applied",
         "committer/aws_errors.py",
         "is_throttled(error) or (_says_why(error) and 300 <= status_of(error) < 500)\n",

@@ -125,5 +125,5 @@ async def test_no_dynamodb_table_is_made_while_requests_wait(
     queue = QueueSettings(url="none")
     parts = open_request_parts(Settings(home=tmp_path, catalog=catalog, queue=queue, aws=aws))
     await refuse_while_requests_wait(
-        parts, SettingsError, r"FRAZIL_CATALOG__URI.*no DynamoDB table"
+        parts, SettingsError, r"FRAZIL_CATALOG__URI.*requests wait in .* but .*no DynamoDB table"
     )

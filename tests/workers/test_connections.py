@@ -1,0 +1,47 @@
+"""What a driver is told of a catalog that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from committer.errors import SettingsError
+from tests.dynamodb_server import REGION, DynamoDbServer
+from workers.connections import open_connections
+from workers.settings import load_settings
+
+
+def sizes(folder: Path) -> list[int]:
+    return [path.stat().st_size for path in folder.iterdir()]
+
+
+@pytest.mark.parametrize("is_file_there", [False, True])
+async def test_a_catalog_that_is_not_there_is_named_by_its_setting_and_not_made(
+    tmp_path: Path, is_file_there: bool
+) -> None:
+    file = tmp_path / "catalog.db"
+    if is_file_there:
+        file.touch()
+    uri = f"sqlite:///{file}"
+    options = {"catalog.uri": uri, "inbox": f"file://{tmp_path}/requests", "queue.url": "none"}
+    said = rf"setting `catalog.uri` \(FRAZIL_CATALOG__URI\): there is no catalog at {uri} yet"
+    with pytest.raises(SettingsError, match=said):
+        await open_connections(load_settings(options))
+    assert sizes(tmp_path) == ([0] if is_file_there else [])
+
+
+@pytest.mark.server
+async def test_a_dynamodb_table_that_is_not_there_is_named_by_its_setting(
+    dynamodb_server: DynamoDbServer, tmp_path: Path
+) -> None:
+    options = {
+        "catalog.uri": f"dynamodb://{dynamodb_server.new_table_name()}",
+        "inbox": f"file://{tmp_path}/requests",
+        "queue.url": "none",
+        "aws.region": REGION,
+        "aws.dynamodb_endpoint_url": dynamodb_server.url,
+    }
+    said = r"setting `catalog.uri` \(FRAZIL_CATALOG__URI\): there is no catalog yet: there is no D"
+    with pytest.raises(SettingsError, match=said):
+        await open_connections(load_settings(options))
