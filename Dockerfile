@@ -22,6 +22,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY committer committer
 COPY workers workers
 COPY pyspark_frazil pyspark_frazil
+COPY frazil frazil
 RUN /opt/build/bin/hatchling build --target wheel --directory /opt/build/wheels \
     && /opt/build/bin/pip --python /opt/frazil install --no-cache-dir --no-compile --no-deps \
         /opt/build/wheels/*.whl \

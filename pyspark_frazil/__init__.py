@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types for us
     """`df.write.format("frazil")` and `df.writeStream.format("frazil")`.
 
-    `defaults` are options that each write of a session has (see `workers.session.configure`).
+    `defaults` are options that each write of a session has (see `frazil.spark.configure`).
     """
 
     defaults: ClassVar[Mapping[str, str]] = {}

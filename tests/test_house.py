@@ -28,7 +28,7 @@ from workers.setting_names import SETTING_NAMES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PACKAGES = ("committer", "workers", "pyspark_frazil")
+PACKAGES = ("frazil", "committer", "workers", "pyspark_frazil")
 
 
 def tracked_files() -> list[Path]:
@@ -230,6 +230,14 @@ def test_the_page_of_failures_names_only_what_there_is() -> None:
         meant = (one for one in named - of_others if re.fullmatch(form, one))
         unknown += [one for one in meant if f"`{one}`" not in known]
     assert unknown == []
+
+
+def test_no_page_imports_what_is_internal_to_the_spark_side() -> None:
+    internal = re.compile(r"^ *(?:from|import) workers\b.*|`workers\.\w+\.\w+.*`", re.M)
+    named = [
+        f"{page.name}: {one}" for page in pages() for one in internal.findall(page.read_text())
+    ]
+    assert named == []
 
 
 def test_every_heading_that_a_link_names_exists() -> None:

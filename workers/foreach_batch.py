@@ -15,7 +15,7 @@ _QUERY_ID = "sql.streaming.queryId"
 _CHECKPOINT, _NAME = "checkpointLocation", "queryName"
 
 
-def frazil_sink(
+def sink(
     table: str, producer: str | None = None, sink: str = "", **options: str
 ) -> Callable[[Any, int], None]:
     """A function for `foreachBatch` that appends each micro-batch to `table`, once.
@@ -47,8 +47,8 @@ def _identity(dataframe: Any, batch_id: int, producer: str | None) -> dict[str, 
         return {"producer": producer, "epoch": str(batch_id), **known}
     if query_id is None:
         raise SettingsError(
-            "frazil_sink: producer= is needed here (Spark Connect, or a call outside a streaming"
-            " query), because nothing else tells which query writes"
+            "frazil.spark.sink: producer= is needed here (Spark Connect, or a call outside a"
+            " streaming query), because nothing else tells which query writes"
         )
     return known
 

@@ -1,6 +1,6 @@
 """Where a Spark driver finds the catalog, the inbox and the queue.
 
-Sources, strongest first: options of the write (or of `frazil_sink`, `configure`), the environment
+Sources, strongest first: options of the write (or of `sink`, `configure`), the environment
 (`FRAZIL_…`, or `FRAZIL_…_FILE` naming a file with the value), the TOML file named by
 `FRAZIL_CONFIG` (default `<home>/frazil.toml`). Names are those of the committer's settings, so one
 file serves both. Executors need none of this.

@@ -18,7 +18,7 @@ from pyspark.sql.streaming import StreamingQuery, StreamingQueryListener
 
 from committer.demo.application_plan import ApplicationPlan, StreamPlan, parse_plan
 from committer.demo.events import QueryEnded, RowsWritten, SparkStarted
-from workers.session import configure
+from frazil.spark import configure
 
 _LOOK_S = 0.2
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from fcntl import ioctl
 from pathlib import Path
 
+from frazil.spark import find_java_home
 from tests.first_hour.blocks import ROOT, CodeBlock, code_blocks
 from tests.first_hour.steps import (
     Interrupt,
@@ -33,7 +34,6 @@ from tests.first_hour.steps import (
 )
 from tests.first_hour.transcript import kept, settled
 from tests.integration.processes import kill_session
-from workers.java import find_java_home
 
 COLUMNS = 80
 # Where the page that readers find shows Spark's settings for Iceberg's own runtime.

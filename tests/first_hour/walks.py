@@ -144,7 +144,7 @@ PUBLISH_FROM_SPARK = Walk(
             put={"/checkpoints/flights": "{home}/checkpoint-of-foreach"},
             before=_QUIET_SPARK
             + "from pyspark.sql import SparkSession\n"
-            + "from workers.session import configure\n"
+            + "from frazil.spark import configure\n"
             + 'spark = configure(SparkSession.builder.master("local[1]")).getOrCreate()\n'
             + "events = spark.readStream.format('rate').load().selectExpr(\n"
             + "    'value AS id', \"'AA' AS carrier\", 'timestamp AS at')\n",
@@ -160,7 +160,7 @@ PUBLISH_FROM_SPARK = Walk(
             },
             before=_QUIET_SPARK
             + "from pyspark.sql import SparkSession\n"
-            + "from workers.session import configure\n"
+            + "from frazil.spark import configure\n"
             + 'spark = configure(SparkSession.builder.master("local[1]")).getOrCreate()\n'
             + 'for statement in """\n',
             after='""".split(";"):\n    _ = statement.strip() and spark.sql(statement)\n',

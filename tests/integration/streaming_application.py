@@ -109,7 +109,7 @@ def spark_driver(house: RealHouse, stream: Stream, *, master: str = "local[2]") 
 def _session(folder: Path, master: str) -> Any:
     from pyspark.sql import SparkSession
 
-    from workers.session import configure
+    from frazil.spark import configure
 
     builder = configure(SparkSession.builder.master(master).appName("streaming"))
     confs = {

@@ -44,11 +44,9 @@ from committer.request import SealedRequest, TableIdentifier, read_request
 from committer.service.redis_server import start_redis_server
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
+from frazil.spark import configure, find_java_home, sink
 from tests.cli.serving import serving
 from tests.jars import JAVA_OPTIONS
-from workers.foreach_batch import frazil_sink
-from workers.java import find_java_home
-from workers.session import configure
 
 pytestmark = [
     pytest.mark.spark,
@@ -459,7 +457,7 @@ def test_two_writes_of_one_micro_batch_with_sink_names_are_two_requests(
 ) -> None:
     table = house.new_table()
     source = write_input(tmp_path / "in", range(10))
-    low, high = frazil_sink(table, sink="low"), frazil_sink(table, sink="high")
+    low, high = sink(table, sink="low"), sink(table, sink="high")
 
     def both(dataframe: Any, batch_id: int) -> None:
         low(dataframe.where("id < 5"), batch_id)
@@ -481,7 +479,7 @@ def test_a_named_producer_of_foreach_batch_numbers_its_epochs_by_batch(
 ) -> None:
     table = house.new_table()
     source = write_input(tmp_path / "in", range(3), range(3, 6))
-    run_foreach(house.stream(source), tmp_path / "c", frazil_sink(table, producer="loader"))
+    run_foreach(house.stream(source), tmp_path / "c", sink(table, producer="loader"))
     requests = [each.request for each in house.requests(table)]
     assert [(each.producer.id, each.epoch) for each in requests] == [("loader", 0), ("loader", 1)]
     assert not requests[0].producer.sequential
@@ -493,9 +491,9 @@ def test_the_querys_name_goes_along_with_what_its_foreach_batch_writes(
     tables = [house.new_table() for _ in range(4)]
 
     def write(dataframe: Any, batch_id: int) -> None:
-        frazil_sink(tables[0])(dataframe, batch_id)
-        frazil_sink(tables[1], producer="loader")(dataframe, batch_id)
-        frazil_sink(tables[2], queryName="of mine")(dataframe, batch_id)
+        sink(tables[0])(dataframe, batch_id)
+        sink(tables[1], producer="loader")(dataframe, batch_id)
+        sink(tables[2], queryName="of mine")(dataframe, batch_id)
         dataframe.write.format("frazil").mode("append").save(tables[3])
 
     source = write_input(tmp_path / "in", range(3))
@@ -509,7 +507,7 @@ def test_a_query_without_a_name_has_that_of_its_application_in_foreach_batch(
 ) -> None:
     table = house.new_table()
     source = write_input(tmp_path / "in", range(3))
-    run_foreach(house.stream(source), tmp_path / "c", frazil_sink(table))
+    run_foreach(house.stream(source), tmp_path / "c", sink(table))
     assert [each.request.producer.name for each in house.requests(table)] == ["frazil-tests"]
 
 

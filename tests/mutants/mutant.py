@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 # What tests that run in one process need.
 CACHE = ".cache"
-COPIED = ("committer", "workers", "pyspark_frazil", "tests", "docs", "pyproject.toml")
+COPIED = ("frazil", "committer", "workers", "pyspark_frazil", "tests", "docs", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)

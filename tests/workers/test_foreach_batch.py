@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import PySparkNotImplementedError
 
 from committer.errors import SettingsError
-from workers.foreach_batch import frazil_sink
+from workers.foreach_batch import sink
 
 
 class _ConnectSession:
@@ -45,13 +45,13 @@ class _ConnectFrame:
 def test_on_spark_connect_a_producer_must_be_named() -> None:
     frame = _ConnectFrame()
     with pytest.raises(SettingsError, match=r"producer= is needed here \(Spark Connect"):
-        frazil_sink("db.t")(frame, 7)
+        sink("db.t")(frame, 7)
     assert frame.written is None
 
 
 def test_on_spark_connect_a_named_producer_counts_micro_batches() -> None:
     frame = _ConnectFrame()
-    frazil_sink("db.t", producer="loader", sink="side", wait="committed")(frame, 7)
+    sink("db.t", producer="loader", sink="side", wait="committed")(frame, 7)
     assert frame.written == {
         "format": "frazil",
         "mode": "append",

@@ -1,0 +1,12 @@
+"""What a Spark application imports: `configure` for its session, and a `sink` for `foreachBatch`.
+
+Importing this imports neither PySpark nor pyarrow: they are imported where a session is used.
+"""
+
+from __future__ import annotations
+
+from workers.foreach_batch import sink
+from workers.java import find_java_home
+from workers.session import configure
+
+__all__ = ["configure", "find_java_home", "sink"]
