@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 
-from committer.errors import SettingsError
+from committer.errors import AccessError, SettingsError
 
 SETTINGS = frozenset(
     {
@@ -38,6 +39,17 @@ _TESTS = "FRAZIL_TEST_"
 def variable_of(setting: str) -> str:
     """The environment variable of a setting."""
     return _PREFIX + setting.replace(".", "__").upper()
+
+
+@contextmanager
+def named_setting(name: str) -> Iterator[None]:
+    """Say which setting an adapter, which knows nothing of settings, has found wrong, or names a
+    place that it may not use.
+    """
+    try:
+        yield
+    except (SettingsError, AccessError) as error:
+        raise type(error)(f"setting `{name}` ({variable_of(name)}): {error}") from error
 
 
 def refuse_unknown_variables(environment: Mapping[str, object]) -> None:

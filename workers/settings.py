@@ -12,25 +12,16 @@ machine than the committer's, a request put into a folder of this machine would 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 from urllib.parse import quote
 
-from committer.aws_access import (
-    ADDRESSING_STYLES,
-    ENDPOINT,
-    USUAL_AWS,
-    AddressingStyle,
-    AwsAccess,
-)
-from committer.config_files import expanded, read_settings_file
+from committer.aws_access import USUAL_AWS, AwsAccess
 from committer.errors import SettingsError
-from committer.secret_files import read_secret_files
-from committer.setting_names import refuse_unknown_variables, variable_of
+from committer.setting_names import variable_of
 from workers.s3_files import USUAL_S3, S3Access
+from workers.setting_sources import SettingSources, aws_access, catalog_name
 
 NO_QUEUE = "none"
 _PRIVATE = "private"
@@ -58,7 +49,7 @@ def load_settings(
 
     Errors: `SettingsError` naming the option and the variable of what is missing or wrong.
     """
-    found = _Sources(options, os.environ if environment is None else environment)
+    found = SettingSources(options, os.environ if environment is None else environment)
     queue = found.get("queue.url") or _PRIVATE
     if queue == _PRIVATE:
         queue = f"unix://{quote(str(found.home / 'queue' / 'redis.sock'))}"
@@ -66,9 +57,9 @@ def load_settings(
         raise SettingsError(
             f"{_place('queue.url')}: expected `none`, `private`, redis://…, rediss://… or unix://…"
         )
-    aws = _aws_access(found)
+    aws = aws_access(found)
     return WorkerSettings(
-        catalog_name=found.get("catalog.name") or "frazil",
+        catalog_name=catalog_name(found),
         catalog_uri=found.get("catalog.uri") or _default_catalog(found.home),
         inbox=found.get("inbox") or _default_inbox(found.home),
         queue_url=queue,
@@ -76,28 +67,6 @@ def load_settings(
         aws=aws,
         s3=_s3_access(aws, found.environment),
     )
-
-
-def _aws_access(found: _Sources) -> AwsAccess:
-    style = found.get("aws.s3_addressing_style") or "auto"
-    if style not in ADDRESSING_STYLES:
-        raise SettingsError(
-            f"{_place('aws.s3_addressing_style')}: expected one of {', '.join(ADDRESSING_STYLES)}"
-        )
-    return AwsAccess(
-        region=found.get("aws.region") or "",
-        profile=found.get("aws.profile") or "",
-        s3_endpoint_url=_endpoint(found, "aws.s3_endpoint_url"),
-        dynamodb_endpoint_url=_endpoint(found, "aws.dynamodb_endpoint_url"),
-        s3_addressing_style=cast(AddressingStyle, style),
-    )
-
-
-def _endpoint(found: _Sources, setting: str) -> str:
-    url = found.get(setting) or ""
-    if url and not re.fullmatch(ENDPOINT, url):
-        raise SettingsError(f"{_place(setting)}: expected http(s)://host:port")
-    return url
 
 
 def _s3_access(aws: AwsAccess, environment: Mapping[str, str | None]) -> S3Access:
@@ -115,33 +84,6 @@ def _s3_access(aws: AwsAccess, environment: Mapping[str, str | None]) -> S3Acces
         endpoint_url=endpoint_url or "",
         is_virtual=aws.s3_addressing_style == "virtual",
     )
-
-
-class _Sources:
-    """The sources in their order. An empty value counts as absent."""
-
-    def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        self._options = {name.lower(): value for name, value in options.items()}
-        refuse_unknown_variables(environment)
-        self.environment = read_secret_files(environment)
-        self.home = expanded(self._named("home") or "~/.frazil").absolute()
-        self._file = read_settings_file(environment.get("FRAZIL_CONFIG") or None, self.home)
-
-    def get(self, setting: str) -> str | None:
-        return self._named(setting) or self._in_file(setting)
-
-    def _named(self, setting: str) -> str | None:
-        return self._options.get(setting) or self.environment.get(variable_of(setting))
-
-    def _in_file(self, setting: str) -> str | None:
-        *groups, name = setting.split(".")
-        table: object = self._file
-        for group in groups:
-            table = table.get(group, {}) if isinstance(table, dict) else {}
-        value = table.get(name) if isinstance(table, dict) else None
-        if value is not None and not isinstance(value, str):
-            raise SettingsError(f"`{setting}` in the configuration file: expected a string")
-        return value
 
 
 def _default_catalog(home: Path) -> str:

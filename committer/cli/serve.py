@@ -63,8 +63,8 @@ def _say_where_things_are(settings: Settings) -> None:
 
 
 def _where_things_are(settings: Settings) -> str:
-    from committer.cli.session import without_secrets
     from committer.service.parts import queue_url
+    from committer.table_reader import without_secrets
 
     service, queue = settings.service, queue_url(settings)
     health = (

@@ -7,7 +7,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from committer.request import TableIdentifier
     from committer.service.parts import Parts, RequestParts
     from committer.settings import Settings
+    from committer.table_reader import CatalogAddress
 
 T = TypeVar("T")
 
@@ -65,17 +65,22 @@ def run_with_requests(work: Callable[[RequestParts], Awaitable[T]]) -> T:
 @contextmanager
 def explained(settings: Settings) -> Iterator[None]:
     """Say in which catalog a name was looked up, and whose a home is that may not be used."""
-    from committer.errors import (
-        AccessError,
-        NoSuchNamespaceError,
-        NoSuchTableError,
-        SettingsError,
-    )
+    from committer.errors import NoSuchNamespaceError, NoSuchTableError
+
+    with named_owner(settings):
+        try:
+            yield
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
+            raise type(error)(f"{error} in {catalog_text(settings)}") from error
+
+
+@contextmanager
+def named_owner(settings: Settings) -> Iterator[None]:
+    """Say whose a home is that may not be used."""
+    from committer.errors import AccessError, SettingsError
 
     try:
         yield
-    except (NoSuchTableError, NoSuchNamespaceError) as error:
-        raise type(error)(f"{error} in {catalog_text(settings)}") from error
     except (AccessError, SettingsError) as error:
         remedy = _remedy(settings.home)
         if not remedy:
@@ -85,7 +90,15 @@ def explained(settings: Settings) -> Iterator[None]:
 
 def catalog_text(settings: Settings) -> str:
     """The catalog that a command looks in."""
-    return f"catalog `{settings.catalog.name}` ({without_secrets(settings.catalog.uri)})"
+    return str(catalog_address(settings))
+
+
+def catalog_address(settings: Settings) -> CatalogAddress:
+    """Where the catalog is, as a reader of tables takes it."""
+    from committer.service.parts import aws_access
+    from committer.table_reader import CatalogAddress
+
+    return CatalogAddress(settings.catalog.name, settings.catalog.uri, aws_access(settings))
 
 
 def _remedy(home: Path) -> str:
@@ -103,11 +116,3 @@ def parse_identifier(text: str) -> TableIdentifier:
         return TableIdentifier.parse(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-def without_secrets(url: str) -> str:
-    """A URL that may be printed."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc and not parts.query:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))

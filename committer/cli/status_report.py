@@ -12,7 +12,6 @@ from uuid import UUID
 from committer.cli.committer_status import members_text
 from committer.cli.describe import Description
 from committer.cli.printing import age_text, counted
-from committer.cli.session import without_secrets
 from committer.cli.view import Facts, Rows, View
 from committer.errors import FrazilError, InvalidMetadataError, NotFoundError, SettingsError
 from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
@@ -21,6 +20,7 @@ from committer.request import REQUEST_BYTES_MAX, RequestKey, TableIdentifier, pa
 from committer.service.parts import RequestParts, open_known_catalog, queue_url
 from committer.service.status import MemberStatus, member_statuses
 from committer.storage.inbox import Outstanding, skips_of
+from committer.table_reader import without_secrets
 
 T = TypeVar("T")
 _LOADS_AT_ONCE = 16

@@ -104,8 +104,8 @@ def _print_lines(tasks: Iterator[FileScanTask]) -> None:
 
     print_json_lines(
         {
-            "file": task.data_file.file_path,
-            "deletes": [one.file_path for one in task.deletes],
+            "file": task.file.file_path,
+            "deletes": [one.file_path for one in task.delete_files],
             "residual": print_expression(task.residual),
         }
         for task in tasks
@@ -120,10 +120,10 @@ def _print_table(tasks: Iterator[FileScanTask]) -> None:
         ("records", "bytes", "deletes", "file", "residual"),
         (
             (
-                task.data_file.record_count,
-                task.data_file.file_size_in_bytes,
-                len(task.deletes),
-                task.data_file.file_path,
+                task.file.record_count,
+                task.file.file_size_in_bytes,
+                len(task.delete_files),
+                task.file.file_path,
                 print_text(task.residual),
             )
             for task in tasks

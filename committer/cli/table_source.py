@@ -18,12 +18,10 @@ import typer
 from committer.cli.options import complete_table
 
 if TYPE_CHECKING:
-    import asyncio
-
     from committer.iceberg.snapshot import Snapshot
     from committer.iceberg.table_metadata import TableMetadata
-    from committer.ports import Storage
     from committer.request import TableIdentifier
+    from committer.table_reader import TableReader
 
 TableOption = Annotated[
     str | None,
@@ -110,19 +108,19 @@ def open_table(
 
 
 def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> OpenTable:
-    import asyncio
-
-    from committer.cli.session import explained, parse_identifier, read_settings
-    from committer.service.parts import open_parts
+    from committer.cli.session import (
+        catalog_address,
+        named_owner,
+        parse_identifier,
+        read_settings,
+    )
+    from committer.table_reader import open_reader
 
     identifier, settings = parse_identifier(name), read_settings()
-    stack.enter_context(explained(settings))
-    runner = stack.enter_context(asyncio.Runner())
-    parts = runner.run(open_parts(settings, create=False))
-    stack.callback(lambda: runner.run(parts.close()))
-    loaded = runner.run(parts.catalog.load(identifier))
-    read = _reader(lambda: (runner, parts.storage))
-    return OpenTable(identifier, loaded.metadata_location, loaded.metadata, _moving(read, moves))
+    stack.enter_context(named_owner(settings))
+    reader = stack.enter_context(open_reader(catalog_address(settings)))
+    loaded, read = reader.load(identifier), _moving(reader.read, moves)
+    return OpenTable(identifier, loaded.metadata_location, loaded.metadata, read)
 
 
 def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable:
@@ -130,22 +128,7 @@ def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable
     from committer.errors import FrazilError
     from committer.iceberg.table_metadata import parse_table_metadata
 
-    @cache
-    def storage() -> tuple[asyncio.Runner, Storage]:
-        import asyncio
-
-        from committer.cli.session import read_settings
-        from committer.service.parts import RequestParts, open_request_parts
-
-        async def opened() -> RequestParts:
-            return open_request_parts(read_settings())
-
-        runner = stack.enter_context(asyncio.Runner())
-        parts = runner.run(opened())
-        stack.callback(lambda: runner.run(parts.close()))
-        return runner, parts.storage
-
-    read = _reader(storage)
+    read = _file_reader(stack)
     location = _location(file)
     try:
         parsed = parse_table_metadata(read(location))
@@ -156,16 +139,21 @@ def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable
     return OpenTable(None, written, parsed, _moving(read, moves))
 
 
-def _reader(storage: Callable[[], tuple[asyncio.Runner, Storage]]) -> Read:
-    """Reads local files directly, anything else by the storage, which is opened for the first."""
+def _file_reader(stack: ExitStack) -> Read:
+    """Reads local files directly, anything else by a reader, which is opened for the first."""
     from committer.storage import files
     from committer.storage.scheme import scheme_of
 
+    @cache
+    def reader() -> TableReader:
+        from committer.cli.session import catalog_address, read_settings
+        from committer.table_reader import open_reader
+
+        return stack.enter_context(open_reader(catalog_address(read_settings())))
+
     def read(location: str) -> bytes:
-        if scheme_of(location) == "file":
-            return files.read(location, 0, None)
-        runner, opened = storage()
-        return runner.run(opened.get(location))
+        is_local = scheme_of(location) == "file"
+        return files.read(location, 0, None) if is_local else reader().read(location)
 
     return read
 

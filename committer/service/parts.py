@@ -11,7 +11,6 @@ from pathlib import Path
 from committer import backends
 from committer.aws_access import AwsAccess
 from committer.errors import (
-    AccessError,
     CatalogUnavailableError,
     NotFoundError,
     SettingsError,
@@ -29,6 +28,7 @@ from committer.service.redis_server import (
     private_server_url,
     start_redis_server,
 )
+from committer.setting_names import named_setting
 from committer.settings import Settings
 from committer.storage.inbox import Inbox, Quarantine, skips_of
 from committer.storage.key_file import KeyFile
@@ -117,18 +117,6 @@ def _is_catalog_inside(settings: Settings) -> bool:
     uri = settings.catalog.uri
     path = Path(uri.removeprefix(_SQLITE))
     return uri.startswith(_SQLITE_PATH) and path.is_relative_to(settings.home)
-
-
-@contextmanager
-def named_setting(name: str) -> Iterator[None]:
-    """Say which setting an adapter, which knows nothing of settings, has found wrong, or names a
-    place that it may not use.
-    """
-    try:
-        yield
-    except (SettingsError, AccessError) as error:
-        variable = "FRAZIL_" + name.upper().replace(".", "__")
-        raise type(error)(f"setting `{name}` ({variable}): {error}") from error
 
 
 def queue_folder(settings: Settings) -> Path:

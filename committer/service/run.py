@@ -24,7 +24,6 @@ from committer.service.parts import (
     Parts,
     breaker_policy,
     member_name,
-    named_setting,
     policy,
 )
 from committer.service.reachability import Reachability
@@ -37,6 +36,7 @@ from committer.service.signatures import Signatures
 from committer.service.table_files import UpkeepParts
 from committer.service.watch import Watch
 from committer.service.witness import WitnessKeeper
+from committer.setting_names import named_setting
 from committer.storage.journal import Journal
 from committer.storage.replays import Replays
 from committer.storage.witness import Witnesses

@@ -81,7 +81,7 @@ def test_a_table_that_is_not_there_is_exit_code_1_and_one_line(
     answer = frazil("table", reading, "db.none")
     assert (answer.code, answer.out) == (1, "")
     where = f"catalog `frazil` (sqlite:///{tmp_path}/catalog.db)"
-    assert answer.err == f"frazil: no table db.none in {where}\n"
+    assert answer.err == f"frazil: no table db.none in {where}: `db` has `db.flights`\n"
 
 
 @pytest.mark.parametrize("reading", ["show", "schema", "snapshots", "history", "files"])

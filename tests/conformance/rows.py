@@ -68,8 +68,8 @@ def count_rows(table: Table, snapshot_id: int | None) -> int:
     """Only what deletes by value is read; positions and record counts tell the rest."""
     return sum(
         sum(1 for _ in _rows_of(table, task, ()))
-        if any(one.content == DataFileContent.EQUALITY_DELETES for one in task.deletes)
-        else task.data_file.record_count - len(_deleted_positions(table, task))
+        if any(one.content == DataFileContent.EQUALITY_DELETES for one in task.delete_files)
+        else task.file.record_count - len(_deleted_positions(table, task))
         for task in _tasks(table, snapshot_id)
     )
 
@@ -79,7 +79,7 @@ def read_rows(table: Table) -> Iterator[dict[str, Any]]:
     schema = table.metadata.current_schema
     wanted = [each for each in schema.fields if not isinstance(each.field_type, VariantType)]
     for task in _tasks(table, table.metadata.current_snapshot_id):
-        with_pos = any(one.content == DataFileContent.POSITION_DELETES for one in task.deletes)
+        with_pos = any(one.content == DataFileContent.POSITION_DELETES for one in task.delete_files)
         for position, row in _rows_of(table, task, wanted):
             printed = {
                 field.name: java_json(field.field_type, value)
@@ -100,9 +100,9 @@ def _tasks(table: Table, snapshot_id: int | None) -> list[FileScanTask]:
 def _rows_of(
     table: Table, task: FileScanTask, wanted: Sequence[NestedField]
 ) -> Iterator[tuple[int, tuple[object, ...]]]:
-    file, stored = task.data_file, _stored(table, task.data_file)
+    file, stored = task.file, _stored(table, task.file)
     deleted = _deleted_positions(table, task)
-    by_value = [_DeletedValues.of(table, one, file, stored) for one in task.deletes]
+    by_value = [_DeletedValues.of(table, one, file, stored) for one in task.delete_files]
     for position, row in enumerate(_projected(table, file, stored, wanted)):
         if position not in deleted and not any(one.has(position) for one in by_value):
             yield position, row
@@ -110,14 +110,14 @@ def _rows_of(
 
 def _deleted_positions(table: Table, task: FileScanTask) -> set[int]:
     found: set[int] = set()
-    for delete in task.deletes:
+    for delete in task.delete_files:
         if delete.is_deletion_vector:
             offset, length = vector_range(delete)
             blob = table.read(delete.file_path)[offset : offset + length]
             found.update(decode_vector_of(delete, blob))
         elif delete.content == DataFileContent.POSITION_DELETES:
             rows = _projected(table, delete, _stored(table, delete), POSITION_DELETE_SCHEMA.fields)
-            path = task.data_file.file_path
+            path = task.file.file_path
             found.update(at for where, at in rows if where == path and isinstance(at, int))
     return found
 

@@ -42,9 +42,9 @@ def _described(table: Table, task: FileScanTask) -> dict[str, Any]:
     files = [file["file_path"] for file in table.expected["live_data_files"]]
     said = table.expected["live_delete_files"]
     deletes = [(file["file_path"], file["content_offset"]) for file in said]
-    found = [deletes.index((one.file_path, one.content_offset)) for one in task.deletes]
+    found = [deletes.index((one.file_path, one.content_offset)) for one in task.delete_files]
     return {
-        "file": files.index(task.data_file.file_path),
+        "file": files.index(task.file.file_path),
         **({"deletes": found} if found else {}),
         "residual": print_expression(task.residual),
     }

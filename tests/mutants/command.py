@@ -6,6 +6,13 @@ from tests.mutants.mutant import Mutant
 
 COMMAND = (
     Mutant(
+        "reader_makes_a_catalog",
+        "committer/table_reader.py",
+        "self._world, create=False\n",
+        "self._world, create=True\n",
+        ("tests/test_table_reader.py -k not_made",),
+    ),
+    Mutant(
         "missing_package_is_an_internal_error",
         "committer/__main__.py",
         "    if isinstance(error, ModuleNotFoundError):\n",

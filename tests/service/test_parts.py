@@ -9,10 +9,10 @@ import pytest
 from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
 from committer.service.parts import (
     RequestParts,
-    named_setting,
     open_known_catalog,
     open_request_parts,
 )
+from committer.setting_names import named_setting
 from committer.settings import (
     AwsSettings,
     CatalogSettings,

@@ -15,10 +15,10 @@ class _TaskDraft:
     __slots__ = tuple(FileScanTask.__slots__)
 
     def __init__(
-        self, data_file: DataFile, deletes: tuple[DataFile, ...], residual: Expression, head: Head
+        self, file: DataFile, delete_files: tuple[DataFile, ...], residual: Expression, head: Head
     ) -> None:
-        self.data_file = data_file
-        self.deletes = deletes
+        self.file = file
+        self.delete_files = delete_files
         self.residual = residual
         self.head = head
         self.__class__ = FileScanTask  # type: ignore[assignment]

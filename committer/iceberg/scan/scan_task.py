@@ -13,18 +13,18 @@ from committer.iceberg.expressions.expression import Expression
 class FileScanTask:
     """Read a data file, leave out what its delete files delete, keep what the residual matches.
 
-    `deletes` are in the order of their paths; `residual` is unbound. `head` is what the manifest
-    entry says beside the file, None for a task that was read from JSON.
+    `delete_files` are in the order of their paths; `residual` is unbound. `head` is what the
+    manifest entry says beside the file, None for a task that was read from JSON.
     """
 
-    data_file: DataFile
-    deletes: tuple[DataFile, ...]
+    file: DataFile
+    delete_files: tuple[DataFile, ...]
     residual: Expression
     head: Head | None = None
 
     @property
     def spec_id(self) -> int:
-        return self.data_file.spec_id
+        return self.file.spec_id
 
     @property
     def snapshot_id(self) -> int | None:

@@ -32,10 +32,10 @@ def print_file_scan_task(task: FileScanTask, specs: Specs, schema: Schema) -> di
     return {
         "schema": print_schema(schema),
         "spec": print_partition_spec(specs[task.spec_id]),
-        "data-file": print_content_file(task.data_file, specs[task.spec_id], schema),
+        "data-file": print_content_file(task.file, specs[task.spec_id], schema),
         **(
-            {"delete-files": [_print_file(one, specs, schema) for one in task.deletes]}
-            if task.deletes
+            {"delete-files": [_print_file(one, specs, schema) for one in task.delete_files]}
+            if task.delete_files
             else {}
         ),
         "residual-filter": print_expression(task.residual),
@@ -69,15 +69,15 @@ def print_scan_tasks(
     deletes: list[DataFile] = []
     printed = []
     for task in tasks:
-        for one in task.deletes:
+        for one in task.delete_files:
             # Tasks of one plan share the value; a path alone may hold several deletion vectors.
             if id(one) not in places:
                 places[id(one)] = len(deletes)
                 deletes.append(one)
-        references = [places[id(one)] for one in task.deletes]
+        references = [places[id(one)] for one in task.delete_files]
         printed.append(
             {
-                "data-file": _print_file(task.data_file, specs, schema),
+                "data-file": _print_file(task.file, specs, schema),
                 **({"delete-file-references": references} if references else {}),
                 "residual-filter": print_expression(task.residual),
             }

@@ -60,7 +60,7 @@ def test_appended_files_are_those_that_append_snapshots_have_added(name: str) ->
         snapshots = [metadata.snapshot_by_id(one) for one in counted]
         counted = [one.snapshot_id for one in snapshots if one and one.operation == "append"]
         tasks = list(plan_appends(metadata, found_in, read=read_bytes))
-        found = {(task.data_file.file_path, 1, task.snapshot_id) for task in tasks}
+        found = {(task.file.file_path, 1, task.snapshot_id) for task in tasks}
         assert found == said(name, (1,), counted)
         assert len(found) == len(tasks)
 
@@ -74,7 +74,7 @@ def test_changes_are_the_files_that_were_added_and_removed() -> None:
         changes = list(plan_changes(metadata, found_in, read=read_bytes))
         status = {ChangeType.INSERT: 1, ChangeType.DELETE: 2}
         assert {
-            (one.task.data_file.file_path, status[one.change_type], one.commit_snapshot_id)
+            (one.task.file.file_path, status[one.change_type], one.commit_snapshot_id)
             for one in changes
         } == said(name, (1, 2), ids[at:])
         assert {one.change_ordinal: one.commit_snapshot_id for one in changes} == {

@@ -45,9 +45,9 @@ def as_in_the_fixture(wanted: dict[str, Any]) -> Callable[[FileScanTask], dict[s
     deletes = [(file["file_path"], file["content_offset"]) for file in wanted["live_delete_files"]]
 
     def describe(task: FileScanTask) -> dict[str, Any]:
-        found = [deletes.index((one.file_path, one.content_offset)) for one in task.deletes]
+        found = [deletes.index((one.file_path, one.content_offset)) for one in task.delete_files]
         return {
-            "file": files.index(task.data_file.file_path),
+            "file": files.index(task.file.file_path),
             **({"deletes": found} if found else {}),
             "residual": print_expression(task.residual),
         }
@@ -79,10 +79,10 @@ def test_every_snapshot_has_the_rows_that_java_reads_in_it(name: str) -> None:
         if snapshot.get("row_count") is None:  # of files that do not exist, or of many snapshots
             continue
         tasks = scan(name, snapshot_id=snapshot["snapshot_id"])
-        if any(not one.is_deletion_vector for task in tasks for one in task.deletes):
+        if any(not one.is_deletion_vector for task in tasks for one in task.delete_files):
             continue
         rows = sum(
-            task.data_file.record_count - sum(one.record_count for one in task.deletes)
+            task.file.record_count - sum(one.record_count for one in task.delete_files)
             for task in tasks
         )
         if name not in ("v3_geo", "v3_encryption_fields"):  # of files that do not exist
@@ -119,12 +119,10 @@ def test_a_table_without_a_snapshot_has_no_tasks() -> None:
 def test_files_carry_their_metrics_only_if_they_are_asked_for() -> None:
     for name in ("v2_equality_deletes", "v2_metrics_modes"):
         plain, full = scan(name), scan(name, with_metrics=True)
-        assert all(task.data_file.value_counts is None for task in plain)
-        assert all(task.data_file.lower_bounds is None for task in plain)
-        assert any(task.data_file.lower_bounds for task in full)
-        assert [task.data_file.file_path for task in plain] == [
-            task.data_file.file_path for task in full
-        ]
+        assert all(task.file.value_counts is None for task in plain)
+        assert all(task.file.lower_bounds is None for task in plain)
+        assert any(task.file.lower_bounds for task in full)
+        assert [task.file.file_path for task in plain] == [task.file.file_path for task in full]
 
 
 def test_case_counts_unless_it_shall_not() -> None:
@@ -132,7 +130,7 @@ def test_case_counts_unless_it_shall_not() -> None:
     with pytest.raises(InvalidFilterError):
         scan("v2_unpartitioned", filter)
     assert scan("v2_unpartitioned", filter, case_sensitive=False) == [
-        FileScanTask(task.data_file, task.deletes, filter, task.head)
+        FileScanTask(task.file, task.delete_files, filter, task.head)
         for task in scan("v2_unpartitioned", parse_where("id = 1"))
     ]
 
@@ -145,9 +143,9 @@ def test_equality_deletes_are_left_out_where_their_values_do_not_match_the_filte
     # Of two deletes for this partition one has the ids from 1 to 101; the metrics of the data file,
     # whose ids begin at 101, do not tell it from the others.
     (task,) = scan("v2_equality_deletes", parse_where("id = 103 and cat = 'bee'"))
-    assert [delete.equality_ids for delete in task.deletes] == [(3,)]
+    assert [delete.equality_ids for delete in task.delete_files] == [(3,)]
     (task,) = scan("v2_equality_deletes", parse_where("id = 101 and cat = 'bee'"))
-    assert [delete.equality_ids for delete in task.deletes] == [(1, 2), (3,)]
+    assert [delete.equality_ids for delete in task.delete_files] == [(1, 2), (3,)]
 
 
 def test_only_the_values_that_a_delete_file_compares_tell_what_it_deletes() -> None:
@@ -217,7 +215,7 @@ def test_a_task_says_when_its_file_was_added() -> None:
     tasks = scan("v2_merged_manifests")
     assert tasks
     for task in tasks:
-        added = entries[task.data_file.file_path]
+        added = entries[task.file.file_path]
         assert task.snapshot_id == added["snapshot_id"]
         assert task.sequence_number == added["data_sequence_number"]
 
@@ -228,4 +226,4 @@ def test_row_ids_are_inherited_as_by_the_decoder() -> None:
             file["file_path"]: file["first_row_id"] for file in expected(name)["live_data_files"]
         }
         tasks = scan(name)
-        assert {task.data_file.file_path: task.data_file.first_row_id for task in tasks} == wanted
+        assert {task.file.file_path: task.file.first_row_id for task in tasks} == wanted

@@ -37,7 +37,7 @@ def tasks_of(metadata: TableMetadata, *, with_metrics: bool = True) -> list[File
 
 def values(tasks: list[FileScanTask]) -> str:
     """By their text: NaN is a partition value too."""
-    return repr([(task.data_file, task.deletes, task.residual) for task in tasks])
+    return repr([(task.file, task.delete_files, task.residual) for task in tasks])
 
 
 def through_text(document: object) -> Any:
@@ -63,7 +63,7 @@ def test_delete_files_stand_once() -> None:
     assert len(shared) == len(expected("v2_equality_deletes")["live_delete_files"])
     for task, one in zip(tasks, printed_tasks, strict=True):
         found = [shared[place]["file-path"] for place in one.get("delete-file-references", ())]
-        assert found == [delete.file_path for delete in task.deletes]
+        assert found == [delete.file_path for delete in task.delete_files]
 
 
 def test_vectors_of_one_file_stay_apart() -> None:
@@ -73,12 +73,12 @@ def test_vectors_of_one_file_stay_apart() -> None:
     shared = printed["delete-files"]
     assert isinstance(shared, list)
     places = {(one["file-path"], one["content-offset"]) for one in shared}
-    assert len(places) == len(shared) == sum(len(task.deletes) for task in tasks)
+    assert len(places) == len(shared) == sum(len(task.delete_files) for task in tasks)
 
 
 def test_the_keys_are_those_of_the_specification() -> None:
     metadata, specs = load("v2_equality_deletes")
-    task = next(task for task in tasks_of(metadata) if task.deletes)
+    task = next(task for task in tasks_of(metadata) if task.delete_files)
     alone = print_file_scan_task(task, specs, metadata.current_schema)
     assert list(alone) == ["schema", "spec", "data-file", "delete-files", "residual-filter"]
     (together,) = through_text(print_scan_tasks([task], specs, metadata.current_schema))[

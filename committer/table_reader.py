@@ -1,0 +1,130 @@
+"""Reads tables from code without an event loop: a catalog's pointer, then the bytes that it names.
+
+For the command and for `frazil.load_table`. Nothing is written, and no catalog is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from committer.aws_access import USUAL_AWS, AwsAccess
+from committer.backends import open_catalog, open_storage
+from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
+from committer.ports import Catalog, LoadedTable, Storage, World
+from committer.request import TableIdentifier
+from committer.setting_names import did_you_mean, named_setting
+from committer.storage import files
+from committer.storage.scheme import scheme_of
+from committer.world import RealWorld
+
+_NAMES_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogAddress:
+    """Where a catalog is: the settings `catalog.name`, `catalog.uri` and the group `aws`."""
+
+    name: str
+    uri: str
+    aws: AwsAccess = USUAL_AWS
+
+    def __str__(self) -> str:
+        return f"catalog `{self.name}` ({without_secrets(self.uri)})"
+
+
+class TableReader:
+    """An open storage with an event loop of its own. Used by one thread, outside any loop."""
+
+    def __init__(
+        self, address: CatalogAddress, runner: asyncio.Runner, storage: Storage, world: World
+    ) -> None:
+        self._address, self._runner = address, runner
+        self._storage, self._world = storage, world
+
+    def load(self, identifier: TableIdentifier) -> LoadedTable:
+        """The table as the catalog names it now.
+
+        Errors: `NoSuchTableError`, which names the catalog and the tables beside; those of
+        `open_catalog` and `Catalog.load`.
+        """
+        return self._runner.run(self._load(identifier))
+
+    def read(self, location: str) -> bytes:
+        """The bytes at a location as metadata spells it; a local file without a loop.
+
+        Errors: `NotFoundError`, `AccessError`, `StorageUnavailableError`, `SettingsError`.
+        """
+        if scheme_of(location) == "file":
+            return files.read(location, 0, None)
+        return self._runner.run(self._storage.get(location))
+
+    async def _load(self, identifier: TableIdentifier) -> LoadedTable:
+        address = self._address
+        with named_setting("catalog.uri"):
+            catalog = await open_catalog(
+                address.uri, address.name, self._storage, address.aws, self._world, create=False
+            )
+        try:
+            return await catalog.load(identifier)
+        except NoSuchTableError as error:
+            hint = await _hint(catalog, identifier)
+            raise NoSuchTableError(f"{error} in {address}: {hint}") from error
+        finally:
+            await catalog.close()
+
+
+@contextmanager
+def open_reader(address: CatalogAddress) -> Iterator[TableReader]:
+    """Open a reader for as long as the block runs; nothing is asked yet."""
+    world = RealWorld()
+    # A factory, so that the loop of the caller's thread stays what it is.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        storage = open_storage(address.aws, world)
+        try:
+            yield TableReader(address, runner, storage, world)
+        finally:
+            runner.run(storage.close())
+
+
+def without_secrets(url: str) -> str:
+    """A URL that may be printed."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc and not parts.query:
+        return url
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+
+
+# --- A table that is not there -------------------------------------------------------------------
+
+
+async def _hint(catalog: Catalog, identifier: TableIdentifier) -> str:
+    """What there is in its place: a name that is near, else the names beside."""
+    try:
+        return await _known_names(catalog, identifier)
+    except FrazilError as error:
+        return f"what it has cannot be listed: {error}"
+
+
+async def _known_names(catalog: Catalog, identifier: TableIdentifier) -> str:
+    namespace = ".".join(identifier.namespace)
+    try:
+        tables = [str(one) for one in await catalog.list_tables(identifier.namespace)]
+    except NoSuchNamespaceError:
+        tables = []
+    if tables:
+        return did_you_mean(str(identifier), tables) or f"`{namespace}` has {_listed(tables)}"
+    namespaces = [".".join(one) for one in await catalog.list_namespaces()]
+    if not namespaces:
+        return "it has no table yet; `frazil table create` makes one"
+    return f"`{namespace}` has no table; the catalog has the namespaces {_listed(namespaces)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of them, and how many there are beside."""
+    shown = ", ".join(f"`{name}`" for name in names[:_NAMES_MAX])
+    more = len(names) - _NAMES_MAX
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,80 @@
+"""The sources of settings outside the committer, and where they say that the catalog is.
+
+Strongest first: options, the environment (`FRAZIL_…`, or `FRAZIL_…_FILE` naming a file with the
+value), the TOML file named by `FRAZIL_CONFIG` (default `<home>/frazil.toml`). Names are those of
+the committer's settings, so one file serves both. Nothing is made here, not even the home.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from committer.aws_access import ADDRESSING_STYLES, ENDPOINT, AddressingStyle, AwsAccess
+from committer.config_files import expanded, read_settings_file
+from committer.errors import SettingsError
+from committer.secret_files import read_secret_files
+from committer.setting_names import refuse_unknown_variables, variable_of
+
+
+class SettingSources:
+    """The sources in their order. An empty value counts as absent.
+
+    Errors: `SettingsError` naming a variable or a file that is wrong or unknown.
+    """
+
+    def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self._options = {name.lower(): value for name, value in options.items()}
+        refuse_unknown_variables(environment)
+        self.environment = read_secret_files(environment)
+        self.home = expanded(self._named("home") or "~/.frazil").absolute()
+        self._file = read_settings_file(environment.get("FRAZIL_CONFIG") or None, self.home)
+
+    def get(self, setting: str) -> str | None:
+        return self._named(setting) or self._in_file(setting)
+
+    def _named(self, setting: str) -> str | None:
+        return self._options.get(setting) or self.environment.get(variable_of(setting))
+
+    def _in_file(self, setting: str) -> str | None:
+        *groups, name = setting.split(".")
+        table: object = self._file
+        for group in groups:
+            table = table.get(group, {}) if isinstance(table, dict) else {}
+        value = table.get(name) if isinstance(table, dict) else None
+        if value is not None and not isinstance(value, str):
+            raise SettingsError(f"`{setting}` in the configuration file: expected a string")
+        return value
+
+
+def catalog_name(found: SettingSources) -> str:
+    return found.get("catalog.name") or "frazil"
+
+
+def aws_access(found: SettingSources) -> AwsAccess:
+    """The group `aws`. Errors: `SettingsError` naming the setting."""
+    style = found.get("aws.s3_addressing_style") or "auto"
+    if style not in ADDRESSING_STYLES:
+        raise SettingsError(
+            f"{place('aws.s3_addressing_style')}: expected one of {', '.join(ADDRESSING_STYLES)}"
+        )
+    return AwsAccess(
+        region=found.get("aws.region") or "",
+        profile=found.get("aws.profile") or "",
+        s3_endpoint_url=_endpoint(found, "aws.s3_endpoint_url"),
+        dynamodb_endpoint_url=_endpoint(found, "aws.dynamodb_endpoint_url"),
+        s3_addressing_style=cast(AddressingStyle, style),
+    )
+
+
+def _endpoint(found: SettingSources, setting: str) -> str:
+    url = found.get(setting) or ""
+    if url and not re.fullmatch(ENDPOINT, url):
+        raise SettingsError(f"{place(setting)}: expected http(s)://host:port")
+    return url
+
+
+def place(setting: str) -> str:
+    """A setting as an error names it."""
+    return f"setting `{setting}` ({variable_of(setting)})"
