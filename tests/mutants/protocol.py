@@ -33,7 +33,7 @@ PROTOCOL = (
         "committer/plan/ledger.py",
         "for one in entry.latest if one.epoch == request.epoch]",
         "for one in entry.latest]",
-        (SEEDS,),
+        ("tests/plan/test_ledger.py",),
     ),
     Mutant(
         "entry_of_another_table_counts",
@@ -161,7 +161,7 @@ PROTOCOL = (
         "committer/service/admission.py",
         "                    known and not pending.is_shared\n",
         "                    not pending.is_shared\n",
-        ("tests/service/test_epochs.py -k doorbell",),
+        ("tests/service/test_expirer.py -k a_branch_that_a_request_waits",),
     ),
     Mutant(
         "handed_over_request_is_not_looked_up",

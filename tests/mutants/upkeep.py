@@ -88,7 +88,7 @@ UPKEEP = (
         "committer/service/ledger_upkeep.py",
         "                if self._is_long_gone(key, now_s) and may_be_forgotten(entry, now_ms):\n",
         "                if may_be_forgotten(entry, now_ms):\n",
-        ("tests/service/test_epochs.py -k one_shot", SEEDS),
+        ("tests/service/test_epochs.py -k one_shot",),
     ),
     Mutant(
         "upkeep_begins_anew_when_a_table_has_rested",

@@ -173,6 +173,8 @@ async def test_a_one_shot_request_that_is_sent_again_when_it_has_left_the_inbox_
         await house.settle(20.0)
     assert len(await house.live_files()) == 2
     assert await house.outstanding() == []
+    # Its entry still tells what it stood for; a tombstone would not.
+    assert await house.quarantined() == []
 
 
 @pytest.mark.parametrize("clock_ahead_s", [0, 1_350], ids=["", "that-looks-new"])
