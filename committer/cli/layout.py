@@ -1,4 +1,4 @@
-"""Tables and facts as lines of text. A word (an id, a number, a path) is never broken.
+"""Tables and facts as lines of text. A word (an id, a number, a path, a time) is never broken.
 
 On a screen that is too narrow for the words of a table, each row becomes a block with a line for
 each value. Without a width (a pipe, a file) a row is a line, however long.
@@ -6,11 +6,14 @@ each value. Without a width (a pipe, a file) a row is a line, however long.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
 _GAP = "  "
+# Not between a date and its time of day.
+_BREAK = re.compile(r"(?<!\d{4}-\d\d-\d\d) | (?!\d\d:\d\d:\d\d)")
 Row = Sequence[str]
 
 
@@ -82,7 +85,7 @@ def _wrapped(text: str, width: int | None) -> Iterator[str]:
         if width is None or cell_len(line) <= width:
             yield line
         else:
-            yield from _filled(line.split(" "), width)
+            yield from _filled(_BREAK.split(line), width)
 
 
 def _filled(words: Iterable[str], width: int) -> Iterator[str]:
@@ -107,7 +110,8 @@ def _natural(cell: str) -> int:
 
 
 def _longest_word(cell: str) -> int:
-    return max(map(cell_len, cell.split()), default=0)
+    words = (word for line in cell.split("\n") for word in _BREAK.split(line))
+    return max(map(cell_len, words), default=0)
 
 
 def _is_number(text: str) -> bool:

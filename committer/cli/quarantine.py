@@ -59,8 +59,10 @@ def list_(
     if not found:
         say(f"frazil: nothing in quarantine of {read_settings().inbox} that is asked for")
         return
+    # A column that says nothing makes a table too wide for many a screen.
+    has_state = any(one.interrupted for one in found)
     print_table(
-        ("attempt", "table", "producer", "epoch", "reason", "quarantined", "state"),
+        ("attempt", "table", "producer", "epoch", "reason", "quarantined", *["state"] * has_state),
         [
             (
                 one.key.rpartition("/")[2][:8],
@@ -69,7 +71,7 @@ def list_(
                 one.parsed_key.epoch if one.parsed_key else None,
                 one.record.reason,
                 time_text(one.record.quarantined_at_ms),
-                "replay interrupted" if one.interrupted else "",
+                *["replay interrupted" if one.interrupted else ""] * has_state,
             )
             for one in found
         ],

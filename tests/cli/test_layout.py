@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from tests.cli.serving import REPOSITORY
 from tests.request_builders import build_request
 
 UUID = "01890a5d-ac96-774b-bcce-b302099a8057"
+DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+TIME = re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
 HEADERS = ("producer", "epoch", "why it stays")
 ROWS = [(UUID, "12", "a request names it"), (UUID[::-1], "123456789", "")]
 
@@ -63,6 +66,14 @@ def test_where_the_words_do_not_fit_each_value_has_a_line() -> None:
         f"producer      {UUID[::-1]}",
         "epoch         123456789",
     ]
+
+
+@pytest.mark.parametrize("width", range(20, 60))
+def test_a_time_is_one_word(width: int) -> None:
+    time = "2026-11-22 15:04:05Z"
+    lines = list(table_lines(("when", "why"), [(time, f"since {time} at the latest")], width))
+    lines += fact_lines({"when": time, "why": f"since {time} at the latest"}, width)
+    assert "\n".join(lines).count(time) == 4, lines
 
 
 def test_wide_characters_count_twice() -> None:
@@ -133,3 +144,17 @@ def test_ids_are_whole_on_a_terminal_of_80_columns(
         "producer list": {UUID},
     }
     assert wanted[" ".join(command[:2])] <= words(lines), "\n".join(lines)
+    assert [line for line in lines if DATE.search(line) and not TIME.search(line)] == []
+
+
+@pytest.mark.parametrize("reason", ["table_unknown", "epoch_landed_unproven"])
+def test_the_list_of_what_is_in_quarantine_fits_80_columns(
+    frazil: Frazil, tmp_path: Path, reason: str
+) -> None:
+    assert frazil("table", "create", "db.flights", "--schema", "id long, name string").code == 0
+    sealed = build_request(frazil.load(), producer="import-2026")
+    frazil.quarantine(sealed, reason, quarantined_at_ms=1_795_359_845_000)
+    lines = on_a_terminal(tmp_path, 80, "quarantine", "list")
+    assert max(map(len, lines)) <= 80
+    assert any("2026-11-22 15:04:05Z" in line for line in lines), lines
+    assert (len(lines) == 3) == (reason == "table_unknown")

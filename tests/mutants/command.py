@@ -110,4 +110,11 @@ COMMAND = (
         '        return replace(self, name=name or "")\n',
         ("tests/test_ledger_entry.py -k name",),
     ),
+    Mutant(
+        "time_is_broken_between_its_words",
+        "committer/cli/layout.py",
+        r'_BREAK = re.compile(r"(?<!\d{4}-\d\d-\d\d) | (?!\d\d:\d\d:\d\d)")',
+        '_BREAK = re.compile(" ")',
+        ("tests/cli/test_layout.py -k one_word",),
+    ),
 )
