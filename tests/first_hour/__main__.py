@@ -46,7 +46,7 @@ def walk_through(walk: Walk, options: argparse.Namespace) -> bool:
     with an_hour(walk, is_verbose=options.verbose) as hour:
         try:
             found = [f"# {walk.page}", *hour.do(), ""]
-        except WrongTurn as error:
+        except (WrongTurn, LookupError) as error:
             print(f"✘ {walk.page}: {error}", flush=True)
             return False
     file = TRANSCRIPTS / f"{walk.name}.txt"

@@ -32,7 +32,7 @@ from tests.first_hour.steps import (
     Type,
     Walk,
 )
-from tests.first_hour.transcript import kept, settled
+from tests.first_hour.transcript import kept, masked, settled
 from tests.integration.processes import kill_session
 
 COLUMNS = 80
@@ -117,7 +117,8 @@ class Hour:
                 raise WrongTurn(f"`{step.command}` never printed `{step.until}`:\n{ended.output}")
             time.sleep(_AGAIN_S)
         self._expect(f"`{step.command}`", ended, step.exit_code)
-        self._note(f"$ {step.command}", self._settled(ended, step.keep_from, step.shown))
+        printed = self._settled(ended, step.keep_from, step.shown)
+        self._note(f"$ {step.command}", masked(printed, step.varying))
         if step.exit_code:
             self.lines.append(f"exit code {step.exit_code}")
 

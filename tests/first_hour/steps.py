@@ -41,13 +41,16 @@ class Type:
     """A command that is typed beside the page's blocks: one of its text, or a wrong turn.
 
     `terminal`: on a terminal of 80 columns, else into a pipe. `until`: typed again until the
-    output has this text.
+    output has this text. `varying`: patterns of what chance decides in it, such as how much had
+    landed by then, and what the transcript has in their place; a pattern is as narrow as it can be,
+    so that nothing else passes for it.
     """
 
     command: str
     exit_code: int = 0
     terminal: bool = False
     until: str = ""
+    varying: Mapping[str, str] = field(default_factory=dict)
     shown: Output = "all"
     keep_from: str = ""
     in_clone: bool = False

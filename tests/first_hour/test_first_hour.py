@@ -6,9 +6,10 @@ import pytest
 
 from tests.first_hour.blocks import code_blocks, pages
 from tests.first_hour.hour import WrongTurn, an_hour
+from tests.first_hour.landed_rows import verdict
 from tests.first_hour.steps import Step, Type, Walk
-from tests.first_hour.transcript import settled
-from tests.first_hour.walks import WALKS
+from tests.first_hour.transcript import masked, settled
+from tests.first_hour.walks import README, WALKS
 
 
 def test_every_page_is_walked() -> None:
@@ -58,3 +59,69 @@ def test_a_terminal_has_80_columns() -> None:
 )
 def test_what_differs_from_run_to_run_is_left_out(printed: str, kept: str) -> None:
     assert settled(printed, {}) == [kept]
+
+
+# --- What timing decides -------------------------------------------------------------------------
+
+(SNAPSHOTS,) = (step for step in README.steps if isinstance(step, Type) and step.varying)
+FIRST = """\
+committed    2026-11-22 15:04:05Z
+snapshot id  7219347923847293847
+seq          1
+operation    append
+files        +2 = 2
+records      +7 = 7
+"""
+SECOND = """
+committed    2026-11-22 15:04:15Z
+snapshot id  5219347923847293841
+parent       7219347923847293847
+seq          2
+operation    append
+files        +1 = 3
+records      +12 = 19
+"""
+REFS = "refs         main"
+
+
+@pytest.mark.parametrize("printed", [FIRST + REFS, FIRST + SECOND + REFS])
+def test_however_many_commits_there_was_time_for_the_transcript_is_the_same(printed: str) -> None:
+    lines = masked(settled(printed, {}), SNAPSHOTS.varying)
+    assert lines == ["<a block for each commit, the last with `refs  main`>"]
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "",
+        FIRST,
+        SECOND + REFS,
+        FIRST.replace("= 7", "= 8") + REFS,
+        FIRST.replace("+7 = 7", "+0 = 0") + REFS,
+        FIRST.replace("append", "overwrite") + REFS,
+        FIRST + SECOND.replace("+12", "+0") + REFS,
+        FIRST.replace("2026-11-22 15:04:05Z", "2026-11-22\n             15:04:05Z") + REFS,
+    ],
+)
+def test_what_no_timing_explains_is_seen(printed: str) -> None:
+    with pytest.raises(LookupError, match="was printed, but"):
+        masked(settled(printed, {}), SNAPSHOTS.varying)
+
+
+@pytest.mark.parametrize(
+    ("ids", "beside", "is_good"),
+    [
+        ([2, 0, 1], [], True),
+        ([0], [], True),
+        ([0, 1, 2, 7], ["7"], True),
+        ([0, 1, 1], [], False),
+        ([0, 2], [], False),
+        ([0, 1, 2], ["7"], False),
+        ([7], ["7"], False),
+        ([], [], False),
+    ],
+)
+def test_missing_and_doubled_rows_are_seen_however_many_there_are(
+    ids: list[int], beside: list[str], is_good: bool
+) -> None:
+    assert verdict(ids, beside).startswith("all ids" if is_good else "rows are missing")

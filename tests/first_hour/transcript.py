@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _VARYING = (
     (r"\x1b\[[0-9;?]*[A-Za-z]", ""),
@@ -35,6 +36,19 @@ def settled(text: str, places: dict[str, str]) -> list[str]:
     # Columns are as wide as what stands in them.
     text = _GAP.sub("  ", _RULES.sub("──", text))
     return [line.rstrip() for line in text.splitlines()]
+
+
+def masked(lines: list[str], varying: Mapping[str, str]) -> list[str]:
+    """The lines, with what these patterns find in them replaced. A pattern may span lines.
+
+    Errors: `LookupError` for one that finds nothing: it would hide the loss of what it stands for.
+    """
+    text = "\n".join(lines)
+    for pattern, replacement in varying.items():
+        text, count = re.subn(pattern, replacement, text)
+        if not count:
+            raise LookupError(f"nothing like `{pattern}` was printed, but\n{text}")
+    return text.split("\n") if varying else lines
 
 
 def kept(lines: list[str], keep_from: str) -> list[str]:

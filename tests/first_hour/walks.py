@@ -44,6 +44,24 @@ _SETTLED = Type(
 )
 
 
+def _each_row_once(*beside: int) -> Type:
+    """A stream's rows, and those of writes beside it."""
+    words = ["python -m tests.first_hour.landed_rows .frazil/catalog.db db.flights", *beside]
+    return Type(command=" ".join(map(str, words)))
+
+
+# One block for each commit of a stream, however many there was time for: the first makes the table
+# as large as it is itself, and none is empty.
+_COMMIT = r"committed  <time>\nsnapshot id  <id>\n"
+_COMMITS = {
+    _COMMIT
+    + r"seq  1\noperation  append\nfiles  \+([1-9]\d*) = \1\nrecords  \+([1-9]\d*) = \2\n"
+    + rf"(?:\n{_COMMIT}parent  <id>\nseq  \d+\noperation  append\n"
+    + r"files  \+[1-9]\d* = \d+\nrecords  \+[1-9]\d* = \d+\n)*"
+    + r"refs  main$": "<a block for each commit, the last with `refs  main`>",
+}
+
+
 def _filled(table: str = "db.flights") -> list[Step]:
     """A table with three rows, published by hand, and landed."""
     return [
@@ -87,7 +105,8 @@ README = Walk(
             shown="none",
         ),
         _SETTLED,
-        Type(command="frazil table snapshots db.flights", terminal=True),
+        Type(command="frazil table snapshots db.flights", terminal=True, varying=_COMMITS),
+        _each_row_once(),
         Interrupt(),
     ],
 )
@@ -167,6 +186,8 @@ PUBLISH_FROM_SPARK = Walk(
             shown="none",
         ),
         _SETTLED,
+        Type(command="frazil table snapshots db.flights", terminal=True, varying=_COMMITS),
+        _each_row_once(7),
         Interrupt(),
     ],
 )
