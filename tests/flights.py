@@ -13,7 +13,14 @@ from committer.iceberg.schema import Schema
 from committer.iceberg.sort_order import UNSORTED
 from committer.iceberg.table_metadata import new_table_metadata
 from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import DateType, FloatType, LongType, NestedField, StringType
+from committer.iceberg.types import (
+    DateType,
+    FixedType,
+    FloatType,
+    LongType,
+    NestedField,
+    StringType,
+)
 from committer.ports import LoadedTable, Swap
 from committer.request import TableIdentifier
 
@@ -53,6 +60,22 @@ def build_flights(
     )
     first = metadata_file_location(metadata_folder(location, metadata.properties), 0, uuid4())
     return LoadedTable(identifier, metadata, first)
+
+
+def build_codes(
+    transform: str, name: str = "db.flights", *, warehouse: str = "memory://warehouse"
+) -> LoadedTable:
+    """A table that Iceberg Java has partitioned by its carriers, which are `fixed`."""
+    table = build_flights(name, fields=(), warehouse=warehouse)
+    fields = (FIELDS[0], replace(FIELDS[1], field_type=FixedType(2)), *FIELDS[2:])
+    carrier = PartitionField((2,), 1000, "carrier", parse_transform(transform))
+    metadata = replace(
+        table.metadata,
+        schemas=(Schema(fields),),
+        partition_specs=(PartitionSpec(0, (carrier,)),),
+        last_partition_id=1000,
+    )
+    return replace(table, metadata=metadata)
 
 
 def foreign_swap(table: LoadedTable, *updates: Update) -> Swap:

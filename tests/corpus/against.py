@@ -1,6 +1,6 @@
 """Publishes each hostile case to a running committer, a good request before it and one behind it.
 
-The command makes two tables in a namespace of its own. What it has published is taken out of the
+The command makes tables in a namespace of its own. What it has published is taken out of the
 quarantine at the end, and the tables are dropped; their files stay where they lie.
 """
 
@@ -9,19 +9,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from committer.errors import NotFoundError
+from committer.cli.committer_status import ask_own_committer
+from committer.errors import NotFoundError, QueueKeyTakenError
 from committer.ports import Doorbell, LoadedTable, NewObject
 from committer.request import line_digest
-from committer.service.parts import Parts, open_parts
+from committer.service.parts import Parts, open_parts, queue_url
 from committer.settings import Settings
+from committer.signature import Keys, choose_key
 from tests.bad_requests import good
+from tests.corpus import taken
 from tests.corpus.hostile import Hostile, Sent
-from tests.corpus.tables import FLIGHTS, TABLES
+from tests.corpus.tables import FLIGHTS, SIGNED, TABLES
+from tests.corpus.taken import taken_stream
+from tests.signing import signed
 
 LANDED = "lands"
 _POLL_S = 0.01
@@ -43,10 +49,17 @@ class Row:
 
 
 class Against:
-    """A running committer, by the settings that it has, and the tables of one run."""
+    """A running committer, by the settings that it has, and the tables of one run. `keys`: those
+    that it verifies signatures with; the first of them that may sign good requests does, if any.
+    """
 
-    def __init__(self, parts: Parts, tables: dict[str, LoadedTable], timeout_s: float) -> None:
+    def __init__(
+        self, parts: Parts, tables: dict[str, LoadedTable], keys: Keys, timeout_s: float
+    ) -> None:
         self._parts, self.tables, self._timeout_s = parts, tables, timeout_s
+        example = good(tables[SIGNED], "bad-0").request
+        self.key = choose_key(keys, example)
+        self.other_keys = [one for one in keys.values() if one.refusal(example)]
         self._sent: list[str] = []
         self.goods = 0
 
@@ -61,8 +74,31 @@ class Against:
         expected = LANDED if hostile.reason is None else hostile.reason.value
         return Row(hostile.name, expected, found, (delays_ms[0], delays_ms[1]))
 
+    async def play_taken_stream(self) -> Row:
+        """Take the key of a stream from the committer, which says so; what cannot be announced
+        lands all the same, later, and what is published once the key is back as soon as ever.
+        """
+        url = queue_url(self._parts.settings)
+        assert url is not None, "without a queue there is no such case"
+        async with taken_stream(url, self.tables[FLIGHTS].metadata.require_uuid()) as key:
+            during = await self._publish_good("while-taken")
+            during_ms, is_named = await asyncio.gather(
+                self._delay_ms(*during), self._until(partial(self._is_named, key))
+            )
+        behind_ms = await self._delay_ms(*await self._publish_good("behind-taken"))
+        found = LANDED if is_named else "no trouble that names the key"
+        return Row(taken.NAME, LANDED, found, (during_ms, behind_ms))
+
+    async def _is_named(self, key: str) -> bool:
+        """Whether the committer says so, if its endpoints can be asked."""
+        answer = await asyncio.to_thread(ask_own_committer, self._parts.settings)
+        if answer is None or answer.status is None:
+            return True
+        return any(key in component for component in answer.status.troubles)
+
     async def _publish_good(self, producer: str) -> tuple[str, float]:
         right = good(self.tables[FLIGHTS], producer)
+        right = right if self.key is None else signed(right, self.key)
         started_s = time.monotonic()
         await self._publish(Sent.of(right))
         self.goods += 1
@@ -81,7 +117,11 @@ class Against:
                 await self._parts.storage.create((one,))
         if self._parts.queue is not None:
             told = sent.content if sent.told is None else sent.told
-            await self._parts.queue.announce([_bell(sent.key, told, is_small=sent.make is None)])
+            # As a client does: it is durable, and is found.
+            with suppress(QueueKeyTakenError):
+                await self._parts.queue.announce(
+                    [_bell(sent.key, told, is_small=sent.make is None)]
+                )
 
     async def _delay_ms(self, key: str, started_s: float) -> float | None:
         """Until a good request has left the inbox; None if that takes too long."""
@@ -136,7 +176,7 @@ class Against:
 
 @asynccontextmanager
 async def opened(settings: Settings, timeout_s: float) -> AsyncIterator[Against]:
-    """The parts that a committer of these settings has, and two new tables in its catalog."""
+    """The parts that a committer of these settings has, and new tables in its catalog."""
     # Another name than the committer's: a queue has one consumer of each.
     queue = settings.queue.model_copy(update={"consumer": f"corpus-{uuid4().hex[:8]}"})
     parts = await open_parts(settings.model_copy(update={"queue": queue}), create=False)
@@ -149,7 +189,8 @@ async def opened(settings: Settings, timeout_s: float) -> AsyncIterator[Against]
         await parts.catalog.create_namespace((namespace,))
         for table in tables.values():
             await parts.catalog.create_table(table)
-        yield Against(parts, tables, timeout_s)
+        keys = await parts.key_file.read() if parts.key_file is not None else {}
+        yield Against(parts, tables, keys, timeout_s)
     finally:
         await parts.close()
 

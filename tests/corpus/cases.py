@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.corpus import bounds, entries
+from tests.corpus import bounds, entries, fixed
 from tests.corpus.files import FILES, PARTITIONS
 from tests.corpus.hostile import Hostile
 from tests.corpus.inbox import ENTRIES, GARBAGE, forged
@@ -23,8 +23,9 @@ REFUSED: tuple[Hostile, ...] = (
     *REPEATS,
     *bounds.WRONG,
     *entries.WRONG,
+    *fixed.WRONG,
 )
-LANDING: tuple[Hostile, ...] = (*bounds.RIGHT, *entries.RIGHT)
+LANDING: tuple[Hostile, ...] = (*bounds.RIGHT, *entries.RIGHT, *fixed.RIGHT)
 # For a committer whose inbox is a folder of this machine, or one that has a queue.
 ON_DISK = ENTRIES
 TOLD: tuple[Hostile, ...] = (*GARBAGE, *map(forged, DOORBELLS[::8]))

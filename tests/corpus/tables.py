@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from committer.iceberg.schema import Schema
 from committer.iceberg.types import NestedField, parse_type
 from committer.ports import LoadedTable
-from tests.flights import build_flights
+from committer.service.signatures import REQUIRE_PROPERTY
+from tests.flights import build_codes, build_flights
 from tests.iceberg.bounds_by_type import FORMS
 
 FLIGHTS = "flights"
 TYPES = "types"
+CODES = "codes"
+DROPPED = "dropped"
+SIGNED = "signed"
 
 # Columns by their types, ids from 1 on.
 COLUMN_IDS: Mapping[str, int] = {kind: number for number, kind in enumerate(FORMS, 1)}
@@ -28,4 +33,10 @@ def build_types(name: str = "db.types", *, warehouse: str = "memory://warehouse"
     )
 
 
-TABLES: Mapping[str, Callable[..., LoadedTable]] = {FLIGHTS: build_flights, TYPES: build_types}
+TABLES: Mapping[str, Callable[..., LoadedTable]] = {
+    FLIGHTS: build_flights,
+    TYPES: build_types,
+    CODES: partial(build_codes, "identity"),
+    DROPPED: partial(build_codes, "void"),
+    SIGNED: partial(build_flights, properties={REQUIRE_PROPERTY: "true"}),
+}

@@ -44,7 +44,9 @@ async def open_tables(*keys: SigningKey) -> tuple[House, dict[str, LoadedTable]]
     house = House(has_keys=bool(keys), require_signature=bool(keys))
     if keys:
         await house.storage.inner.create((NewObject(KEYS, print_keys(*keys)),))
-    return house, {name: await add_table(house, build()) for name, build in TABLES.items()}
+    return house, {
+        name: await add_table(house, build(f"db.{name}")) for name, build in TABLES.items()
+    }
 
 
 async def publish_all(

@@ -19,10 +19,10 @@ from committer.iceberg.metadata_update import (
     SetProperties,
     UpgradeFormatVersion,
 )
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.partition_spec import PartitionField
 from committer.iceberg.schema import Schema
 from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import DecimalType, FixedType, LongType, NestedField
+from committer.iceberg.types import DecimalType, LongType, NestedField
 from committer.plan.check import CheckBasis, CheckedRequest, Checker, NeedsManifests
 from committer.ports import LoadedTable
 from committer.reason import Reason
@@ -39,7 +39,7 @@ from tests.bad_requests import (
     naming,
 )
 from tests.corpus.repeats import REPEATS
-from tests.flights import FIELDS, build_flights, changed
+from tests.flights import FIELDS, build_codes, build_flights, changed
 from tests.request_builders import build_file, build_line, seal
 
 
@@ -95,20 +95,6 @@ def test_nothing_is_committed_under_a_transform_that_is_not_known(make: Make) ->
     assert caught.value.reason == Reason.UNSUPPORTED
 
 
-def of_codes(transform: str) -> LoadedTable:
-    """A table that Iceberg Java has partitioned by its carriers, which are fixed."""
-    table = build_flights(fields=())
-    fields = (FIELDS[0], replace(FIELDS[1], field_type=FixedType(2)), *FIELDS[2:])
-    carrier = PartitionField((2,), 1000, "carrier", parse_transform(transform))
-    metadata = replace(
-        table.metadata,
-        schemas=(Schema(fields),),
-        partition_specs=(PartitionSpec(0, (carrier,)),),
-        last_partition_id=1000,
-    )
-    return replace(table, metadata=metadata)
-
-
 def with_partition(table: LoadedTable, value: object) -> SealedRequest:
     line = build_line(table)
     file = build_file(table.metadata, line.attempt, partition=(value,))
@@ -127,7 +113,7 @@ def inline_with_partition(table: LoadedTable, value: object) -> SealedRequest:
 def test_nothing_is_committed_under_a_spec_of_fixed_values(
     make: Callable[[LoadedTable, object], SealedRequest],
 ) -> None:
-    table = of_codes("identity")
+    table = build_codes("identity")
     for value in (b"AA", None):
         with pytest.raises(
             InvalidRequestError, match="`carrier` is the identity of a fix"
@@ -157,7 +143,7 @@ def test_a_decimal_partition_has_no_more_digits_than_its_type(
 def test_a_void_field_has_no_values(
     make: Callable[[LoadedTable, object], SealedRequest],
 ) -> None:
-    table = of_codes("void")
+    table = build_codes("void")
     assert isinstance(check(table, make(table, None)), CheckedRequest)
     with pytest.raises(InvalidRequestError, match="void") as found:
         check(table, make(table, b"AA"))
