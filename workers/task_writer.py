@@ -110,7 +110,7 @@ def _warn_of_slow_transport(bytes_per_batch: str | None) -> None:
         return
     _warned.add(_BYTES_PER_BATCH)
     _log.warning(
-        "%s is not %s: rows come from Spark at about half the speed; see workers.session.configure",
+        "%s is not %s: rows come from Spark at about half the speed; see frazil.spark.configure",
         _BYTES_PER_BATCH,
         _BYTES_PER_BATCH_OFF,
     )
