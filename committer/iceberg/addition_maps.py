@@ -1,128 +1,127 @@
 """Steps over the six maps of metrics of an added file, and proves that they are what they must be.
 
-Pairs end where the size of their map says, counts are not negative, and each bound is one that
-readers can decode. Known are the ways in which writers lay maps out; what is not recognised is left
-to the decoder of whole entries: nothing is refused here.
+Pairs end where the size of their map says, no column has two, counts are not negative, and each
+bound is one that readers can decode. What is not expected is left to the decoder of whole entries:
+nothing is refused here.
 """
 
 from __future__ import annotations
 
 from committer.iceberg.avro_binary import read_long
 from committer.iceberg.bound_forms import BoundForms
-from committer.iceberg.bound_values import Bound, read_bound_pairs
 from committer.iceberg.entry_parts import Unexpected
 from committer.iceberg.manifest_layout import PAIRS_MAX
-from committer.iceberg.map_patterns import MapPatterns
+from committer.iceberg.map_patterns import MapColumns, MapPatterns, SixMaps
 from committer.iceberg.map_skeleton import Skeletons
-from committer.iceberg.sized_maps import SizedBounds, holds_counts
 
 _MAPS_OF_LONGS = 4
 _SIX = range(6)
-_MAP_BYTES_MAX = 4096
+_ID_LIMIT = 2**31
+# One byte is the rule for ids and lengths, and a call for each would double the time.
+_SIGN_OR_MORE = 0x81
 
 
 class AdditionMaps:
     """The ways in which the maps of one writer's entries, for one table, were laid out. Mutable;
     may be shared by threads, which at worst learn a way twice."""
 
-    __slots__ = ("_bounds", "_counts", "_forms", "_patterns", "_skeletons", "match")
+    __slots__ = ("_forms", "_patterns", "_skeletons", "match")
 
     def __init__(self, forms: BoundForms) -> None:
         self._forms = forms
         self._patterns = MapPatterns(forms)
-        self._bounds = SizedBounds(forms, self._patterns)
         self._skeletons = Skeletons(forms)
-        # The latest maps of counts, which are most often those of the entry before.
-        self._counts = [b""] * _MAPS_OF_LONGS
         self.match = self._skeletons.match
 
-    def step(self, raw: bytes, start: int) -> int:
-        """Where six maps end that `match` did not recognise.
+    def step(self, raw: bytes, start: int, texts: list[bytes]) -> int:
+        """Where six maps end that `match` did not recognise. Adds to `texts` what has yet to be
+        proven to be text, in pieces that begin with a byte of ASCII.
 
         Errors: `Unexpected`; `InvalidMetadataError`, IndexError.
         """
-        position = start
+        stop = self._patterns.match(raw, start, texts)
+        if stop < 0:
+            maps, stop = self._read(raw, start, texts)
+            self._patterns.learn(maps)
+        self._skeletons.learn(raw, start, stop)
+        return stop
+
+    def _read(self, raw: bytes, position: int, texts: list[bytes]) -> tuple[SixMaps, int]:
+        """Read six maps pair by pair: what columns they have, and where they end."""
+        maps: list[MapColumns | None] = []
         for place in _SIX:
             branch = raw[position]
-            known = self._counts[place] if place < _MAPS_OF_LONGS else b""
-            if known and raw.startswith(known, position):
-                position += len(known)
-            elif not branch:
-                position += 1
-            elif branch != 2:
-                raise Unexpected
-            elif not raw[position + 1]:
-                position += 2
-            elif raw[position + 1] & 1:
-                before, position = position, self._step_sized(raw, position + 1, place)
-                if 0 < place < _MAPS_OF_LONGS and position - before <= _MAP_BYTES_MAX:
-                    self._counts[place] = raw[before:position]
-            else:
-                position = self._step_plain(raw, start)
-                break
-        self._skeletons.learn(raw, start, position)
-        return position
-
-    def _step_sized(self, raw: bytes, position: int, place: int) -> int:
-        number = raw[position]
-        position += 1
-        if number > 127:
-            if raw[position] > 127:
-                raise Unexpected
-            number = number & 127 | raw[position] << 7
             position += 1
-        length, position = read_long(raw, position)
-        stop = position + length
-        if length < 0 or raw[stop]:
-            raise Unexpected
-        holds = holds_counts if place < _MAPS_OF_LONGS else self._bounds.hold
-        if not holds(raw[position:stop], number + 1 >> 1):
-            raise Unexpected
-        return stop + 1
+            if branch not in (0, 2):
+                raise Unexpected
+            one = None
+            if branch:
+                bound_texts = None if place < _MAPS_OF_LONGS else texts
+                one, position = self._read_map(raw, position, bound_texts)
+            maps.append(one)
+        return tuple(maps), position
 
-    def _step_plain(self, raw: bytes, start: int) -> int:
-        stop = self._patterns.match_six(raw, start)
-        return stop if stop >= 0 else self._learn_plain(raw, start)
+    def _read_map(
+        self, raw: bytes, position: int, texts: list[bytes] | None
+    ) -> tuple[MapColumns, int]:
+        """Read a map of one block, of bounds if there are `texts`."""
+        count, position = read_long(raw, position)
+        is_sized = count < 0
+        size, position = read_long(raw, position) if is_sized else (0, position)
+        if not count:
+            return MapColumns(()), position
+        if abs(count) > PAIRS_MAX:
+            raise Unexpected
+        start = position
+        if texts is None:
+            columns, position = _read_counts(raw, position, abs(count))
+        else:
+            columns, position = self._read_bounds(raw, position, abs(count), texts)
+        if raw[position] or (is_sized and position - start != size):
+            raise Unexpected
+        if len(set(columns)) != len(columns):
+            raise Unexpected
+        return MapColumns(tuple(columns), is_sized), position + 1
 
-    def _learn_plain(self, raw: bytes, position: int) -> int:
-        """Step over six plain maps pair by pair, and note which pairs they have."""
-        counts: list[int | None] = []
-        bounds: list[tuple[int, ...] | None] = []
-        for place in _SIX:
-            is_null, count, position = _plain_count(raw, position)
-            if place < _MAPS_OF_LONGS:
-                counts.append(None if is_null else count)
-                position = _step_counts(raw, position, count)
+    def _read_bounds(
+        self, raw: bytes, position: int, count: int, texts: list[bytes]
+    ) -> tuple[list[int], int]:
+        columns, form_of = list[int](), self._forms.of
+        for _ in range(count):
+            column = raw[position]
+            if column & _SIGN_OR_MORE:
+                column, position = read_long(raw, position)
             else:
-                found: list[Bound] = []
-                position = read_bound_pairs(raw, position, count, self._forms, found)
-                bounds.append(None if is_null else tuple(one.field_id for one in found))
-            if count:
-                if raw[position]:
-                    raise Unexpected
-                position += 1
-        self._patterns.learn_six(tuple(counts), *bounds)
-        return position
+                column, position = column >> 1, position + 1
+            length = raw[position]
+            if length & _SIGN_OR_MORE:
+                length, start = read_long(raw, position)
+            else:
+                length, start = length >> 1, position + 1
+            position = start + length
+            form = form_of(column)
+            if length < 0 or not (form.is_text or form.fits(raw[start:position])):
+                raise Unexpected
+            if form.is_text:
+                texts.append(raw[start - 1 : position])
+            columns.append(column)
+        return columns, position
 
 
-def _plain_count(raw: bytes, position: int) -> tuple[bool, int, int]:
-    """Whether a map is null, how many pairs it has, and where these start."""
-    branch = raw[position]
-    position += 1
-    if branch not in (0, 2):
-        raise Unexpected
-    if not branch:
-        return True, 0, position
-    count, position = read_long(raw, position)
-    if not 0 <= count <= PAIRS_MAX:
-        raise Unexpected
-    return False, count, position
-
-
-def _step_counts(raw: bytes, position: int, count: int) -> int:
+def _read_counts(raw: bytes, position: int, count: int) -> tuple[list[int], int]:
+    columns = list[int]()
     for _ in range(count):
-        _, position = read_long(raw, position)
-        value, position = read_long(raw, position)
-        if value < 0:
+        column = raw[position]
+        if column & _SIGN_OR_MORE:
+            column, position = read_long(raw, position)
+        else:
+            column, position = column >> 1, position + 1
+        value = raw[position]
+        if value & _SIGN_OR_MORE:
+            value, position = read_long(raw, position)
+        else:
+            position += 1
+        if value < 0 or not -_ID_LIMIT <= column < _ID_LIMIT:
             raise Unexpected
-    return position
+        columns.append(column)
+    return columns, position

@@ -1,5 +1,5 @@
-"""Looks at those bounds of which a length does not say everything: texts, and decimals of the full
-length. All at once, where they lie as in a map that was looked at one by one.
+"""Takes those bounds out of the maps of an entry of which a length does not say everything: texts,
+and decimals of the full length. All at once, where they lie as in maps that were looked at before.
 """
 
 from __future__ import annotations
@@ -8,71 +8,65 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from committer.errors import InvalidMetadataError
-from committer.iceberg.avro_binary import read_long
-from committer.iceberg.bound_forms import BoundForm, BoundForms, is_below, is_utf8
+from committer.iceberg.bound_forms import BoundForm, is_below
+
+# Bytes of maps, and where these start.
+Texts = Callable[[bytes, int], tuple[bytes, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """Where a bound lies in some bytes, and the form that it has."""
 
-    field_id: int
     form: BoundForm
     start: int
     stop: int
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether it is a decimal that could have too many digits for its type."""
-        return bool(self.form.limit) and self.stop - self.start == self.form.limited_length
 
+def texts_of(maps: bytes, bounds: Sequence[Bound]) -> Texts | None:
+    """What takes the texts out of maps that are laid out as these; None where there are none.
 
-def read_bound_pairs(
-    raw: bytes, position: int, count: int, forms: BoundForms, found: list[Bound]
-) -> int:
-    """Note `count` pairs of field id and bound; returns where they end.
-
-    Errors: `InvalidMetadataError` for a bound of another form, and where the bytes end before.
+    Each piece begins with the last byte of a length, which is ASCII and keeps halves of two texts
+    from making one letter. Texts of neighbors are one piece if ids and lengths are ASCII, too.
     """
-    for _ in range(count):
-        field_id, position = read_long(raw, position)
-        length, start = read_long(raw, position)
-        position = start + length
-        form = forms.of(field_id)
-        if length < 0 or position > len(raw) or not form.fits(raw[start:position]):
-            raise InvalidMetadataError("manifest entry: a bound of another form than its column's")
-        found.append(Bound(field_id, form, start, position))
-    return position
+    pieces: list[tuple[int, int]] = []
+    before = None
+    for one in bounds:
+        if one.form.is_text:
+            start = one.start - 1
+            if pieces and before == pieces[-1][1] and maps[before:start].isascii():
+                start = pieces.pop()[0]
+            pieces.append((start, one.stop))
+        before = one.stop
+    return _unpacking(pieces) if pieces else None
 
 
-class BoundValues:
-    """Looks at texts and decimals in bytes where others had them in the same places."""
+class Numbers:
+    """Looks at the decimals of maps that are laid out as others were."""
 
-    __slots__ = ("_limits", "_numbers", "_texts")
+    __slots__ = ("_limits", "_unpack")
 
-    def __init__(self, bounds: Sequence[Bound], *, with_texts: bool = True) -> None:
-        texts = [one for one in bounds if one.form.is_text and one.stop > one.start]
-        numbers = [one for one in bounds if one.is_limited]
-        self._texts = _unpacking(texts) if with_texts and texts else None
-        self._numbers = _unpacking(numbers) if numbers else None
-        self._limits = [one.form.limit for one in numbers]
-
-    def __bool__(self) -> bool:
-        return self._texts is not None or self._numbers is not None
+    def __init__(self, bounds: Sequence[Bound]) -> None:
+        self._limits = [one.form.limit for one in bounds]
+        self._unpack = _unpacking([(one.start, one.stop) for one in bounds])
 
     def fit(self, raw: bytes, start: int) -> bool:
-        """Whether those that lie behind `start` have their form. Errors: struct.error where the
-        bytes end before."""
-        # What lies between them keeps halves of two texts from making one letter.
-        if self._texts is not None and not is_utf8(b"\0".join(self._texts(raw, start))):
-            return False
-        return self._numbers is None or all(map(is_below, self._numbers(raw, start), self._limits))
+        """Whether those that lie behind `start` have no more digits than their types. Errors:
+        struct.error where the bytes end before."""
+        return all(map(is_below, self._unpack(raw, start), self._limits))
 
 
-def _unpacking(bounds: Sequence[Bound]) -> Callable[[bytes, int], tuple[bytes, ...]]:
+def numbers_of(bounds: Sequence[Bound]) -> Numbers | None:
+    """None where no decimal could have too many digits for its type."""
+    full = [
+        one for one in bounds if one.form.limit and one.stop - one.start == one.form.limited_length
+    ]
+    return Numbers(full) if full else None
+
+
+def _unpacking(pieces: Sequence[tuple[int, int]]) -> Texts:
     layout, position = ["<"], 0
-    for one in bounds:
-        layout.append(f"{one.start - position}x{one.stop - one.start}s")
-        position = one.stop
+    for start, stop in pieces:
+        layout.append(f"{start - position}x{stop - start}s")
+        position = stop
     return struct.Struct("".join(layout)).unpack_from

@@ -1,200 +1,299 @@
-"""Patterns of maps of metrics, of the columns and the forms of bounds that one table's files have.
+"""Patterns of the six maps of metrics of an entry, by the columns and forms of bounds of a table.
 
-A pattern is total: what it does not match (bounds of 64 bytes, integers in more bytes than they
-take) may still be right.
+A pattern names each column once, in the order in which writers had them: what it matches has no
+column twice. It is total: what it does not match (bounds of 64 bytes, integers in more bytes than
+they take, columns in another order) may still be right.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
 
 from committer.iceberg.avro_binary import LONGS
-from committer.iceberg.bound_forms import BoundForm, BoundForms, is_below, is_utf8
-from committer.iceberg.manifest_layout import FIELD_ID, VARINT
+from committer.iceberg.bound_forms import ANY_BYTES, BoundForm, BoundForms, is_below
+from committer.iceberg.manifest_layout import VARINT
 
+_MAPS_OF_LONGS = 4
 # Of up to 63 bits, and not negative: a decoder decides about others.
 _COUNT = b"(?=[%b])" % b"".join(b"\\x%02x" % even for even in range(0, 256, 2)) + VARINT
-_UNROLLED_MAX = 64
+_SIZE = rb"[\x80-\xff]{0,2}+[\x00-\x7f]"
+_PAIRS = rb"[\x80-\xff]?+[\x01-\x7f]"
 _LENGTHS = (8, 4, 16, 1, 12, *(n for n in range(64) if n not in (8, 4, 16, 1, 12)))
-# Compiling a pattern takes as much time as some hundred entries. So it is paid by these, on a first
-# credit.
+_NULL, _EMPTY, _START, _END = rb"\x00", rb"\x02\x00", rb"\x02", rb"\x00"
+# Compiling a pattern takes as much time as reading the maps of so many entries pair by pair, and
+# some seconds for entries of thousands of pairs.
 _COMPILING_COSTS = 500
-_CREDIT = 16 * _COMPILING_COSTS
-_KEPT_MAX = 64
-_END = rb"\x00"
+_PAIRS_MAX = 1000
+_KEPT = 3
+# Ids below it take a byte of ASCII.
+_SHORT_ID_LIMIT = 64
+
+_Groups = tuple[bytes | None, ...]
 
 
-def count_pairs(count: int) -> bytes:
-    """The source of a pattern of so many pairs of field id and a long that is not negative."""
-    # Written out it matches half again as fast, and takes the longer to compile.
-    if count <= _UNROLLED_MAX:
-        return (FIELD_ID + _COUNT) * count
-    return b"(?:%b%b){%d}" % (FIELD_ID, _COUNT, count)
+@dataclass(frozen=True, slots=True)
+class MapColumns:
+    """How a map was written: its columns in their order, and whether it says its size.
+    `is_partial`: any but not all of the columns may be missing."""
+
+    columns: tuple[int, ...]
+    is_sized: bool = False
+    is_partial: bool = False
 
 
-# The source of a pattern, or a column and the form of its bound.
-Piece = bytes | tuple[int, BoundForm]
-
-
-class MapPattern:
-    """Matches pieces in turn. Most texts are ASCII, which a pattern can say itself: so there is one
-    for these, and where it does not match, one for all."""
-
-    __slots__ = ("_pieces", "_ways")
-
-    def __init__(self, pieces: Iterable[Piece]) -> None:
-        self._pieces = tuple(pieces)
-        # The one that matched last in front.
-        self._ways: tuple[_Compiled, ...] = (_Compiled(self._pieces, is_ascii=True),)
-
-    def end(self, raw: bytes, position: int) -> int:
-        """Where what is matched at a position ends, with bounds of their forms; else -1."""
-        ways = self._ways
-        stop = ways[0].end(raw, position)
-        if stop >= 0:
-            return stop
-        if len(ways) == 1:
-            ways = (ways[0], _Compiled(self._pieces, is_ascii=False))
-        stop = ways[1].end(raw, position)
-        self._ways = ways if stop < 0 else ways[::-1]
-        return stop
-
-
-class _Compiled:
-    __slots__ = ("_limits", "_match", "_numbers", "_texts")
-
-    def __init__(self, pieces: Iterable[Piece], *, is_ascii: bool) -> None:
-        sources: list[bytes] = []
-        self._texts: tuple[int, ...] = ()
-        self._numbers: tuple[int, ...] = ()
-        self._limits: list[int] = []
-        for piece in pieces:
-            if isinstance(piece, bytes):
-                sources.append(piece)
-                continue
-            field_id, form = piece
-            sources += (re.escape(LONGS[field_id]), _bound(form, is_ascii=is_ascii))
-            group = len(self._texts) + len(self._numbers) + 1
-            if form.limit:
-                self._numbers += (group,)
-                self._limits.append(form.limit)
-            elif form.is_text and not is_ascii:
-                self._texts += (group,)
-        self._match = re.compile(b"".join(sources), re.DOTALL).match
-
-    def end(self, raw: bytes, position: int) -> int:
-        match = self._match(raw, position)
-        if match is None:
-            return -1
-        if match.lastindex is None:
-            return match.end()
-        # The group in front, which is the whole, makes a tuple of the answer to one group, too.
-        if self._texts and not is_utf8(b"".join(match.group(0, *self._texts)[1:])):
-            return -1
-        if self._numbers:
-            numbers = match.group(0, *self._numbers)[1:]
-            for number, limit in zip(numbers, self._limits, strict=True):
-                if number is not None and not is_below(number, limit):
-                    return -1
-        return match.end()
-
-
-def _bound(form: BoundForm, *, is_ascii: bool) -> bytes:
-    """The source of a pattern of a bound with its length. Texts that may be anything are a group
-    with it: these lengths are ASCII, and keep halves of two texts from making one letter."""
-    lengths = [length for length in _LENGTHS if length in form.lengths]
-    if form.limit:
-        short = [_bytes(length) for length in lengths if length < form.limited_length]
-        full = re.escape(LONGS[form.limited_length]) + b"(.{%d})" % form.limited_length
-        return b"(?:%b)" % b"|".join((*short, full))
-    if form.is_text and is_ascii:
-        return b"(?:%b)" % b"|".join(_bytes(length, rb"[\x00-\x7f]") for length in lengths)
-    alternatives = b"|".join(map(_bytes, lengths))
-    if form.is_text:
-        return b"(%b)" % alternatives
-    # Without a length nothing matches.
-    return b"(?:%b)" % alternatives if lengths else b"(?!)"
-
-
-def _bytes(length: int, one: bytes = b".") -> bytes:
-    return re.escape(LONGS[length]) + b"%b{%d}" % (one, length)
-
-
-_NOTHING = MapPattern((b"(?!)",))
+# None: the map is null.
+SixMaps = tuple[MapColumns | None, ...]
 
 
 class MapPatterns:
     """The patterns of maps of one table's columns. Mutable; may be shared by threads, which at
     worst compile one twice."""
 
-    __slots__ = ("_credit", "_forms", "_known", "_latest", "_latest_six")
+    __slots__ = ("_forms", "_known", "_missed")
 
     def __init__(self, forms: BoundForms) -> None:
         self._forms = forms
-        self._known: dict[object, MapPattern] = {}
-        self._latest: dict[int, MapPattern] = {}
-        self._latest_six = _NOTHING
-        self._credit = _CREDIT
+        # The latest in front.
+        self._known: tuple[MapPattern, ...] = ()
+        # Maps that none matches, and how often. The first pattern is compiled at once, another one
+        # when as much time has gone without it.
+        self._missed: list[tuple[SixMaps, int]] = []
 
-    def match_bounds(self, body: bytes, count: int) -> bool:
-        """Whether the latest pattern of so many bounds matches these bytes as a whole."""
-        pattern = self._latest.get(count)
-        if pattern is None or pattern.end(body, 0) != len(body):
-            return False
-        self._credit = min(self._credit + 1, _CREDIT)
-        return True
+    def match(self, raw: bytes, position: int, texts: list[bytes]) -> int:
+        """Where six maps at a position end, if a pattern matches them; else -1. `texts`: see
+        `MapPattern.end`."""
+        known = self._known
+        for one in known:
+            stop = one.end(raw, position, texts)
+            if stop >= 0:
+                if one is not known[0]:
+                    self._known = (one, *(other for other in known if other is not one))
+                return stop
+        return -1
 
-    def match_six(self, raw: bytes, position: int) -> int:
-        """Where six maps without sizes end, if the latest pattern matches them; else -1."""
-        stop = self._latest_six.end(raw, position)
-        if stop >= 0:
-            self._credit = min(self._credit + 1, _CREDIT)
-        return stop
+    def learn(self, maps: SixMaps) -> None:
+        """Note six maps that were right, and that no pattern matched."""
+        for place, (missed, times) in enumerate(self._missed):
+            together = merged(missed, maps)
+            if together is not None:
+                self._missed[place] = together, times + 1
+                if times >= _COMPILING_COSTS:
+                    del self._missed[place]
+                    self._compile(together)
+                return
+        if not self._known:
+            self._compile(maps)
+        else:
+            self._missed = [(maps, 1), *self._missed[: _KEPT - 1]]
 
-    def learn_bounds(self, field_ids: tuple[int, ...]) -> None:
-        """Note the columns of bounds, which the latest pattern of so many did not match."""
-        pattern = self._compiled((field_ids,))
-        if pattern is not None:
-            if len(self._latest) >= _KEPT_MAX:
-                self._latest.clear()
-            self._latest[len(field_ids)] = pattern
-
-    def learn_six(self, counts: tuple[int | None, ...], *bounds: tuple[int, ...] | None) -> None:
-        """Note six maps of one plain block each: how many pairs those of longs have, and of which
-        columns the bounds are. None: the map is null."""
-        pattern = self._compiled((*map(_long_map, counts), *bounds))
-        if pattern is not None:
-            self._latest_six = pattern
-
-    def _compiled(self, maps: tuple[bytes | tuple[int, ...] | None, ...]) -> MapPattern | None:
-        """The pattern of these maps; None where there is no credit to compile it."""
-        pattern = self._known.get(maps)
-        if pattern is None and self._credit >= _COMPILING_COSTS:
-            self._credit -= _COMPILING_COSTS
-            if len(self._known) >= _KEPT_MAX:
-                self._known.clear()
-            pattern = self._known[maps] = MapPattern(self._pieces(maps))
-        return pattern
-
-    def _pieces(self, maps: tuple[bytes | tuple[int, ...] | None, ...]) -> Iterator[Piece]:
-        """Bounds that stand alone are those of a body, without what is around the pairs."""
-        for one in maps:
-            if isinstance(one, bytes):
-                yield one
-                continue
-            is_whole = len(maps) > 1
-            if is_whole:
-                yield _start(None if one is None else len(one))
-            yield from ((field_id, self._forms.of(field_id)) for field_id in one or ())
-            if is_whole and one:
-                yield _END
+    def _compile(self, maps: SixMaps) -> None:
+        """Add a pattern of these maps, and of those that a known one matches as far as it can."""
+        kept = list(self._known)
+        for one in self._known:
+            together = merged(one.maps, maps)
+            if together == one.maps:
+                return
+            if together is not None:
+                maps = together
+                kept.remove(one)
+                break
+        if sum(len(one.columns) for one in maps if one is not None) <= _PAIRS_MAX:
+            self._known = (MapPattern(maps, self._forms), *kept[: _KEPT - 1])
 
 
-def _long_map(count: int | None) -> bytes:
-    return _start(count) + (count_pairs(count) + _END if count else b"")
+def merged(first: SixMaps, second: SixMaps) -> SixMaps | None:
+    """Maps of which these are two examples; None where no pattern matches both."""
+    if len(first) != len(second):
+        return None
+    maps = list(first)
+    for place, (one, other) in enumerate(zip(first, second, strict=True)):
+        if one != other:
+            maps[place] = _merged_map(one, other)
+            if maps[place] is None:
+                return None
+    return tuple(maps)
 
 
-def _start(count: int | None) -> bytes:
-    """The source of what is in front of a map's pairs; all of a map without pairs."""
-    return rb"\x00" if count is None else rb"\x02" + re.escape(LONGS[count])
+def _merged_map(one: MapColumns | None, other: MapColumns | None) -> MapColumns | None:
+    if one is None or other is None or one.is_sized != other.is_sized:
+        return None
+    if not one.columns or not other.columns:
+        return None
+    columns = _interleaved(one.columns, other.columns)
+    return None if columns is None else MapColumns(columns, one.is_sized, is_partial=True)
+
+
+def _interleaved(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...] | None:
+    """All columns of both, in an order that is that of each."""
+    columns, place = list(first), 0
+    for column in second:
+        if column not in first:
+            columns.insert(place, column)
+        else:
+            found = columns.index(column)
+            if found < place:
+                return None
+            place = found
+        place += 1
+    return tuple(columns)
+
+
+class MapPattern:
+    """Matches six maps with these columns."""
+
+    __slots__ = ("_limits", "_match", "_numbers", "_parts", "_sizes", "_texts", "maps")
+
+    def __init__(self, maps: SixMaps, forms: BoundForms) -> None:
+        source = _Source(forms)
+        for place, one in enumerate(maps):
+            source.add_map(one, of_longs=place < _MAPS_OF_LONGS)
+        self.maps = maps
+        self._match = re.compile(b"".join(source.pieces), re.DOTALL).match
+        self._sizes, self._parts = source.sizes, source.parts
+        self._texts = _getter(source.texts)
+        self._numbers, self._limits = _getter(source.numbers), source.limits
+
+    def end(self, raw: bytes, position: int, texts: list[bytes]) -> int:
+        """Where what is matched at a position ends, else -1. Adds to `texts` what has yet to be
+        proven to be text: each piece begins with the last byte of a length, which is ASCII."""
+        match = self._match(raw, position)
+        if match is None:
+            return -1
+        groups = match.groups()
+        for size, pairs in self._sizes:
+            if groups[size] != LONGS[len(groups[pairs] or b"")]:
+                return -1
+        for one in self._parts:
+            if not one.has_all(groups):
+                return -1
+        numbers = self._numbers(groups)
+        if any(numbers) and not _are_below(numbers, self._limits):
+            return -1
+        # Only where columns are missing texts may be None.
+        texts += filter(None, self._texts(groups))
+        return match.end()
+
+
+def _are_below(numbers: _Groups, limits: list[int]) -> bool:
+    pairs = zip(numbers, limits, strict=True)
+    return all(number is None or is_below(number, limit) for number, limit in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A map of which columns may be missing: the groups of its count and of each missing one."""
+
+    count: int
+    missing: Callable[[_Groups], _Groups]
+    columns: int
+    is_sized: bool
+
+    def has_all(self, groups: _Groups) -> bool:
+        """Whether there are as many pairs as the map says."""
+        found = self.columns - self.missing(groups).count(b"")
+        return groups[self.count] == LONGS[-found if self.is_sized else found]
+
+
+class _Source:
+    """The source of a pattern, and which of its groups are what. Mutable."""
+
+    def __init__(self, forms: BoundForms) -> None:
+        self._forms, self._groups, self._is_in_texts = forms, 0, False
+        self.pieces: list[bytes] = []
+        self.sizes: list[tuple[int, int]] = []
+        self.parts: list[_Part] = []
+        self.texts: list[int] = []
+        self.numbers: list[int] = []
+        self.limits: list[int] = []
+
+    def add_map(self, one: MapColumns | None, *, of_longs: bool) -> None:
+        if one is None or not one.columns:
+            self.pieces.append(_NULL if one is None else _EMPTY)
+            return
+        self.pieces.append(_START)
+        count = self._add_count(one)
+        if one.is_sized:
+            self.sizes.append((self._open(), self._groups))
+            self.pieces += (_SIZE, b")(")
+            self._groups += 1
+        self._is_in_texts = False
+        missing = [self._add_pair(column, one, of_longs=of_longs) for column in one.columns]
+        self._end_texts()
+        self.pieces.append(b")" + _END if one.is_sized else _END)
+        if one.is_partial:
+            self.parts.append(_Part(count, _getter(missing), len(missing), one.is_sized))
+
+    def _open(self) -> int:
+        """Start a group; returns its place."""
+        self.pieces.append(b"(")
+        self._groups += 1
+        return self._groups - 1
+
+    def _add_count(self, one: MapColumns) -> int:
+        if not one.is_partial:
+            self.pieces.append(_long(-len(one.columns) if one.is_sized else len(one.columns)))
+            return -1
+        count = self._open()
+        self.pieces.append(_PAIRS + b")")
+        return count
+
+    def _add_pair(self, column: int, one: MapColumns, *, of_longs: bool) -> int:
+        """Returns the place of the group that is empty where the pair is missing."""
+        form = ANY_BYTES if of_longs else self._forms.of(column)
+        if not (form.is_text and column < _SHORT_ID_LIMIT):
+            self._end_texts()
+        self.pieces.append(b"(?:" + _long(column) if one.is_partial else _long(column))
+        if of_longs:
+            self.pieces.append(_COUNT)
+        else:
+            self._add_bound(form)
+        if not one.is_partial:
+            return -1
+        self._end_texts()
+        self.pieces.append(b"|")
+        missing = self._open()
+        self.pieces.append(b"))")
+        return missing
+
+    def _end_texts(self) -> None:
+        if self._is_in_texts:
+            self.pieces.append(b")")
+        self._is_in_texts = False
+
+    def _add_bound(self, form: BoundForm) -> None:
+        lengths = [length for length in _LENGTHS if length in form.lengths]
+        if form.is_text:
+            # Neighbors are one group: their ids and lengths are ASCII.
+            if not self._is_in_texts:
+                self.texts.append(self._open())
+            self._is_in_texts = True
+            self.pieces.append(b"(?:" + b"|".join(map(_bytes, lengths)) + b")")
+        elif form.limit:
+            short = [_bytes(length) for length in lengths if length < form.limited_length]
+            self.pieces.append(b"(?:%b" % b"".join(one + b"|" for one in short))
+            self.pieces.append(_long(form.limited_length))
+            self.numbers.append(self._open())
+            self.limits.append(form.limit)
+            self.pieces.append(b".{%d}))" % form.limited_length)
+        else:
+            # Without a length nothing matches.
+            self.pieces.append(b"(?:%b)" % (b"|".join(map(_bytes, lengths)) or b"(?!)"))
+
+
+def _getter(places: list[int]) -> Callable[[_Groups], _Groups]:
+    """The groups at these places."""
+    if len(places) > 1:
+        found: Callable[[_Groups], _Groups] = itemgetter(*places)
+        return found
+    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0, 0))
+
+
+def _long(value: int) -> bytes:
+    return re.escape(LONGS[value])
+
+
+def _bytes(length: int) -> bytes:
+    return _long(length) + b".{%d}" % length

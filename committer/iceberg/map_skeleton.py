@@ -11,7 +11,7 @@ from __future__ import annotations
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro_binary import read_long
 from committer.iceberg.bound_forms import BoundForms
-from committer.iceberg.bound_values import Bound, BoundValues
+from committer.iceberg.bound_values import Bound, Numbers, Texts, numbers_of, texts_of
 
 _MAPS = 6
 _MAPS_OF_LONGS = 4
@@ -31,8 +31,9 @@ _PAUSE_ENTRIES = 1_000
 _number = int.from_bytes
 
 
-# Length in bytes, mask, what a layout has under its mask, and values that no mask says enough of.
-Skeleton = tuple[int, int, int, BoundValues | None]
+# Length in bytes, mask, what a layout has under its mask, and values that no mask says enough of:
+# decimals, and texts, which are left to the caller.
+Skeleton = tuple[int, int, int, Numbers | None, Texts | None]
 
 
 class Skeletons:
@@ -40,7 +41,8 @@ class Skeletons:
     threads, which at worst learn a layout twice.
 
     With `forms` maps are recognised only if they hold what those of an addition may: counts that
-    are not negative, and bounds of these forms, as the ones did that were learned.
+    are not negative, and bounds of these forms, as the ones did that were learned. But the texts
+    that a skeleton takes out have yet to be proven to be text.
     """
 
     __slots__ = ("_credit", "_forms", "_known", "_pause")
@@ -59,9 +61,9 @@ class Skeletons:
         """
         known = self._known
         for one in known:
-            length, mask, bits, values = one
+            length, mask, bits, numbers, _ = one
             if _number(raw[start : start + length], "little") & mask == bits and (
-                values is None or values.fit(raw, start)
+                numbers is None or numbers.fit(raw, start)
             ):
                 if one is not known[0]:
                     self._known = (one, *(other for other in known if other is not one))
@@ -91,15 +93,17 @@ def _skeleton(maps: bytes, forms: BoundForms | None) -> Skeleton | None:
     mask = _mask(maps, forms, found)
     if mask is None:
         return None
-    texts = [one for one in found or () if one.form.is_text]
+    bounds = found or ()
+    texts = [one for one in bounds if one.form.is_text]
     # One bit of each byte says that a text is ASCII. Where some are not, all are looked at.
     is_ascii = all(maps[one.start : one.stop].isascii() for one in texts)
     if is_ascii:
         for one in texts:
             mask[one.start : one.stop] = bytes((_BEYOND_ASCII,)) * (one.stop - one.start)
-    values = BoundValues(found or (), with_texts=not is_ascii)
     number = int.from_bytes(mask, "little")
-    return len(maps), number, int.from_bytes(maps, "little") & number, values or None
+    bits = int.from_bytes(maps, "little") & number
+    taken = None if is_ascii else texts_of(maps, bounds)
+    return len(maps), number, bits, numbers_of(bounds), taken
 
 
 def _mask(raw: bytes, forms: BoundForms | None, found: list[Bound] | None) -> bytearray | None:
@@ -131,7 +135,7 @@ def _mask(raw: bytes, forms: BoundForms | None, found: list[Bound] | None) -> by
                     continue
                 length = number(_ALL)
                 if forms is not None and found is not None:
-                    found.append(Bound(field_id, forms.of(field_id), position, position + length))
+                    found.append(Bound(forms.of(field_id), position, position + length))
                 position += length
             if count and number(_ALL):
                 return None
