@@ -43,6 +43,7 @@ class Reason(StrEnum):
     DELETE_FIELD_SET = "delete_field_set"
     NEGATIVE_COUNT = "negative_count"
     BOUND_MALFORMED = "bound_malformed"
+    COLUMN_REPEATED = "column_repeated"
     SPLIT_OFFSETS_MALFORMED = "split_offsets_malformed"
     PARTITION_TYPE_MISMATCH = "partition_type_mismatch"
     COUNT_MISMATCH = "count_mismatch"
@@ -128,6 +129,9 @@ _MEANING: Mapping[Reason, str] = {
     Reason.BOUND_MALFORMED: (
         "A lower or upper bound that is no value of its column's type, or is of no column; readers"
         " that plan by it would fail."
+    ),
+    Reason.COLUMN_REPEATED: (
+        "A map of metrics of a file has one column twice, and readers differ in which value counts."
     ),
     Reason.SPLIT_OFFSETS_MALFORMED: (
         "Split offsets that are negative, not in ascending order, or behind the end of the file."
@@ -225,6 +229,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.DELETE_FIELD_SET: _CLIENT,
     Reason.NEGATIVE_COUNT: _CLIENT,
     Reason.BOUND_MALFORMED: _CLIENT,
+    Reason.COLUMN_REPEATED: _CLIENT,
     Reason.SPLIT_OFFSETS_MALFORMED: _CLIENT,
     Reason.PARTITION_TYPE_MISMATCH: _CLIENT,
     Reason.COUNT_MISMATCH: _CLIENT,

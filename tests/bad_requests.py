@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from committer.iceberg.avro_binary import LONGS, encode_bytes
 from committer.iceberg.avro_container import encode_header, read_header
 from committer.iceberg.content_file_json import print_content_file
 from committer.iceberg.data_file import (
@@ -57,13 +58,14 @@ def hand_over(
     *entries: ManifestEntry,
     context: ManifestContext | None = None,
     header: Mapping[str, bytes] | None = None,
+    codec: str = "deflate",
 ) -> InlineManifest:
     """A manifest of these entries; `header` replaces header keys."""
     metadata = table.metadata
     context = context or ManifestContext(
         metadata.format_version, metadata.current_schema, metadata.default_spec
     )
-    encoded = encode_manifest(entries, context, sync=SYNC)
+    encoded = encode_manifest(entries, context, codec=codec, sync=SYNC)
     return InlineManifest(
         with_header(encoded.content, header or {}),
         "data",
@@ -255,6 +257,25 @@ def _same_path_twice(table: LoadedTable, producer: str) -> SealedRequest:
     return _sealed(line, hand_over(table, file), hand_over(table, file))
 
 
+def _column_twice(name: str, first: int | bytes, second: int | bytes) -> Make:
+    """A map of metrics in which both values are those of column 1."""
+
+    def make(table: LoadedTable, producer: str) -> SealedRequest:
+        line = _line(table, producer)
+        file = file_of(table, line, **{name: {1: first, 2: second}})
+        right = hand_over(table, entry(file), codec="null")
+        head, tail = _pair(1, first), _pair(2, second)
+        assert right.content.count(head + tail) == 1
+        content = right.content.replace(head + tail, head + _pair(1, second))
+        return _sealed(line, replace(right, content=content))
+
+    return make
+
+
+def _pair(column: int, value: int | bytes) -> bytes:
+    return LONGS[column] + (LONGS[value] if isinstance(value, int) else encode_bytes(value))
+
+
 def _newer_format(table: LoadedTable, producer: str) -> SealedRequest:
     line = _line(table, producer)
     context = ManifestContext(3, table.metadata.current_schema, table.metadata.default_spec)
@@ -396,6 +417,20 @@ CHECKED = (
     ),
     BadRequest(
         "a bound of no column", Reason.BOUND_MALFORMED, _changed_file(lower_bounds={77: b""})
+    ),
+    *(
+        BadRequest(
+            f"a column twice in its {name}", Reason.COLUMN_REPEATED, _column_twice(name, 7001, 7002)
+        )
+        for name in ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+    ),
+    *(
+        BadRequest(
+            f"a column twice in its {name}",
+            Reason.COLUMN_REPEATED,
+            _column_twice(name, b"12345678", b"87654321"),
+        )
+        for name in ("lower_bounds", "upper_bounds")
     ),
     *(
         BadRequest(

@@ -15,7 +15,8 @@ import json
 import struct
 from collections.abc import Callable, Mapping
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError
@@ -30,13 +31,20 @@ _DEPTH_MAX = 32
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
+class RepeatedKeyError(InvalidMetadataError):
+    """A map has a key twice, and readers differ in which value counts."""
+
+
 @lru_cache(maxsize=64)
-def record_decoder(schema_text: bytes) -> Decoder:
-    """Compile a decoder of records of this writer schema. Errors: `InvalidMetadataError`."""
+def record_decoder(schema_text: bytes, *, is_strict: bool = False) -> Decoder:
+    """Compile a decoder of records of this writer schema. Errors: `InvalidMetadataError`.
+
+    A strict one takes no map that has a key twice (`RepeatedKeyError`). Otherwise the last counts.
+    """
     try:
         schema = json.loads(schema_text)
         check_schema(schema)
-        return _Compiler().compile(schema, 0)
+        return _Compiler(is_strict=is_strict).compile(schema, 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidMetadataError(f"Avro: the schema is not understood ({error!r})") from None
 
@@ -54,8 +62,9 @@ def decode_record(decoder: Decoder, raw: bytes, position: int) -> tuple[Record, 
 class _Compiler:
     """Remembers the named types of one schema, since a later use only repeats the name."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_strict: bool) -> None:
         self._named: dict[str, Decoder] = {}
+        self._is_strict = is_strict
 
     def compile(self, schema: object, depth: int) -> Decoder:
         if depth > _DEPTH_MAX:
@@ -105,10 +114,10 @@ class _Compiler:
         key, value = (self.compile(f["type"], depth + 1) for f in pair["fields"])
         self._named[str(pair["name"])] = _record(((-1, key), (-2, value)))
         if key is _read_int and value is read_long:
-            return read_long_map
+            return partial(read_long_map, is_strict=True) if self._is_strict else read_long_map
         if key is _read_int and value is _read_bytes:
-            return read_bytes_map
-        return _map(key, value)
+            return partial(read_bytes_map, is_strict=True) if self._is_strict else read_bytes_map
+        return _map(key, value, is_strict=self._is_strict)
 
 
 def _field_id(field: Mapping[str, object]) -> int | None:
@@ -177,14 +186,15 @@ def _array(item: Decoder) -> Decoder:
     return decode
 
 
-def _map(key: Decoder, value: Decoder) -> Decoder:
+def _map(key: Decoder, value: Decoder, *, is_strict: bool) -> Decoder:
     def decode(buf: bytes, position: int) -> tuple[object, int]:
         pairs: dict[object, object] = {}
-        stop = None
+        stop, total = None, 0
         while True:
             count, position, stop = _block(buf, position, stop)
             if not count:
-                return pairs, position
+                return _checked(pairs, total, is_strict=is_strict), position
+            total += count
             for _ in range(count):
                 name, position = key(buf, position)
                 pairs[name], position = value(buf, position)
@@ -192,8 +202,19 @@ def _map(key: Decoder, value: Decoder) -> Decoder:
     return decode
 
 
+def _checked(pairs: Mapping[Any, object], total: int, *, is_strict: bool) -> object:
+    """The pairs of a map that was written with so many."""
+    if is_strict and len(pairs) != total:
+        raise RepeatedKeyError("Avro: a map has a key twice")
+    return pairs
+
+
 def _read_known(
-    buf: bytes, position: int, read: Callable[[bytes, int], object]
+    buf: bytes,
+    position: int,
+    read: Callable[[bytes, int], Mapping[int, object] | None],
+    *,
+    is_strict: bool,
 ) -> tuple[object, int] | None:
     """A map of one block that says its size, if its pairs are laid out as others before."""
     if not buf[position : position + 1] or not buf[position] & 1:
@@ -204,20 +225,21 @@ def _read_known(
     if size < 0 or stop >= len(buf) or buf[stop]:
         return None
     pairs = read(buf[start:stop], -count)
-    return None if pairs is None else (pairs, stop + 1)
+    return None if pairs is None else (_checked(pairs, -count, is_strict=is_strict), stop + 1)
 
 
-def read_long_map(buf: bytes, position: int) -> tuple[object, int]:
+def read_long_map(buf: bytes, position: int, *, is_strict: bool = False) -> tuple[object, int]:
     """`_map(_read_int, read_long)` with the calls written out: counts are half of a manifest."""
-    known = _read_known(buf, position, read_long_pairs)
+    known = _read_known(buf, position, read_long_pairs, is_strict=is_strict)
     if known is not None:
         return known
     pairs: dict[int, int] = {}
-    stop = None
+    stop, total = None, 0
     while True:
         count, position, stop = _block(buf, position, stop)
         if not count:
-            return pairs, position
+            return _checked(pairs, total, is_strict=is_strict), position
+        total += count
         try:
             for _ in range(count):
                 key = buf[position]
@@ -236,17 +258,18 @@ def read_long_map(buf: bytes, position: int) -> tuple[object, int]:
             raise TruncatedAvroError("Avro: the bytes end inside a map") from None
 
 
-def read_bytes_map(buf: bytes, position: int) -> tuple[object, int]:
+def read_bytes_map(buf: bytes, position: int, *, is_strict: bool = False) -> tuple[object, int]:
     """`_map(_read_int, _read_bytes)` with the calls written out: bounds are the other half."""
-    known = _read_known(buf, position, read_bounds_pairs)
+    known = _read_known(buf, position, read_bounds_pairs, is_strict=is_strict)
     if known is not None:
         return known
     pairs: dict[int, bytes] = {}
-    stop = None
+    stop, total = None, 0
     while True:
         count, position, stop = _block(buf, position, stop)
         if not count:
-            return pairs, position
+            return _checked(pairs, total, is_strict=is_strict), position
+        total += count
         try:
             for _ in range(count):
                 key = buf[position]

@@ -21,7 +21,12 @@ from committer.errors import InvalidMetadataError, InvalidRequestError
 from committer.iceberg.addition_maps import AdditionMaps
 from committer.iceberg.avro_binary import TruncatedAvroError
 from committer.iceberg.avro_container import Header, iter_raw_blocks, read_header
-from committer.iceberg.avro_decoder import Decoder, decode_record, record_decoder
+from committer.iceberg.avro_decoder import (
+    Decoder,
+    RepeatedKeyError,
+    decode_record,
+    record_decoder,
+)
 from committer.iceberg.avro_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro_shapes import RecordShape, Shape, UnionShape, schema_shape
 from committer.iceberg.bound_forms import ANY_BOUNDS, BoundForms
@@ -95,6 +100,11 @@ def walk_additions(
         )
     except TruncatedAvroError as error:
         raise InvalidRequestError(Reason.MANIFEST_TRUNCATED, str(error)) from None
+    except RepeatedKeyError:
+        raise InvalidRequestError(
+            Reason.COLUMN_REPEATED,
+            "an entry of the manifest has a column twice in one of its maps of metrics",
+        ) from None
     except InvalidMetadataError as error:
         raise InvalidRequestError(Reason.MANIFEST_MALFORMED, str(error)) from None
 
@@ -161,7 +171,7 @@ def _plan(
     return _Plan(
         layout_of(schema_text),
         written == ours,
-        record_decoder(schema_text),
+        record_decoder(schema_text, is_strict=True),
         _partition_decoder(schema_text),
         tuple(field.field_id for field in partition_type.fields),
         {},

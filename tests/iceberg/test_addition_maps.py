@@ -300,6 +300,41 @@ def test_no_negative_count_is_taken_whatever_was_before(
         assert not is_taken(longs(counts | {key: value}), len(counts), of_bytes=False)
 
 
+@pytest.mark.parametrize("is_sized", [False, True])
+@pytest.mark.parametrize("learned", ["é", "éé", "ab"])
+@pytest.mark.parametrize("columns", [(2, 3), (2, 5), (64, 65)])
+def test_halves_of_two_texts_are_no_letter(
+    columns: tuple[int, int], learned: str, is_sized: bool
+) -> None:
+    def content(first: bytes, second: bytes) -> bytes:
+        pairs = [(columns[0], first), (4, b"\0"), (columns[1], second)]
+        kept = [pair for pair in pairs if pair[0] != 4 or columns == (2, 5)]
+        return encoded([*5 * [None], Map(kept, is_sized)])
+
+    maps = AdditionMaps(FORMS)
+    right = content(learned.encode(), learned.encode())
+    for _ in range(3):
+        assert end_of(maps, right, 0) == len(right)
+    for first, second in ((b"a\xc3", b"\xa9b"), (b"a\xc3", b"\xa9"), (b"aaa\xc3", b"\xa9bbb")):
+        assert end_of(maps, content(first, second) + bytes(9), 0) is None
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_a_size_that_lies_is_found_whatever_was_before(count: int) -> None:
+    def content(text: bytes, lie: int) -> bytes:
+        body = b"".join(LONGS[key] + LONGS[5] for key in range(1, count)) + LONGS[99] + LONGS[5]
+        counts = b"\x02" + LONGS[-count] + LONGS[len(body) + lie] + body + b"\0"
+        body = bounds({1: bytes(8), 2: text})
+        return counts + 3 * b"\0" + b"\x02\x03" + LONGS[len(body)] + body + b"\0\0"
+
+    maps = AdditionMaps(FORMS)
+    for length in range(1, 9):
+        right = content(b"x" * length, 0)
+        assert end_of(maps, right, 0) == len(right)
+        for lie in (-1, 1):
+            assert end_of(maps, content(b"x" * (20 + length), lie), 0) is None
+
+
 # --- Patterns of several examples ----------------------------------------------------------------
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from committer.errors import InvalidMetadataError, InvalidRequestError
 from committer.iceberg import manifest_layout
-from committer.iceberg.avro_container import compress, iter_blocks, read_header
+from committer.iceberg.avro_container import compress, iter_blocks, iter_raw_blocks, read_header
+from committer.iceberg.avro_decoder import decode_record, record_decoder
 from committer.iceberg.data_file import (
     DataFile,
     ManifestContent,
@@ -36,6 +37,7 @@ from committer.reason import Reason
 from tests.bad_requests import without_header
 from tests.fixtures import table_dir
 from tests.iceberg.manifest_builders import (
+    MAPS,
     SCORE,
     SYNC,
     context,
@@ -266,6 +268,37 @@ def test_one_wrong_entry_among_good_ones_is_found(
     assert reason_of(foreign_manifest(content), one) == reason
 
 
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("place", [0, 3, 9])
+@pytest.mark.parametrize("name", MAPS)
+def test_a_column_twice_in_a_map_is_refused(name: str, place: int, is_plain: bool) -> None:
+    one = context()
+    pairs: dict[int, object] = {1: b"region-1", 2: b"region-2"} if "bound" in name else {1: 7, 2: 8}
+    second = b"\x04\x10region-2" if "bound" in name else b"\x04\x10"
+    others = dict.fromkeys(MAPS, None)
+    files = [data_file(number, **(others | {name: pairs})) for number in range(10)]
+    raws = [raw_entry(file, one) for file in files]
+    good = manifest_of_raw((10, b"".join(raws)), context=one)
+    assert raws[place].count(second) == 1
+    raws[place] = raws[place].replace(second, b"\x02" + second[1:])
+    bad = manifest_of_raw((10, b"".join(raws)), context=one)
+    if is_plain:
+        good, bad = foreign_manifest(good), foreign_manifest(bad)
+    assert walk(good, one).added_files_count == 10
+    assert reason_of(bad, one) == Reason.COLUMN_REPEATED
+
+
+def test_a_column_twice_in_several_blocks_of_a_map_is_refused() -> None:
+    one = context()
+    good = raw_entry(data_file(column_sizes={1: 7, 2: 8}), one)
+    sized = b"\x02\x03\x08\x02\x0e\x04\x10\x00"
+    assert good.count(sized) == 1
+    blocks = b"\x02\x02\x02\x0e\x02%b\x10\x00"
+    right, wrong = (good.replace(sized, blocks % column) for column in (b"\x04", b"\x02"))
+    assert walk(manifest_of_raw((1, right), context=one), one).added_files_count == 1
+    assert reason_of(manifest_of_raw((1, wrong), context=one), one) == Reason.COLUMN_REPEATED
+
+
 def test_a_row_id_is_refused_wherever_it_stands() -> None:
     one = context(format_version=3)
     good = raw_entry(data_file(), one)
@@ -494,9 +527,20 @@ def _stepped(content: bytes, one: ManifestContext) -> object:
     return sorted(walked.paths), walked.added_rows_count, walked.added_size_bytes, partitions
 
 
+def _decode_strictly(content: bytes) -> None:
+    """Errors: also for a column that stands twice in a map."""
+    header = read_header(content)
+    decoder = record_decoder(header.metadata["avro.schema"], is_strict=True)
+    for block, raw in iter_raw_blocks(content, header):
+        position = 0
+        for _ in range(block.count):
+            _, position = decode_record(decoder, raw, position)
+
+
 def _decoded(content: bytes, one: ManifestContext) -> object:
     try:
         found = decode_manifest(content).entries
+        _decode_strictly(content)
         for entry in found:
             check_addition(entry, one.content, one.format_version)
     except (InvalidMetadataError, InvalidRequestError):

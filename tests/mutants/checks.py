@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _FORMS = ("tests/iceberg/test_bound_forms.py",)
 _WALK = ("tests/iceberg/test_manifest_walk.py",)
+_MAPS = ("tests/iceberg/test_addition_maps.py",)
 _LINE = ("tests/test_request.py -k twice",)
 _CHECK = ("tests/plan/test_check.py",)
 
@@ -105,18 +106,11 @@ CHECKS = (
         _WALK,
     ),
     Mutant(
-        "a_known_shape_hides_a_sign",
-        "committer/iceberg/sized_maps.py",
-        ' and not int.from_bytes(body, "little") & shape[1]',
-        "",
-        ("tests/iceberg/test_sized_maps.py",),
-    ),
-    Mutant(
         "a_pattern_hides_a_sign",
         "committer/iceberg/map_patterns.py",
         "for even in range(0, 256, 2))",
         "for even in range(256))",
-        ("tests/iceberg/test_sized_maps.py", *_WALK),
+        (*_MAPS, *_WALK),
     ),
     # --- Bounds ---
     Mutant(
@@ -136,37 +130,79 @@ CHECKS = (
     Mutant(
         "texts_of_a_known_layout_are_any_bytes",
         "committer/iceberg/map_skeleton.py",
-        "with_texts=not is_ascii",
-        "with_texts=False",
+        "None if is_ascii else texts_of(maps, bounds)",
+        "None",
         _FORMS,
     ),
     Mutant(
         "halves_of_two_texts_make_a_letter",
         "committer/iceberg/bound_values.py",
-        'b"\\0".join(',
-        'b"".join(',
-        _FORMS,
+        "            start = one.start - 1\n",
+        "            start = one.start\n",
+        _MAPS,
+    ),
+    Mutant(
+        "what_lies_between_two_texts_is_text",
+        "committer/iceberg/bound_values.py",
+        "before == pieces[-1][1] and ",
+        "",
+        _MAPS,
     ),
     Mutant(
         "a_known_layout_hides_digits",
-        "committer/iceberg/bound_values.py",
-        "        return self._numbers is None or all(",
-        "        return True or all(",
+        "committer/iceberg/map_skeleton.py",
+        "numbers is None or numbers.fit(raw, start)",
+        "True",
         _FORMS,
     ),
     Mutant(
         "a_pattern_hides_digits",
         "committer/iceberg/map_patterns.py",
-        "                if number is not None and not is_below(number, limit):\n",
-        "                if False:\n",
+        "        if any(numbers) and not _are_below(",
+        "        if False and not _are_below(",
         _FORMS,
     ),
     Mutant(
         "a_pattern_hides_bytes_that_are_no_text",
         "committer/iceberg/map_patterns.py",
-        "        if self._texts and not is_utf8(",
-        "        if False and not is_utf8(",
+        "        texts += filter(None, self._texts(groups))\n",
+        "",
         _FORMS,
+    ),
+    Mutant(
+        "a_pattern_of_some_columns_does_not_count_them",
+        "committer/iceberg/map_patterns.py",
+        "            if not one.has_all(groups):\n",
+        "            if False:\n",
+        _MAPS,
+    ),
+    Mutant(
+        "a_pattern_believes_sizes",
+        "committer/iceberg/map_patterns.py",
+        "            if groups[size] != ",
+        "            if False and groups[size] != ",
+        _MAPS,
+    ),
+    Mutant(
+        "texts_of_a_block_are_any_bytes",
+        "committer/iceberg/entry_stepper.py",
+        '    if not is_utf8(b"".join(walk.texts)):\n',
+        "    if False:\n",
+        _FORMS,
+    ),
+    Mutant(
+        "maps_that_are_learned_have_a_column_twice",
+        "committer/iceberg/addition_maps.py",
+        "        if len(set(columns)) != len(columns):\n",
+        "        if False:\n",
+        _MAPS,
+    ),
+    Mutant(
+        "decoded_maps_have_a_column_twice",
+        "committer/iceberg/avro_decoder.py",
+        "    if is_strict and len(pairs) != total:\n",
+        "    if False:\n",
+        _WALK,
     ),
     Mutant(
         "columns_to_come_have_bounds",
