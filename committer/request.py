@@ -414,7 +414,7 @@ def _parse_line(line: bytes) -> CommitRequest:
         raise _refused(Reason.REQUEST_MALFORMED, "the JSON line is nested too deeply") from None
     if "request_version" not in request.model_fields_set:
         raise _refused(Reason.REQUEST_MALFORMED, "request-version: Field required")
-    repeated = keys_repeated(line, _keys_read(request))
+    repeated = keys_repeated(line, _keys_read(request), _colons_read(request))
     if repeated:
         raise _refused(
             Reason.JSON_KEY_REPEATED, f"in the JSON line {repeated} keys stand twice in one object"
@@ -437,6 +437,18 @@ def _keys_read(request: CommitRequest) -> int:
     for document in request.files:
         keys += count_keys(document)
     return keys + count_keys(filter)
+
+
+def _colons_read(request: CommitRequest) -> int:
+    """How many colons are in texts of a parsed line: of those that mostly have some."""
+    # Each hash has one.
+    colons = len(request.manifests)
+    for reference in request.manifests:
+        if reference.path is not None:
+            colons += reference.path.count(":")
+    for document in request.files:
+        colons += str(document.get("file-path")).count(":")
+    return colons
 
 
 def _problems(error: ValidationError) -> str:

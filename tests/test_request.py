@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from committer import request as request_module
 from committer.errors import InvalidRequestError
-from committer.iceberg.json_reader import keys_written
+from committer.iceberg.json_reader import count_keys, keys_repeated, keys_written
 from committer.reason import Reason
 from committer.request import (
     EPOCH_MAX,
@@ -196,6 +196,14 @@ def test_a_key_that_is_given_twice_is_refused(name: str) -> None:
     assert error.reason == Reason.JSON_KEY_REPEATED
 
 
+def test_no_escaped_colon_hides_a_key_that_is_given_twice() -> None:
+    text = json.dumps(line()).replace('"epoch": 41', '"epoch": 7, "epoch": 41')
+    hidden = text.replace("blake2b-256:", "blake2b-256\\u003a", 1)
+    assert hidden.count(":") == json.dumps(line()).count(":")
+    error = refusal(hidden.encode() + b"\n" + b"".join(MANIFESTS))
+    assert error.reason == Reason.JSON_KEY_REPEATED
+
+
 @pytest.mark.parametrize(
     "text", ['":', '\\":', "a\\\\", '\\\\":{', " :", '":"x":', '{"a":1,"a":1}', "\\"]
 )
@@ -224,6 +232,54 @@ def test_as_many_keys_are_written_as_a_parser_meets(document: object) -> None:
     text = json.dumps([document, document])
     json.loads(text, object_pairs_hook=_pairs(keys))
     assert keys_written(text.encode()) == len(keys)
+
+
+class _Pairs(list[tuple[str, object]]):
+    """An object as it is written, perhaps with a key twice."""
+
+
+def _written(document: object, *, ascii_only: bool) -> str:
+    if isinstance(document, _Pairs):
+        pairs = [f"{json.dumps(key)}: {_written(v, ascii_only=ascii_only)}" for key, v in document]
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(document, list):
+        return "[" + ",".join(_written(one, ascii_only=ascii_only) for one in document) + "]"
+    return json.dumps(document, ensure_ascii=ascii_only)
+
+
+def _texts(document: object) -> Iterator[str]:
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, list):
+        for one in document:
+            yield from _texts(one)
+    elif isinstance(document, dict):
+        for key, one in document.items():
+            yield from _texts([key, one])
+
+
+_KEYS = st.text('a:"é', max_size=2)
+_DOCUMENTS = st.recursive(
+    _KEYS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.lists(st.tuples(_KEYS, inner), max_size=4).map(_Pairs)
+    ),
+)
+
+
+@given(_DOCUMENTS, st.booleans(), st.data())
+def test_repeated_keys_are_counted_whatever_is_known_of_colons(
+    document: object, ascii_only: bool, data: st.DataObject
+) -> None:
+    text = _written(document, ascii_only=ascii_only)
+    keys: list[str] = []
+    json.loads(text, object_pairs_hook=_pairs(keys))
+    kept = json.loads(text)
+    colons = sum(one.count(":") for one in _texts(kept))
+    known = data.draw(st.integers(0, colons))
+    # A value that is dropped takes its own keys along.
+    dropped = len(keys) - count_keys(kept)
+    assert keys_repeated(text.encode(), count_keys(kept), known) == dropped
 
 
 def test_a_table_name_is_read_and_printed() -> None:

@@ -20,9 +20,9 @@ CHECKS = (
         _LINE,
     ),
     Mutant(
-        "space_hides_a_repeated_key",
+        "an_escape_hides_a_repeated_key",
         "committer/iceberg/json_reader.py",
-        ' or b" :" in text',
+        'b"\\\\" not in text and ',
         "",
         _LINE,
     ),
