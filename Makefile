@@ -30,7 +30,7 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 .PHONY: test
 test: install ## all tests: real servers, Spark, both Spark releases
 	@sh tools/install.sh $(VENV43) requirements-spark43.lock $(VENV)
-	@$(RUN)python -m tests.jars
+	@$(RUN)python -m tests.support.builders.jars
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: check
@@ -73,7 +73,7 @@ corpus: install ## a thousand hostile requests to a running committer; AGAINST= 
 
 .PHONY: first-hour
 first-hour: install ## the README and each how-to, typed as they stand there; PAGE=, OPTIONS=--update: new transcripts
-	@$(RUN)python -m tests.jars
+	@$(RUN)python -m tests.support.builders.jars
 	@$(RUN)python -m tests.first_hour $(OPTIONS) $(PAGE)
 
 .PHONY: mutants
@@ -87,7 +87,7 @@ simulate: install ## the whole service in virtual time under faults; SEEDS=, FIR
 
 .PHONY: chaos
 chaos: install ## real processes and servers, each fault at each of the first calls; CALLS=3
-	@$(RUN)python -m tests.jars
+	@$(RUN)python -m tests.support.builders.jars
 	@FRAZIL_TEST_CHAOS=$(or $(CALLS),3) $(RUN)python -m pytest -v -s \
 	  tests/integration/test_committer_dies.py tests/integration/test_committer_stopped.py \
 	  tests/integration/test_disk_full.py tests/integration/test_faulty_servers.py \

@@ -18,10 +18,10 @@ from uuid import uuid4
 
 from bench import workload
 from bench.child import Message, answer_lines
-from committer.iceberg.sort_order import UNSORTED
-from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
+from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
+from committer.iceberg.schema.sort_order import UNSORTED
 from committer.plan.batch import Batch, prepare_manifests
-from committer.plan.check import CheckBasis, CheckedRequest, Checker
+from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.request import (
     CommitRequest,
     Fingerprint,

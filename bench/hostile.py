@@ -26,14 +26,14 @@ from uuid import UUID, uuid4
 from bench.hostile_kinds import KINDS, Hostile, hostile_request
 from bench.statistics import median, percentile
 from committer.errors import FrazilError
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.ports import Doorbell, LoadedTable, NewObject
 from committer.queue.redis_stream import RedisQueue
 from committer.request import Fingerprint, Producer, line_digest
 from committer.storage.file_writes import create_groups
 from tests.integration.processes import session_members
 from tests.integration.real_house import RealHouse, real_house
-from tests.request_builders import build_file
+from tests.support.builders.request_builders import build_file
 from workers.connections import Connections, open_connections
 from workers.publisher import PublishPolicy, WrittenEpoch
 

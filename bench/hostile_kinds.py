@@ -17,13 +17,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from committer.attempt import attempt_of, timed_nonce
-from committer.iceberg.avro_container import read_header
-from committer.iceberg.content_file_json import print_content_file
-from committer.iceberg.data_file import DataFile, ManifestEntry, ManifestEntryStatus
-from committer.iceberg.manifest import ManifestContext, encode_manifest
+from committer.iceberg.avro.container import read_header
+from committer.iceberg.entry.content_file_json import print_content_file
+from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
+from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
 from committer.ports import LoadedTable
 from committer.request import digest, inbox_key, seal_request
-from tests.request_builders import build_file, build_line
+from tests.support.builders.request_builders import build_file, build_line
 
 _MIB = 1024 * 1024
 _PLACE = UUID("00000000-0000-4000-8000-0000000a77e0")

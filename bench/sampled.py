@@ -93,7 +93,7 @@ def _where(frame: FrameType) -> str:
 
 
 def main() -> None:
-    from committer.service import run
+    from committer.service.process import service as run
 
     sampler = _Sampler()
     if os.environ.get("BENCH_LOOKS"):

@@ -13,9 +13,9 @@ from uuid import uuid4
 
 from bench import workload
 from committer.catalog.sql import SqlCatalog
-from committer.iceberg.locations import metadata_file_location, metadata_folder
-from committer.iceberg.sort_order import UNSORTED
-from committer.iceberg.table_metadata import new_table_metadata
+from committer.iceberg.metadata.table_metadata import new_table_metadata
+from committer.iceberg.schema.sort_order import UNSORTED
+from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier
 from committer.storage.local import LocalStorage

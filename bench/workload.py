@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from uuid import UUID, uuid5
 
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import (
     DateType,
     DecimalType,
     DoubleType,

@@ -23,7 +23,7 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Whatever goes wrong is one line on stderr; FRAZIL_DEBUG=1 adds the trace."""
     end_at_once()
-    from committer.service import json_stderr
+    from committer.service.telemetry import json_stderr
 
     words = sys.argv[1:] if arguments is None else arguments
     if "serve" in words and json_stderr.is_asked_for():
@@ -78,7 +78,7 @@ def _explain(error: Exception) -> tuple[int, str]:
 
 
 def _complain(text: str, error: Exception) -> None:
-    from committer.service import json_stderr
+    from committer.service.telemetry import json_stderr
 
     if os.environ.get(_DEBUG):
         from traceback import print_exception

@@ -9,7 +9,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from committer.aws_access import AwsAccess
+from committer.aws.access import AwsAccess
 from committer.errors import SettingsError
 from committer.extras import named_extra
 from committer.ports import Catalog, Storage, World
@@ -17,7 +17,7 @@ from committer.storage.local import LocalStorage
 from committer.storage.scheme import SchemeStorage, scheme_of
 
 if TYPE_CHECKING:
-    from committer.aws import AwsOptions
+    from committer.aws.client import AwsOptions
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
 _DYNAMODB = "dynamodb:"
@@ -98,7 +98,7 @@ def _open_s3(aws: AwsAccess, world: World) -> Storage:
 def _options(aws: AwsAccess, endpoint_url: str, what: str) -> AwsOptions:
     """Errors: `SettingsError` where the extra is not installed."""
     with named_extra(what, "aws"):
-        from committer.aws import AwsOptions
+        from committer.aws.client import AwsOptions
     return AwsOptions(
         region=aws.region,
         profile=aws.profile,

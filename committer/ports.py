@@ -17,9 +17,9 @@ from committer.errors import (
     ObjectTooLargeError,
     StorageUnavailableError,
 )
-from committer.iceberg.metadata_update import Update
-from committer.iceberg.requirement import Requirement
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import Update
+from committer.iceberg.updates.requirement import Requirement
 from committer.request import Receipt, TableIdentifier
 from committer.skips import Skips
 

@@ -35,7 +35,7 @@ from pydantic import (
 
 from committer.attempt import attempt_of, nonce_ms
 from committer.errors import InvalidRequestError
-from committer.iceberg.json_reader import count_keys, keys_repeated
+from committer.iceberg.values.json_reader import count_keys, keys_repeated
 from committer.reason import Reason
 
 REQUEST_VERSION = 1

@@ -24,7 +24,7 @@ from pydantic_settings import (
 )
 from pydantic_settings import SettingsError as UnreadableSourceError
 
-from committer.aws_access import ENDPOINT, AddressingStyle
+from committer.aws.access import ENDPOINT, AddressingStyle
 from committer.config_files import expanded, read_settings_file
 from committer.errors import SettingsError
 from committer.secret_files import read_secret_files

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
-from committer.aws_access import USUAL_AWS, AwsAccess
+from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.backends import open_catalog, open_storage
 from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
 from committer.ports import Catalog, LoadedTable, Storage, World

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.dynamodb_server import CREDENTIALS, DynamoDbServer, running_server
-from tests.queue_servers import (
+from tests.support.servers.dynamodb_server import CREDENTIALS, DynamoDbServer, running_server
+from tests.support.servers.queue_servers import (
     KINDS,
     MemoryHarness,
     QueueHarness,
@@ -26,7 +26,7 @@ from tests.queue_servers import (
     RunningServer,
     running_queue_server,
 )
-from tests.s3_server import S3Server, running_s3_server
+from tests.support.servers.s3_server import S3Server, running_s3_server
 
 settings.register_profile("same", derandomize=True)
 if not os.environ.get("FRAZIL_TEST_CHANCE"):

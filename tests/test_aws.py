@@ -12,10 +12,10 @@ from zlib import crc32
 import pytest
 from botocore import exceptions as boto
 
-from committer import aws
-from committer.aws import AwsOptions, close_client, open_client, read_body
-from committer.aws_access import AddressingStyle
-from committer.aws_errors import (
+from committer.aws import client as aws
+from committer.aws.access import AddressingStyle
+from committer.aws.client import AwsOptions, close_client, open_client, read_body
+from committer.aws.errors import (
     AWS_ERRORS,
     code_of,
     explain,
@@ -30,7 +30,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from tests.http_proxy import Answer, Fault, HttpProxy
+from tests.support.servers.http_proxy import Answer, Fault, HttpProxy
 
 NOWHERE = "http://127.0.0.1:1"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.aws_access import USUAL_AWS, AwsAccess
+from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.backends import dynamodb_table, open_catalog, open_storage
 from committer.errors import SettingsError
 from committer.world import RealWorld
@@ -16,7 +16,7 @@ from committer.world import RealWorld
 LOCAL_HOUSE = """
 import asyncio, sys
 from pathlib import Path
-from committer.service.parts import open_parts
+from committer.service.process.composition import open_parts
 from committer.settings import QueueSettings, Settings
 from workers.connections import open_connections
 from workers.settings import WorkerSettings
@@ -40,7 +40,7 @@ def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [*sys.modules, "aiobotocore"]:
         if module.partition(".")[0] == "aiobotocore":
             monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "committer.aws", raising=False)
+    monkeypatch.delitem(sys.modules, "committer.aws.client", raising=False)
 
 
 def test_one_machine_does_without_the_extra(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_one_machine_does_without_the_extra(tmp_path: Path) -> None:
     )
     modules = answer.stdout.split()
     assert "committer.backends" in modules
-    assert not {"aiobotocore", "botocore", "committer.aws"} & set(modules)
+    assert not {"aiobotocore", "botocore", "committer.aws.client"} & set(modules)
 
 
 @pytest.mark.usefixtures("without_extra")

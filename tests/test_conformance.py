@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from committer.iceberg.types import DoubleType, FloatType
+from committer.iceberg.values.types import DoubleType, FloatType
 from tests.conformance.__main__ import main, run_group
 from tests.conformance.check import Mismatch, same, same_value
 from tests.conformance.filter_checks import check_expression
 from tests.conformance.suite import Group, groups
-from tests.fixtures import fixtures_dir, table_dir, vectors
+from tests.support.builders.fixtures import fixtures_dir, table_dir, vectors
 
 TABLE = "v2_unpartitioned"
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from committer.service.instruments import Instruments
+from committer.service.telemetry.instruments import Instruments
 
 ROOT = Path(__file__).parent.parent
 ALERTS = ROOT / "deploy/prometheus/alerts.yaml"

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures import expected, read_bytes, table_dir, table_names, unpacked, vectors
+from tests.support.builders.fixtures import (
+    expected,
+    read_bytes,
+    table_dir,
+    table_names,
+    unpacked,
+    vectors,
+)
 
 
 def build_archive(

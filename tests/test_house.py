@@ -18,10 +18,10 @@ from jsonschema import Draft202012Validator
 
 from committer.ledger_entry import property_key
 from committer.reason import Reason
-from committer.service.metrics import PLACES
+from committer.service.telemetry.metrics import PLACES
 from committer.setting_names import variable_of
-from tests.request_builders import build_request
-from tests.table_builders import build_table
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.table_builders import build_table
 from tools.make_docs import documents
 from workers import options
 from workers.setting_names import SETTING_NAMES

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from committer import request as request_module
 from committer.errors import InvalidRequestError
-from committer.iceberg.json_reader import count_keys, keys_repeated, keys_written
+from committer.iceberg.values.json_reader import count_keys, keys_repeated, keys_written
 from committer.reason import Reason
 from committer.request import (
     EPOCH_MAX,

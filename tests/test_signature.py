@@ -13,9 +13,17 @@ from committer.errors import InvalidRequestError, SettingsError
 from committer.reason import Reason
 from committer.request import Fingerprint, SealedRequest, read_request, seal_request
 from committer.signature import Keys, SigningKey, choose_key, parse_keys, verify
-from tests.request_builders import build_request, sealed_manifests
-from tests.signing import NEW, OLD, STRANGER, bound, print_keys, signed, with_changes
-from tests.table_builders import build_table
+from tests.support.builders.request_builders import build_request, sealed_manifests
+from tests.support.builders.signing import (
+    NEW,
+    OLD,
+    STRANGER,
+    bound,
+    print_keys,
+    signed,
+    with_changes,
+)
+from tests.support.builders.table_builders import build_table
 
 KEYS = {OLD.key_id: OLD, NEW.key_id: NEW}
 

@@ -21,18 +21,18 @@ MACHINE = frozenset(
 # The edges, which no simulation runs, and what each of them needs of the machine.
 EDGES = {
     # Large requests are checked in other processes: a simulation checks them where they are.
-    "service/check_process.py": {"concurrent", "signal", "subprocess", "sys"},
-    "service/check_worker.py": {"ctypes", "os", "pathlib", "resource", "signal", "sys"},
-    "service/child_process.py": {"os", "sys"},
-    "service/json_stderr.py": {"io", "os", "sys", "threading"},
+    "service/checks/check_process.py": {"concurrent", "signal", "subprocess", "sys"},
+    "service/checks/check_worker.py": {"ctypes", "os", "pathlib", "resource", "signal", "sys"},
+    "service/process/child_process.py": {"os", "sys"},
+    "service/telemetry/json_stderr.py": {"io", "os", "sys", "threading"},
     # The end of a process that is stuck in the machine.
-    "service/last_exit.py": {"os", "threading", "time"},
-    "service/log.py": {"sys"},
-    "service/parts.py": {"pathlib", "socket"},
-    "service/redis_server.py": set(MACHINE),
-    "service/serve.py": {"os"},
+    "service/process/last_exit.py": {"os", "threading", "time"},
+    "service/telemetry/log.py": {"sys"},
+    "service/process/composition.py": {"pathlib", "socket"},
+    "service/process/redis_server.py": set(MACHINE),
+    "service/process/startup.py": {"os"},
     # Long computations leave the loop: a simulation runs them where they are.
-    "service/steps.py": {"threading", "time"},
+    "service/tasks/steps.py": {"threading", "time"},
 }
 FOLDERS = ("service", "plan", "iceberg")
 BANNED_CALLS = frozenset({"open", "input", "uuid1", "uuid4", "now", "utcnow", "today"})

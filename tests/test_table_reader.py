@@ -14,7 +14,7 @@ from committer.request import TableIdentifier
 from committer.storage.local import LocalStorage
 from committer.storage.memory import MemoryStorage
 from committer.table_reader import CatalogAddress, _hint, open_reader
-from tests.table_builders import build_table
+from tests.support.builders.table_builders import build_table
 
 
 def address(folder: Path) -> CatalogAddress:

@@ -17,8 +17,8 @@ from pydantic.fields import FieldInfo
 from committer import settings
 from committer.cli.app import app
 from committer.request import CommitRequest
-from committer.service.instruments import Instruments
-from committer.service.status import Status
+from committer.service.process.status_model import Status
+from committer.service.telemetry.instruments import Instruments
 from tools.cost import cost_page
 from tools.dashboard import dashboard
 
@@ -159,7 +159,7 @@ def _helps(path: str, command: Any, parent: Any) -> Iterator[tuple[str, str]]:
 _METRICS_INTRODUCTION = """\
 # Metrics
 
-Made from `committer/service/instruments.py` by `make docs`.
+Made from `committer/service/telemetry/instruments.py` by `make docs`.
 
 `GET /metrics` on `service.http_host`:`service.http_port` answers in Prometheus' text format. Names
 and labels are stable. Labels are bounded: `table` is one that the catalog has (`unknown` until it

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from committer.errors import PublishError
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import (
     BinaryType,
     DecimalType,
     DoubleType,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from committer.errors import UnsupportedError
-from committer.iceberg.avro_schemas import safe_name
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import (
+from committer.iceberg.avro.schemas import safe_name
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from committer.iceberg.types import IcebergType, UUIDType
+from committer.iceberg.values.types import IcebergType, UUIDType
 from workers.arrow_types import arrow_type
 
 

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from committer.errors import InvariantError
-from committer.iceberg.metrics_config import MetricsMode
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import encode_value, scaled
-from committer.iceberg.truncation import truncate_lower, truncate_upper
-from committer.iceberg.types import (
+from committer.iceberg.schema.metrics_config import MetricsMode
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import encode_value, scaled
+from committer.iceberg.values.truncation import truncate_lower, truncate_upper
+from committer.iceberg.values.types import (
     BinaryType,
     DecimalType,
     DoubleType,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from workers.column_metrics import Leaf, MetricsCollector
 from workers.file_system import FileSystem
 from workers.parquet_options import ParquetOptions

@@ -19,11 +19,11 @@ from typing import Protocol, Self
 import pyarrow as pa
 
 from committer.errors import AlreadyExistsError, InvariantError
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.locations import data_file_location, data_folder
-from committer.iceberg.metrics_config import metrics_config
-from committer.iceberg.partition_spec import PartitionSpec, partition_path
-from committer.iceberg.schema import Schema
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.schema.metrics_config import metrics_config
+from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.locations import data_file_location, data_folder
 from workers.column_metrics import metrics_leaves
 from workers.data_file_writer import DataFileWriter, FileShape
 from workers.file_system import FileSystem, open_file_system

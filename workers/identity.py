@@ -11,7 +11,7 @@ from typing import Self
 from uuid import UUID, uuid5
 
 from committer.attempt import attempt_of
-from committer.iceberg.snapshot import MAIN
+from committer.iceberg.metadata.snapshot import MAIN
 from workers.options import WriteOptions
 
 # Nonces are derived below this namespace; it is part of what makes two versions agree.

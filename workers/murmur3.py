@@ -1,8 +1,8 @@
 """Murmur3 (32 bit, x86, seed 0) of many values at once, in numpy. The hash of bucket transforms.
 
 Only hashing; which bytes stand for a value is the caller's knowledge. Source: format.md 3.3.
-One value at a time: `committer.iceberg.transforms.bucket_hash`, which also takes over here for the
-few values that are so long that a pass over all rows per four bytes would be slower.
+One value at a time: `committer.iceberg.values.transforms.bucket_hash`, which also takes over here
+for the few values that are so long that a pass over all rows per four bytes would be slower.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from committer.iceberg.transforms import bucket_hash
-from committer.iceberg.types import BinaryType
+from committer.iceberg.values.transforms import bucket_hash
+from committer.iceberg.values.types import BinaryType
 
 Hashes = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec, partition_type
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import (
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import (
     BucketTransform,
     IdentityTransform,
     TimeTransform,
@@ -26,7 +26,7 @@ from committer.iceberg.transforms import (
     UnknownTransform,
     VoidTransform,
 )
-from committer.iceberg.types import FixedType, IcebergType
+from committer.iceberg.values.types import FixedType, IcebergType
 from workers import vectors
 from workers.arrow_types import field_id
 from workers.arrow_values import physical, to_values

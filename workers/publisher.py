@@ -22,9 +22,9 @@ from committer.errors import (
     PublishError,
     TransientError,
 )
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.manifest import ManifestContext, encode_additions
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import MAIN, parse_entry, property_key
 from committer.ports import Doorbell, LoadedTable, Queue, World
 from committer.reason import Reason

@@ -16,7 +16,7 @@ from committer.errors import (
     QueueUnavailableError,
     TransientError,
 )
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import (
     Landed,
     ProducerEntry,

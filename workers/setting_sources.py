@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
-from committer.aws_access import ADDRESSING_STYLES, ENDPOINT, AddressingStyle, AwsAccess
+from committer.aws.access import ADDRESSING_STYLES, ENDPOINT, AddressingStyle, AwsAccess
 from committer.config_files import expanded, read_settings_file
 from committer.errors import SettingsError
 from committer.secret_files import read_secret_files

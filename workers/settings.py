@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from committer.aws_access import USUAL_AWS, AwsAccess
+from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.errors import SettingsError
 from committer.setting_names import variable_of
 from workers.s3_files import USUAL_S3, S3Access

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import orjson
 
-from committer.iceberg.table_metadata import (
+from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata,
     parse_table_metadata_json,

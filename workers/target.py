@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
 from workers.s3_files import S3Access
 
 _WRITE_PREFIX = "write."

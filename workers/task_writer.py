@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from workers.arrow_schema import match_columns
 from workers.file_writer import FileNames, PartitionedWriter, WriteTarget
 from workers.identity import MicroBatch, WriteIdentity, read_micro_batch

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 
 from committer.errors import UnsupportedError
-from committer.iceberg.sort_order import SortField
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.sort_order import SortField
 
 _log = logging.getLogger("frazil.workers")
 

@@ -12,8 +12,8 @@ import fastavro
 
 from bench.format import tables
 from bench.format.measure import Work
-from committer.iceberg.avro_container import read_header
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.avro.container import read_header
+from committer.iceberg.entry.data_file import DataFile
 
 _MAPS = (
     "column_sizes",

@@ -9,20 +9,20 @@ from urllib.parse import urlparse
 
 from bench.format import tables
 from bench.format.measure import Work
-from committer.iceberg.bound_forms import BoundForms, bound_forms
-from committer.iceberg.data_file import ManifestContent
+from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.manifest import encode_additions, iter_entries
-from committer.iceberg.manifest_splice import ManifestPart, join_manifests
-from committer.iceberg.manifest_walk import WalkedManifest, walk_additions
-from committer.iceberg.partition_spec import partition_type
-from committer.iceberg.scan.plan_files import plan_files
-from committer.iceberg.table_metadata import (
+from committer.iceberg.manifest.manifest import encode_additions, iter_entries
+from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata,
     print_table_metadata,
 )
+from committer.iceberg.scan.plan_files import plan_files
+from committer.iceberg.schema.bound_forms import BoundForms, bound_forms
+from committer.iceberg.schema.partition_spec import partition_type
+from committer.iceberg.splice.manifest_splice import ManifestPart, join_manifests
+from committer.iceberg.splice.manifest_walk import WalkedManifest, walk_additions
 
 
 def encode(size: int, _: Path) -> Work:

@@ -27,11 +27,11 @@ from pyiceberg_core import manifest as rust_manifest
 from bench import workload
 from bench.format import tables
 from bench.format.measure import Work
-from committer.iceberg.data_file import DataFile as OurDataFile
-from committer.iceberg.partition_spec import print_partition_spec
-from committer.iceberg.schema import print_schema
-from committer.iceberg.table_metadata import TableMetadata as OurMetadata
-from committer.iceberg.table_metadata import print_table_metadata
+from committer.iceberg.entry.data_file import DataFile as OurDataFile
+from committer.iceberg.metadata.table_metadata import TableMetadata as OurMetadata
+from committer.iceberg.metadata.table_metadata import print_table_metadata
+from committer.iceberg.schema.partition_spec import print_partition_spec
+from committer.iceberg.schema.schema import print_schema
 
 _SNAPSHOT_ID = 1
 

@@ -10,21 +10,21 @@ from pathlib import Path
 from uuid import UUID
 
 from bench import workload
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.manifest import (
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.manifest.manifest import (
     EncodedManifest,
     ManifestContext,
     encode_additions,
     manifest_file,
 )
-from committer.iceberg.manifest_list import encode_manifest_file, encode_manifest_list
-from committer.iceberg.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
-from committer.iceberg.sort_order import UNSORTED
-from committer.iceberg.table_metadata import (
+from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
+from committer.iceberg.metadata.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
+from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     new_table_metadata,
     print_table_metadata,
 )
+from committer.iceberg.schema.sort_order import UNSORTED
 
 SYNC = bytes(range(16))
 LOCATION = "file:///warehouse/db/t"

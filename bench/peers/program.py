@@ -15,7 +15,7 @@ from bench.profiles import Profile
 from bench.runs import Contention, Outcome
 from bench.tables import NAMESPACE, Tables
 from tests.integration.real_house import ROOT
-from tests.jars import Artifact, fetch_jars, iceberg_jars
+from tests.support.builders.jars import Artifact, fetch_jars, iceberg_jars
 from workers.java import find_java_home
 
 CATALOG = "bench"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from committer.aws_errors import answer_of, code_of, explain
+from committer.aws.errors import answer_of, code_of, explain
 from committer.catalog.dynamodb_layout import Item
 from committer.errors import AccessError, CatalogUnavailableError, FrazilError
 

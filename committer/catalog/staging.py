@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from committer.errors import CatalogUnavailableError, InvalidMetadataError, NotFoundError
-from committer.iceberg.table_metadata import (
+from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata,
     print_metadata_file,

@@ -14,7 +14,7 @@ from committer.cli.printing import age_text, counted
 from committer.cli.view import Facts, Rows, View
 from committer.errors import SettingsError
 from committer.ports import SHARDS
-from committer.service.status import (
+from committer.service.process.status_model import (
     HeldProducerStatus,
     InboxStatus,
     MemberStatus,

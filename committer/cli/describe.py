@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import cast
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.deletes.puffin import BlobMetadata
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.inspection.values import Row, bound_describers, describe_bounds
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.puffin import BlobMetadata
-from committer.iceberg.schema import Schema
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
 
 Description = dict[str, object]
 

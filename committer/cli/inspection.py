@@ -21,14 +21,14 @@ from committer.cli.metadata_view import metadata_facts, schema_rows, snapshot_ro
 from committer.cli.printing import time_text
 from committer.cli.view import Facts, Rows, View
 from committer.errors import FrazilError, InvalidMetadataError, InvalidRequestError
-from committer.iceberg.avro_container import read_header
+from committer.iceberg.avro.container import read_header
+from committer.iceberg.deletes.puffin import decode_puffin_footer
 from committer.iceberg.inspection.files import entry_row, file_row, found_entries
 from committer.iceberg.inspection.manifest_files import manifest_row
-from committer.iceberg.manifest import DecodedManifest, decode_manifest
-from committer.iceberg.manifest_list import decode_manifest_list
-from committer.iceberg.metadata_gzip import unzip_metadata
-from committer.iceberg.puffin import decode_puffin_footer
-from committer.iceberg.table_metadata import parse_table_metadata
+from committer.iceberg.manifest.manifest import DecodedManifest, decode_manifest
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.metadata.metadata_gzip import unzip_metadata
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.request import (
     LINE_BYTES_MAX,
     Document,

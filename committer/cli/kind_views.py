@@ -7,7 +7,7 @@ from typing import cast
 
 from committer.cli.printing import age_text, time_text
 from committer.cli.view import Rows
-from committer.iceberg.data_file import DataFileContent, ManifestContent, ManifestEntryStatus
+from committer.iceberg.entry.data_file import DataFileContent, ManifestContent, ManifestEntryStatus
 from committer.iceberg.inspection.values import Row
 
 # A header, and the key of a row or what makes the cell from it.

@@ -7,11 +7,11 @@ from committer.cli.printing import time_text
 from committer.cli.table_source import OpenTable
 from committer.cli.view import Rows
 from committer.iceberg.inspection.snapshots import snapshot_row
-from committer.iceberg.partition_spec import print_partition_spec
-from committer.iceberg.schema import Schema, print_schema
-from committer.iceberg.snapshot import Snapshot, print_snapshot_ref
-from committer.iceberg.sort_order import print_sort_order
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot, print_snapshot_ref
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import print_partition_spec
+from committer.iceberg.schema.schema import Schema, print_schema
+from committer.iceberg.schema.sort_order import print_sort_order
 
 
 def metadata_facts(metadata: TableMetadata) -> Description:

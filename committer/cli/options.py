@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from committer.service.parts import Parts
+    from committer.service.process.composition import Parts
 
 
 def complete_table(incomplete: str) -> list[str]:

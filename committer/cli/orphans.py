@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 
 from committer.cli.describe import Description
 from committer.errors import UnsupportedError
-from committer.plan.orphans import Ground
+from committer.plan.orphan_search import Ground
 from committer.ports import World
 from committer.request import TableIdentifier
-from committer.service.orphans import REMOVED_AT_ONCE, Orphan, OrphanSearch, Sources
-from committer.service.parts import Parts
+from committer.service.admin.orphan_finder import REMOVED_AT_ONCE, Orphan, OrphanSearch, Sources
+from committer.service.process.composition import Parts
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.storage.high_water_marks import Witnesses
+from committer.storage.journal import Journal
 
 _AGE = re.compile(r"(\d{1,6})(s|min|h|d)")
 _UNITS_S = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
@@ -82,9 +85,22 @@ def is_meant(orphan: Orphan, *, outside: bool) -> bool:
     return orphan.why_it_stays is None and (outside or not orphan.is_outside)
 
 
+def _sources(parts: Parts) -> Sources:
+    root = parts.settings.inbox
+    return Sources(
+        parts.catalog,
+        parts.storage,
+        parts.replays,
+        Journal(parts.storage, root),
+        WitnessKeeper(Witnesses(parts.storage, root)),
+        parts.world,
+        root,
+    )
+
+
 async def open_search(parts: Parts, identifier: TableIdentifier) -> tuple[OrphanSearch, Ground]:
     """A search that has read what names files, and where it looks. Errors: those of the search."""
-    search = await OrphanSearch.of(Sources.of(parts), identifier)
+    search = await OrphanSearch.of(_sources(parts), identifier)
     ground = await search.look_around()
     if not ground.folders:
         raise UnsupportedError(

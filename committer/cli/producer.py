@@ -10,7 +10,7 @@ from committer.cli.options import AsJson, TableArgument, Yes
 
 if TYPE_CHECKING:
     from committer.cli.producers import Found
-    from committer.service.parts import Parts
+    from committer.service.process.composition import Parts
 
 app = typer.Typer(
     help="The producers of a table: which epochs of each have landed, and who is frozen.",

@@ -14,10 +14,10 @@ from committer.ledger_entry import EpochRanges
 from committer.plan.ledger import read_ledger
 from committer.plan.producers import ProducerName, ProducerState, Standing, standings
 from committer.request import TableIdentifier
-from committer.service.operator import Lost, Operator
-from committer.service.parts import Parts
-from committer.service.witness import WitnessKeeper
-from committer.storage.witness import Witnesses
+from committer.service.admin.producer_admin import Lost, Operator
+from committer.service.process.composition import Parts
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.storage.high_water_marks import Witnesses
 
 
 def operator(parts: Parts) -> Operator:

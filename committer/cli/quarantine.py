@@ -11,7 +11,7 @@ from committer.cli.options import AsJson, Yes
 
 if TYPE_CHECKING:
     from committer.cli.quarantined import Filters, Replayed
-    from committer.service.parts import Parts, RequestParts
+    from committer.service.process.composition import Parts, RequestParts
 
 app = typer.Typer(help="Requests that could not land: see why, then decide.", no_args_is_help=True)
 

@@ -27,8 +27,8 @@ from committer.request import (
     line_digest,
     parse_inbox_key,
 )
-from committer.service.data_files import absent_data_file
-from committer.service.parts import Parts, RequestParts
+from committer.service.admin.data_files import absent_data_file
+from committer.service.process.composition import Parts, RequestParts
 from committer.storage.inbox import Outstanding, QuarantineRecord, read_quarantined
 
 # A request travels in its doorbell up to this size; the committer fetches a larger one.

@@ -28,10 +28,10 @@ def serve(
     from functools import partial
 
     from committer.cli.session import explained, read_settings
-    from committer.service.last_exit import end_by
-    from committer.service.log import configure_logs
-    from committer.service.parts import make_home, start_private_queue
-    from committer.service.serve import serve as run_service
+    from committer.service.process.composition import make_home, start_private_queue
+    from committer.service.process.last_exit import end_by
+    from committer.service.process.startup import serve as run_service
+    from committer.service.telemetry.log import configure_logs
     from committer.stop_signals import StopRequest, end_at_once
 
     end_at_once()  # nothing is under way before the loop, and a queue server ends with us
@@ -63,7 +63,7 @@ def _say_where_things_are(settings: Settings) -> None:
 
 
 def _where_things_are(settings: Settings) -> str:
-    from committer.service.parts import queue_url
+    from committer.service.process.composition import queue_url
     from committer.table_reader import without_secrets
 
     service, queue = settings.service, queue_url(settings)

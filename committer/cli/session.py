@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from committer.request import TableIdentifier
-    from committer.service.parts import Parts, RequestParts
+    from committer.service.process.composition import Parts, RequestParts
     from committer.settings import Settings
     from committer.table_reader import CatalogAddress
 
@@ -30,7 +30,7 @@ def read_settings(**overrides: object) -> Settings:
 
 def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = False) -> T:
     """Open everything, do the work, close. `create`: make a catalog that is missing."""
-    from committer.service.parts import open_parts
+    from committer.service.process.composition import open_parts
 
     settings = read_settings()
 
@@ -47,7 +47,7 @@ def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = Fals
 
 def run_with_requests(work: Callable[[RequestParts], Awaitable[T]]) -> T:
     """Open all but the catalog, do the work, close."""
-    from committer.service.parts import open_request_parts
+    from committer.service.process.composition import open_request_parts
 
     settings = read_settings()
 
@@ -95,7 +95,7 @@ def catalog_text(settings: Settings) -> str:
 
 def catalog_address(settings: Settings) -> CatalogAddress:
     """Where the catalog is, as a reader of tables takes it."""
-    from committer.service.parts import aws_access
+    from committer.service.process.composition import aws_access
     from committer.table_reader import CatalogAddress
 
     return CatalogAddress(settings.catalog.name, settings.catalog.uri, aws_access(settings))

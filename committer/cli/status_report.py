@@ -17,8 +17,8 @@ from committer.errors import FrazilError, InvalidMetadataError, NotFoundError, S
 from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
 from committer.ports import Catalog, LoadedTable, QueueDepth
 from committer.request import REQUEST_BYTES_MAX, RequestKey, TableIdentifier, parse_inbox_key
-from committer.service.parts import RequestParts, open_known_catalog, queue_url
-from committer.service.status import MemberStatus, member_statuses
+from committer.service.process.composition import RequestParts, open_known_catalog, queue_url
+from committer.service.process.status_model import MemberStatus, member_statuses
 from committer.storage.inbox import Outstanding, skips_of
 from committer.table_reader import without_secrets
 

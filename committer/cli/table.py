@@ -26,7 +26,7 @@ from committer.cli.table_source import (
 )
 
 if TYPE_CHECKING:
-    from committer.service.parts import Parts
+    from committer.service.process.composition import Parts
 
 app = typer.Typer(help="Make tables, name them and look at them.", no_args_is_help=True)
 app.command()(create)
@@ -100,7 +100,7 @@ def schema(
     from committer.cli.metadata_view import schema_rows
     from committer.cli.printing import print_json
     from committer.cli.printing import show as show_views
-    from committer.iceberg.schema import print_schema
+    from committer.iceberg.schema.schema import print_schema
 
     with open_table(name, metadata, moves) as table:
         current = table.metadata.current_schema

@@ -13,8 +13,8 @@ from committer.cli.options import AsJson, TableArgument, Yes
 if TYPE_CHECKING:
     from committer.plan.state import TableState
     from committer.request import TableIdentifier
-    from committer.service.parts import Parts
-    from committer.service.witness import WitnessKeeper
+    from committer.service.process.composition import Parts
+    from committer.service.settle.high_water_mark_store import WitnessKeeper
 
 
 def accept(
@@ -78,8 +78,8 @@ class _Found:
 
 async def _look(parts: Parts, identifier: TableIdentifier) -> _Found:
     from committer.errors import InvalidMetadataError
+    from committer.plan.high_water_mark import missing_from
     from committer.plan.state import TableState
-    from committer.plan.witness import missing_from
 
     state = TableState.of(await parts.catalog.load(identifier))
     try:
@@ -101,7 +101,7 @@ async def _accept(parts: Parts, found: _Found) -> int:
 
 
 def _keeper(parts: Parts) -> WitnessKeeper:
-    from committer.service.witness import WitnessKeeper
-    from committer.storage.witness import Witnesses
+    from committer.service.settle.high_water_mark_store import WitnessKeeper
+    from committer.storage.high_water_marks import Witnesses
 
     return WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox))

@@ -11,12 +11,12 @@ from committer.cli.options import TableArgument
 from committer.cli.table_set import refuse_inbox_inside
 
 if TYPE_CHECKING:
-    from committer.iceberg.partition_spec import PartitionSpec
-    from committer.iceberg.schema import Schema
-    from committer.iceberg.sort_order import SortOrder
+    from committer.iceberg.schema.partition_spec import PartitionSpec
+    from committer.iceberg.schema.schema import Schema
+    from committer.iceberg.schema.sort_order import SortOrder
     from committer.ports import LoadedTable
     from committer.request import TableIdentifier
-    from committer.service.parts import Parts
+    from committer.service.process.composition import Parts
 
 
 def create(
@@ -68,8 +68,8 @@ class _Shape:
         self, schema: str, partition: str, sort_order: str, properties: dict[str, str]
     ) -> None:
         from committer.cli.table_text import parse_partition, parse_sort_order
-        from committer.iceberg.partition_spec import UNPARTITIONED
-        from committer.iceberg.sort_order import UNSORTED
+        from committer.iceberg.schema.partition_spec import UNPARTITIONED
+        from committer.iceberg.schema.sort_order import UNSORTED
 
         self.properties = properties
         try:
@@ -90,7 +90,7 @@ def _parse_schema(text: str) -> Schema:
 
     from committer.cli.table_text import parse_columns
     from committer.errors import InvalidMetadataError
-    from committer.iceberg.schema import parse_schema
+    from committer.iceberg.schema.schema import parse_schema
 
     if not text.lstrip().startswith("{"):
         path = Path(text)
@@ -122,9 +122,9 @@ def _first_table(
     location: str,
 ) -> LoadedTable:
     from committer.errors import InvalidMetadataError, UnsupportedError
-    from committer.iceberg.locations import metadata_file_location, metadata_folder
-    from committer.iceberg.metadata_gzip import writes_gzip
-    from committer.iceberg.table_metadata import new_table_metadata
+    from committer.iceberg.metadata.metadata_gzip import writes_gzip
+    from committer.iceberg.metadata.table_metadata import new_table_metadata
+    from committer.iceberg.values.locations import metadata_file_location, metadata_folder
     from committer.plan.expiry import NEW_TABLE_PROPERTIES
     from committer.ports import LoadedTable
     from committer.settings import is_inside

@@ -22,7 +22,7 @@ from committer.cli.table_source import (
 if TYPE_CHECKING:
     from committer.cli.table_source import OpenTable
     from committer.iceberg.inspection.values import Row
-    from committer.iceberg.snapshot import Snapshot
+    from committer.iceberg.metadata.snapshot import Snapshot
 
 KindOption = Annotated[
     str,
@@ -145,6 +145,6 @@ def _rows(table: OpenTable, kind: str, snapshot: Snapshot | None) -> Iterator[Ro
 
 def _print_metadata(table: OpenTable) -> None:
     from committer.cli.printing import print_lines
-    from committer.iceberg.table_metadata import print_table_metadata
+    from committer.iceberg.metadata.table_metadata import print_table_metadata
 
     print_lines([print_table_metadata(table.metadata)])

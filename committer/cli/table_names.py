@@ -11,7 +11,7 @@ from committer.cli.options import TableArgument, Yes
 if TYPE_CHECKING:
     from committer.ports import LoadedTable
     from committer.request import TableIdentifier
-    from committer.service.parts import Parts
+    from committer.service.process.composition import Parts
 
 
 def register(

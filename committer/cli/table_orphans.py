@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from committer.cli.orphans import Report, Wanted
-    from committer.service.parts import Parts
+    from committer.service.process.composition import Parts
 
 # So many lines are for people; programs get all.
 LISTED_MAX = 1_000

@@ -10,9 +10,9 @@ import typer
 from committer.cli.options import TableArgument
 
 if TYPE_CHECKING:
-    from committer.iceberg.metadata_update import Update
+    from committer.iceberg.updates.metadata_update import Update
     from committer.ports import LoadedTable
-    from committer.service.parts import Parts
+    from committer.service.process.composition import Parts
 
 
 def set_(
@@ -33,7 +33,7 @@ def set_(
     from committer.cli.printing import say
     from committer.cli.session import parse_identifier, run_with_parts
     from committer.cli.table_properties import check_keys, parse_properties
-    from committer.service.table_change import change_table
+    from committer.service.admin.table_change import change_table
 
     wanted, removed = parse_properties(properties or (), hint="KEY=VALUE"), tuple(unset or ())
     check_keys(removed, hint="--unset")
@@ -75,7 +75,7 @@ def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
 def _updates(
     now: Mapping[str, str], wanted: Mapping[str, str], removed: Sequence[str]
 ) -> list[Update]:
-    from committer.iceberg.metadata_update import RemoveProperties, SetProperties
+    from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
 
     new = {key: text for key, text in wanted.items() if now.get(key) != text}
     gone = tuple(key for key in removed if key in now)

@@ -18,8 +18,8 @@ import typer
 from committer.cli.options import complete_table
 
 if TYPE_CHECKING:
-    from committer.iceberg.snapshot import Snapshot
-    from committer.iceberg.table_metadata import TableMetadata
+    from committer.iceberg.metadata.snapshot import Snapshot
+    from committer.iceberg.metadata.table_metadata import TableMetadata
     from committer.request import TableIdentifier
     from committer.table_reader import TableReader
 
@@ -126,7 +126,7 @@ def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> 
 def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable:
     """Settings are read only for what does not lie on this machine."""
     from committer.errors import FrazilError
-    from committer.iceberg.table_metadata import parse_table_metadata
+    from committer.iceberg.metadata.table_metadata import parse_table_metadata
 
     read = _file_reader(stack)
     location = _location(file)

@@ -15,11 +15,20 @@ from collections.abc import Iterator
 from itertools import count
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.partition_spec import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema, validate_schema
-from committer.iceberg.sort_order import SortField, SortOrder
-from committer.iceberg.transforms import IDENTITY, Transform, UnknownTransform, parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.schema.partition_spec import (
+    PARTITION_FIELD_ID_START,
+    PartitionField,
+    PartitionSpec,
+)
+from committer.iceberg.schema.schema import Schema, validate_schema
+from committer.iceberg.schema.sort_order import SortField, SortOrder
+from committer.iceberg.values.transforms import (
+    IDENTITY,
+    Transform,
+    UnknownTransform,
+    parse_transform,
+)
+from committer.iceberg.values.types import (
     IcebergType,
     ListType,
     MapType,

@@ -13,10 +13,14 @@ import pyarrow as pa
 import pyarrow.csv
 
 from committer.errors import SettingsError
-from committer.iceberg.partition_spec import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.schema.partition_spec import (
+    PARTITION_FIELD_ID_START,
+    PartitionField,
+    PartitionSpec,
+)
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import (
     IcebergType,
     IntegerType,
     NestedField,

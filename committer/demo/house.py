@@ -26,7 +26,7 @@ from committer.demo.flights import spark_schema
 from committer.demo.options import DemoOptions, make_home, queue_folder
 from committer.demo.processes import ChildProcess, start
 from committer.demo.table import TABLE
-from committer.service.redis_server import start_redis_server
+from committer.service.process.redis_server import start_redis_server
 from committer.settings import Settings, load_settings
 from workers.java import find_java_home
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from committer.errors import SettingsError
-from committer.service.redis_server import private_server_url
+from committer.service.process.redis_server import private_server_url
 
 _ROWS_PER_BATCH_MIN = 2_000
 _BATCHES_MAX = 15

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from committer.demo.tail import last_lines
 from committer.errors import FrazilError
-from committer.service.child_process import ends_with_parent
+from committer.service.process.child_process import ends_with_parent
 
 _LAST_LINES = 15
 _LOOK_S = 0.05

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from committer.demo.flights import iceberg_schema, partition_spec
-from committer.iceberg.locations import metadata_file_location, metadata_folder
-from committer.iceberg.sort_order import UNSORTED
-from committer.iceberg.table_metadata import new_table_metadata
+from committer.iceberg.metadata.table_metadata import new_table_metadata
+from committer.iceberg.schema.sort_order import UNSORTED
+from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.plan.expiry import NEW_TABLE_PROPERTIES
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier
-from committer.service.parts import Parts, open_parts
+from committer.service.process.composition import Parts, open_parts
 from committer.settings import Settings
 
 TABLE = TableIdentifier.parse("demo.flights")

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from uuid import UUID
 
-from committer.iceberg.locations import manifest_location, metadata_folder
-from committer.iceberg.manifest import EncodedManifest, ManifestContext
-from committer.iceberg.manifest_splice import join_manifests
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.table_metadata import TableMetadata
-from committer.plan.check import CheckedRequest
-from committer.plan.handed_manifest import CheckedManifest
+from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.splice.manifest_splice import join_manifests
+from committer.iceberg.values.locations import manifest_location, metadata_folder
 from committer.plan.manifest_size import target_bytes
 from committer.plan.partition_totals import Totals, count_partitions, partition_limit
+from committer.plan.request_check import CheckedRequest
+from committer.plan.submitted_manifest import CheckedManifest
 from committer.ports import NewObject
 
 

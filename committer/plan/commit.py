@@ -12,19 +12,23 @@ from uuid import UUID
 
 from committer.attempt import nonce_ms
 from committer.errors import InvalidMetadataError
-from committer.iceberg.data_file import ManifestContent
-from committer.iceberg.locations import manifest_list_location, metadata_folder
-from committer.iceberg.manifest_list import ManifestFile, encode_manifest_file, encode_manifest_list
-from committer.iceberg.metadata_update import (
+from committer.iceberg.entry.data_file import ManifestContent
+from committer.iceberg.manifest.manifest_list import (
+    ManifestFile,
+    encode_manifest_file,
+    encode_manifest_list,
+)
+from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
     RemoveProperties,
     SetProperties,
     SetSnapshotRef,
     Update,
 )
-from committer.iceberg.requirement import AssertRefSnapshotId, AssertTableUUID, Requirement
-from committer.iceberg.snapshot import Snapshot, SnapshotRef
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.updates.requirement import AssertRefSnapshotId, AssertTableUUID, Requirement
+from committer.iceberg.values.locations import manifest_list_location, metadata_folder
 from committer.ledger_entry import (
     Landed,
     ProducerEntry,
@@ -34,9 +38,11 @@ from committer.ledger_entry import (
     short_fingerprint,
 )
 from committer.plan.batch import Batch, PreparedManifest, sync_marker
+from committer.plan.commit_summary import ManifestCounts, commit_summary
 from committer.plan.evidence import EVIDENCE_KEY, print_evidence
 from committer.plan.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.ledger import Ledger
+from committer.plan.maintenance import Upkeep, applicable_merges, with_merges
 from committer.plan.one_shots import (
     OneShots,
     may_be_forgotten,
@@ -44,9 +50,7 @@ from committer.plan.one_shots import (
     print_one_shots,
 )
 from committer.plan.state import ListedManifest, TableState
-from committer.plan.summary import ManifestCounts, commit_summary
 from committer.plan.swap import plan_swap
-from committer.plan.upkeep import Upkeep, applicable_merges, with_merges
 from committer.ports import NewObject, Swap
 from committer.request import CommitRequest
 

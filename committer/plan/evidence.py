@@ -14,9 +14,9 @@ from uuid import UUID
 
 import orjson
 
-from committer.iceberg.avro_container import read_header
-from committer.iceberg.snapshot import Snapshot
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.avro.container import read_header
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import Landed, short_fingerprint
 from committer.request import CommitRequest
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from committer.iceberg.metadata_update import RemoveSnapshotRef, RemoveSnapshots, Update
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, RemoveSnapshots, Update
 from committer.plan.evidence import SNAPSHOTS_MAX
 from committer.plan.state import TableState
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.snapshot import MAIN, Snapshot
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import (
     Landed,
     ProducerEntry,

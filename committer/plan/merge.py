@@ -1,4 +1,4 @@
-"""Which manifests of a branch head are worth merging. How is `iceberg/manifest_merge.py`.
+"""Which manifests of a branch head are worth merging. How is `iceberg/splice/manifest_merge.py`.
 
 The reference merges all small manifests again with every hundredth commit, so that a file's entry
 is rewritten hundreds of times. Here a manifest is taken only if those that are smaller have as many
@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from committer.iceberg.data_file import ManifestContent
-from committer.iceberg.manifest import ManifestContext
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.entry.data_file import ManifestContent
+from committer.iceberg.manifest.manifest import ManifestContext
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.batch import schema_of_spec
 from committer.plan.manifest_size import positive, target_bytes
 

@@ -25,7 +25,7 @@ import orjson
 
 from committer.attempt import nonce_ms
 from committer.errors import InvalidMetadataError
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import MAIN, ProducerEntry
 from committer.request import CommitRequest
 

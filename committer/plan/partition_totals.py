@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from committer.iceberg.manifest import iter_entries
-from committer.iceberg.partition_spec import PartitionSpec, partition_path
-from committer.iceberg.schema import Schema
-from committer.plan.handed_manifest import CheckedManifest
+from committer.iceberg.manifest.manifest import iter_entries
+from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
+from committer.iceberg.schema.schema import Schema
 from committer.plan.manifest_size import positive
+from committer.plan.submitted_manifest import CheckedManifest
 
 LIMIT_PROPERTY = "write.summary.partition-limit"
 _INCLUDED = "partition-summaries-included"

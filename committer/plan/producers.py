@@ -1,7 +1,7 @@
 """How producers stand in the ledger, and what an operator's decisions make of their entries.
 
 Values in, values out: reading what a decision needs, and the swap that makes it true for every
-committer at once, are `service/operator.py`.
+committer at once, are `service/admin/producer_admin.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from enum import StrEnum
 from itertools import takewhile
 from uuid import UUID
 
-from committer.iceberg.snapshot import Snapshot
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import (
     ACCEPTED_MAX,
     MAIN,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import parse_property_key
 from committer.plan.evidence import is_ours
 

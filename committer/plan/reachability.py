@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.data_file import ManifestContent
-from committer.iceberg.manifest_list import ManifestFile, iter_new_rows
-from committer.iceberg.manifest_paths import NamedFile, iter_named_files
-from committer.iceberg.snapshot import Snapshot
-from committer.iceberg.table_metadata import TableMetadata
-from committer.iceberg.table_statistics import StatisticsFile
+from committer.iceberg.entry.data_file import ManifestContent
+from committer.iceberg.manifest.manifest_list import ManifestFile, iter_new_rows
+from committer.iceberg.manifest.manifest_paths import NamedFile, iter_named_files
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_statistics import StatisticsFile
+from committer.plan.data_locations import attempt_named
 from committer.plan.evidence import is_ours
-from committer.plan.locations import attempt_named
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
 _SOURCE_KEY = "source-snapshot-id"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from committer.iceberg.manifest_list import ManifestFile, decode_manifest_list
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.ledger import Ledger, read_ledger
 from committer.ports import LoadedTable
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from committer.iceberg.locations import metadata_file_location, metadata_folder, metadata_version
-from committer.iceberg.metadata_gzip import writes_gzip
-from committer.iceberg.metadata_update import Update, apply_updates
-from committer.iceberg.requirement import Requirement
+from committer.iceberg.metadata.metadata_gzip import writes_gzip
+from committer.iceberg.updates.metadata_update import Update, apply_updates
+from committer.iceberg.updates.requirement import Requirement
+from committer.iceberg.values.locations import (
+    metadata_file_location,
+    metadata_folder,
+    metadata_version,
+)
 from committer.ports import LoadedTable, Swap
 
 

@@ -17,14 +17,14 @@ from uuid import UUID
 import orjson
 
 from committer.errors import InvalidMetadataError, NotFoundError
-from committer.iceberg.fragments import json_list
-from committer.iceberg.json_reader import Reader
-from committer.iceberg.snapshot import Snapshot, parse_snapshot
-from committer.iceberg.table_statistics import (
+from committer.iceberg.metadata.snapshot import Snapshot, parse_snapshot
+from committer.iceberg.metadata.table_statistics import (
     StatisticsFile,
     parse_statistics_file,
     print_statistics_file,
 )
+from committer.iceberg.values.fragments import json_list
+from committer.iceberg.values.json_reader import Reader
 from committer.ports import NewObject, Storage, create_or_equal
 
 _VERSION = 1

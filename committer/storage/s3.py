@@ -24,8 +24,8 @@ from dataclasses import replace as changed
 from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict
 
-from committer.aws import AwsOptions, read_body
-from committer.aws_errors import AWS_ERRORS, code_of, explain, is_passing, refusal, status_of
+from committer.aws.client import AwsOptions, read_body
+from committer.aws.errors import AWS_ERRORS, code_of, explain, is_passing, refusal, status_of
 from committer.errors import (
     AccessError,
     AlreadyExistsError,

@@ -14,7 +14,7 @@ from bench.format.measure import Measured, Work, measure
 from bench.format.report import Line, found_ratio, print_report
 from bench.format.run_case import SYSTEMS
 from bench.format.tables import write_table
-from committer.iceberg.table_metadata import parse_table_metadata
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
 
 FILTERED = "plan with a filter"
 

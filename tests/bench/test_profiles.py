@@ -5,15 +5,15 @@ from __future__ import annotations
 from bench.profiles import parse_stacks
 
 STACKS = (
-    "run (asyncio/runners.py);round (/any/where/committer/service/table_committer.py:12);"
+    "run (asyncio/runners.py);round (/any/where/committer/service/table/table_committer.py:12);"
     "loads (/any/lib/python3.11/site-packages/orjson/__init__.py:3) 3",
-    "run (asyncio/runners.py);round (/any/where/committer/service/table_committer.py:90) 1",
+    "run (asyncio/runners.py);round (/any/where/committer/service/table/table_committer.py:90) 1",
 )
 
 
 def test_samples_are_added_up_over_lines_of_one_function() -> None:
     profile = parse_stacks(STACKS)
-    ours = "committer/service/table_committer.py:round"
+    ours = "committer/service/table/table_committer.py:round"
     assert profile.samples == 4
     assert profile.itself == {"orjson/__init__.py:loads": 3, ours: 1}
     assert profile.ours == {ours: 4}

@@ -10,10 +10,10 @@ import pytest
 
 from bench import workload
 from bench.child import Child, Message, StoppedError, answer_lines
-from committer.iceberg.data_file import added_entry
-from committer.iceberg.manifest import ManifestContext, decode_manifest, encode_manifest
-from committer.iceberg.single_value import decode_value
-from committer.plan.locations import names_attempt
+from committer.iceberg.entry.data_file import added_entry
+from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_manifest
+from committer.iceberg.values.single_value import decode_value
+from committer.plan.data_locations import names_attempt
 
 LOCATION = "file:///warehouse/db/t"
 

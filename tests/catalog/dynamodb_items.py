@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from committer.aws import close_client, open_client
-from tests.dynamodb_server import DynamoDbServer
+from committer.aws.client import close_client, open_client
+from tests.support.servers.dynamodb_server import DynamoDbServer
 
 JAVA_VERSION = "0b6f3f3e-8f0f-4d0e-9c2b-3a0f2b9a4a55"
 

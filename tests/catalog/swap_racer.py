@@ -9,7 +9,7 @@ from committer.catalog.sql import SqlCatalog
 from committer.ports import Committed, Conflict
 from committer.request import TableIdentifier
 from committer.storage.local import LocalStorage
-from tests.table_builders import build_swap
+from tests.support.builders.table_builders import build_swap
 
 
 def race(uri: str, table: str, name: str, wins: int, start: Barrier) -> None:

@@ -20,9 +20,9 @@ from committer.ports import Committed, Conflict, LoadedTable, Unknown
 from committer.request import TableIdentifier
 from tests.catalog.dynamodb_items import JAVA_VERSION, Items, java_table, open_items
 from tests.contract.catalogs import WAREHOUSE, DynamoDbHarness
-from tests.dynamodb_server import DynamoDbServer
-from tests.http_proxy import Answer, Fault
-from tests.table_builders import build_swap, build_table
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.servers.dynamodb_server import DynamoDbServer
+from tests.support.servers.http_proxy import Answer, Fault
 
 pytestmark = pytest.mark.server
 

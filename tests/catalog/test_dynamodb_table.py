@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from committer.aws import AwsOptions
+from committer.aws.client import AwsOptions
 from committer.catalog.dynamodb import DynamoDbCatalog
 from committer.errors import (
     AccessError,
@@ -24,10 +24,10 @@ from committer.ports import World
 from committer.request import TableIdentifier
 from tests.catalog.dynamodb_items import open_items
 from tests.contract.catalogs import WAREHOUSE, DynamoDbHarness, InterferedStorage
-from tests.dynamodb_server import REGION, DynamoDbServer
-from tests.http_proxy import Answer, HttpProxy
-from tests.table_builders import build_swap, build_table
-from tests.worlds import ManualWorld
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.clock.worlds import ManualWorld
+from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
+from tests.support.servers.http_proxy import Answer, HttpProxy
 
 pytestmark = pytest.mark.server
 

@@ -30,8 +30,8 @@ from committer.request import TableIdentifier
 from committer.storage.local import LocalStorage
 from tests.catalog.swap_racer import race
 from tests.contract.catalogs import WAREHOUSE, InterferedStorage, SqliteHarness, make_schema_v0
-from tests.faulty_catalog import Fault
-from tests.table_builders import build_swap, build_table
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.faults.faulty_catalog import Fault
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 

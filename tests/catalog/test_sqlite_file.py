@@ -19,8 +19,8 @@ from committer.errors import CatalogUnavailableError
 from committer.ports import Committed, LoadedTable
 from committer.request import TableIdentifier
 from committer.storage.memory import MemoryStorage
-from tests.table_builders import build_swap, build_table
-from tests.worlds import ManualWorld
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.clock.worlds import ManualWorld
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 

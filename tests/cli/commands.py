@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import pytest
 
 from committer.__main__ import main
-from committer.plan.orphans import data_files_of
+from committer.plan.orphan_search import data_files_of
 from committer.ports import LoadedTable, NewObject, create_or_equal
 from committer.request import SealedRequest, TableIdentifier
-from committer.service.parts import Parts, open_parts
+from committer.service.process.composition import Parts, open_parts
 from committer.settings import load_settings
 from committer.storage.inbox import QuarantineRecord
 

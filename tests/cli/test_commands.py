@@ -9,14 +9,14 @@ import pytest
 
 from committer.__main__ import main
 from committer.errors import AccessError
-from committer.iceberg.schema import print_schema
+from committer.iceberg.schema.schema import print_schema
 from committer.plan.expiry import NEW_TABLE_PROPERTIES
-from committer.plan.orphans import data_files_of
+from committer.plan.orphan_search import data_files_of
 from committer.ports import ObjectInfo
 from committer.request import SealedRequest, seal_request
 from committer.storage.scheme import SchemeStorage
 from tests.cli.commands import Frazil
-from tests.request_builders import build_request, changed_line
+from tests.support.builders.request_builders import build_request, changed_line
 
 COLUMNS = "id long, name string, at timestamptz"
 

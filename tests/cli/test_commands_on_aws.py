@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from committer.ports import NewObject
-from committer.service.parts import Parts
+from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.reading import ASKING_THE_CATALOG, READING
-from tests.dynamodb_server import REGION, DynamoDbServer
-from tests.request_builders import build_file, build_request
-from tests.s3_server import S3Server
+from tests.support.builders.request_builders import build_file, build_request
+from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
+from tests.support.servers.s3_server import S3Server
 
 pytestmark = pytest.mark.server
 

@@ -10,12 +10,12 @@ import pytest
 from committer.cli.inspection import Inspection, inspect_content
 from committer.cli.view import Facts, Rows
 from committer.errors import InvalidMetadataError
-from committer.iceberg.table_metadata import print_table_metadata
+from committer.iceberg.metadata.table_metadata import print_table_metadata
 from committer.request import SealedRequest, seal_request
 from committer.storage.inbox import QuarantineRecord
-from tests.fixtures import expected, read_bytes, table_dir, table_names
-from tests.request_builders import build_line, build_request
-from tests.table_builders import build_table
+from tests.support.builders.fixtures import expected, read_bytes, table_dir, table_names
+from tests.support.builders.request_builders import build_line, build_request
+from tests.support.builders.table_builders import build_table
 
 TABLE = build_table(warehouse="file:///warehouse")
 NONCE = UUID("00000000-0000-4000-8000-000000000001")

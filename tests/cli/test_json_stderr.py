@@ -96,8 +96,8 @@ def test_wrong_usage_is_json_too(tmp_path: Path) -> None:
 
 _EVERYTHING = """
 import asyncio, logging, sys, threading, warnings
-from committer.service import json_stderr
-from committer.service.log import configure_logs, log
+from committer.service.telemetry import json_stderr
+from committer.service.telemetry.log import configure_logs, log
 
 configure_logs("json", "info")
 configure_logs("json", "info")

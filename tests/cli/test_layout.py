@@ -18,7 +18,7 @@ import pytest
 from committer.cli.layout import fact_lines, table_lines
 from tests.cli.commands import Frazil
 from tests.cli.serving import REPOSITORY
-from tests.request_builders import build_request
+from tests.support.builders.request_builders import build_request
 
 UUID = "01890a5d-ac96-774b-bcce-b302099a8057"
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.commands import Frazil
 from tests.cli.serving import serving, wait_until
-from tests.request_builders import build_request
+from tests.support.builders.request_builders import build_request
 
 pytestmark = pytest.mark.server
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from committer.iceberg.metadata_update import SetProperties, Update
+from committer.iceberg.updates.metadata_update import SetProperties, Update
 from committer.ledger_entry import (
     EpochRanges,
     Landed,
@@ -18,8 +18,8 @@ from committer.ledger_entry import (
 )
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier
-from committer.service.parts import Parts
-from committer.service.table_change import change_table
+from committer.service.admin.table_change import change_table
+from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.test_commands import create, request
 

@@ -17,10 +17,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from committer.errors import QueueUnavailableError
 from committer.ports import Doorbell
 from committer.request import SealedRequest, line_digest
-from committer.service.parts import Parts
+from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.serving import REPOSITORY, free_port, serving, wait_until
-from tests.request_builders import build_request
+from tests.support.builders.request_builders import build_request
 
 pytestmark = pytest.mark.server
 

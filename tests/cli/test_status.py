@@ -13,10 +13,11 @@ from uuid import UUID
 
 import pytest
 
-from committer.iceberg.metadata_update import SetProperties
+from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ledger_entry import Landed, ProducerEntry, print_entry, property_key
-from committer.service.parts import Parts
-from committer.service.status import (
+from committer.service.admin.table_change import change_table
+from committer.service.process.composition import Parts
+from committer.service.process.status_model import (
     HeldProducerStatus,
     InboxStatus,
     MemberStatus,
@@ -25,10 +26,9 @@ from committer.service.status import (
     Status,
     TableStatus,
 )
-from committer.service.table_change import change_table
 from tests.cli.commands import Frazil
 from tests.cli.serving import serving, wait_until
-from tests.request_builders import build_request
+from tests.support.builders.request_builders import build_request
 
 COLUMNS = "id long, name string"
 

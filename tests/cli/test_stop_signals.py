@@ -38,14 +38,14 @@ sys.meta_path.insert(0, Gate())
 _AS_FIRST = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
 # From the first import behind the handler to those inside the event loop.
 MOMENTS = (
-    "committer.service.json_stderr",
+    "committer.service.telemetry.json_stderr",
     "committer.cli.app",
     "typer",
     "committer.settings",
     "pydantic",
-    "committer.service.log",
+    "committer.service.telemetry.log",
     "structlog",
-    "committer.service.parts",
+    "committer.service.process.composition",
     "aiohttp",
     "committer.catalog.sql",
 )

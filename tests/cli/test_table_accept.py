@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from committer.plan.high_water_mark import Witness, parse_witness, print_witness
 from committer.plan.state import TableState
-from committer.plan.witness import Witness, parse_witness, print_witness
-from committer.service.parts import Parts
-from committer.storage.witness import Witnesses
+from committer.service.process.composition import Parts
+from committer.storage.high_water_marks import Witnesses
 from tests.cli.commands import Frazil
 from tests.cli.test_producer import set_property
 from tests.cli.test_table_names import answer, create

@@ -15,7 +15,13 @@ from committer.cli.kind_views import kind_view
 from committer.cli.table_inspect import KindOption
 from committer.iceberg.inspection.tables import SNAPSHOT_KINDS, TABLE_KINDS
 from tests.cli.commands import Answer, Frazil
-from tests.fixtures import LOCATION_PREFIX, expected, fixtures_dir, read_bytes, table_names
+from tests.support.builders.fixtures import (
+    LOCATION_PREFIX,
+    expected,
+    fixtures_dir,
+    read_bytes,
+    table_names,
+)
 
 # Broken as its writer left them: the values of its partition are no valid Avro.
 UNREADABLE = "v2_identity_fixed_java_quirk"
@@ -73,7 +79,7 @@ def test_lines_of_other_kinds_are_what_the_reference_says(frazil: Frazil, name: 
 
 @pytest.mark.parametrize("name", ["v1_void", "v2_gzip_metadata", "v3_encryption_fields"])
 def test_metadata_is_printed_as_iceberg_json(frazil: Frazil, name: str) -> None:
-    from committer.iceberg.table_metadata import parse_table_metadata, print_table_metadata
+    from committer.iceberg.metadata.table_metadata import parse_table_metadata, print_table_metadata
 
     content = read_bytes(expected(name)["metadata_location"])
     wanted = print_table_metadata(parse_table_metadata(content)).decode() + "\n"

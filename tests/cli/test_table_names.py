@@ -11,7 +11,7 @@ import pytest
 
 from committer.ports import LoadedTable
 from tests.cli.commands import Frazil
-from tests.request_builders import build_request
+from tests.support.builders.request_builders import build_request
 
 
 def create(frazil: Frazil, name: str = "db.flights") -> LoadedTable:

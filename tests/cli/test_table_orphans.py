@@ -11,7 +11,7 @@ import pytest
 
 from committer.ports import LoadedTable
 from tests.cli.commands import Frazil
-from tests.request_builders import build_request
+from tests.support.builders.request_builders import build_request
 
 DAY_S = 86_400
 
@@ -121,7 +121,7 @@ def test_a_request_that_nobody_can_read_stops_a_removal_and_is_named(frazil: Fra
 
     async def spoil(parts: object) -> None:
         from committer.ports import NewObject
-        from committer.service.parts import Parts
+        from committer.service.process.composition import Parts
 
         assert isinstance(parts, Parts)
         await parts.storage.create([NewObject(parts.quarantine.location(key), record)])

@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.commands import Answer, Frazil
 from tests.cli.test_table_inspect import bare
-from tests.fixtures import expected
 from tests.iceberg.scan.test_plan_files import NAMES
+from tests.support.builders.fixtures import expected
 
 
 def plan(frazil: Frazil, name: str, *options: str) -> Answer:

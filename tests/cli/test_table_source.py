@@ -11,7 +11,7 @@ import typer
 from committer.cli.table_source import open_table, parse_time_ms
 from committer.errors import InvalidMetadataError, NotFoundError
 from tests.cli.commands import Frazil
-from tests.fixtures import LOCATION_PREFIX, expected, table_dir
+from tests.support.builders.fixtures import LOCATION_PREFIX, expected, table_dir
 
 OLD = LOCATION_PREFIX.rstrip("/")
 NAME = "v2_unpartitioned"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.conformance.check import Check, Outcome
 from tests.conformance.suite import Group, groups
-from tests.fixtures import fixtures_dir
+from tests.support.builders.fixtures import fixtures_dir
 
 
 def main(arguments: list[str]) -> int:

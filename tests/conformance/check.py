@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from committer.iceberg.types import FloatType, IcebergType
+from committer.iceberg.values.types import FloatType, IcebergType
 
 _TEXT_MAX = 300
 _SHOWN_MAX = 10

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.expression import (
     BoundTransformed,
@@ -35,17 +35,17 @@ from committer.iceberg.expressions.metrics_evaluator import (
 )
 from committer.iceberg.expressions.projection import inclusive_projection, strict_projection
 from committer.iceberg.expressions.residual import residual_evaluator
-from committer.iceberg.manifest_list import PartitionFieldSummary
-from committer.iceberg.partition_spec import (
+from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
+from committer.iceberg.schema.partition_spec import (
     PartitionField,
     PartitionSpec,
     parse_partition_fields,
     partition_type,
 )
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import parse_json_value, print_json_value
-from committer.iceberg.transforms import IDENTITY, parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import parse_json_value, print_json_value
+from committer.iceberg.values.transforms import IDENTITY, parse_transform
+from committer.iceberg.values.types import (
     BinaryType,
     DateType,
     DecimalType,

@@ -7,20 +7,20 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.human import human_value
-from committer.iceberg.manifest_list import ManifestFile, PartitionFieldSummary
-from committer.iceberg.partition_spec import (
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.table_statistics import EncryptedKey
+from committer.iceberg.schema.partition_spec import (
     PartitionSpec,
     partition_path,
     partition_type,
     print_partition_spec,
 )
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import decode_value, print_json_value
-from committer.iceberg.snapshot import Snapshot
-from committer.iceberg.table_statistics import EncryptedKey
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.display_values import human_value
+from committer.iceberg.values.single_value import decode_value, print_json_value
+from committer.iceberg.values.types import (
     GeographyType,
     GeometryType,
     IcebergType,

@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import orc
 
-from committer.iceberg.avro_container import iter_raw_blocks, read_header
-from committer.iceberg.avro_decoder import decode_record, record_decoder
-from committer.iceberg.column_projection import file_context, project_columns, project_row
-from committer.iceberg.data_file import DataFile, DataFileContent
+from committer.iceberg.avro.container import iter_raw_blocks, read_header
+from committer.iceberg.avro.decoder import decode_record, record_decoder
 from committer.iceberg.deletes.deletion_vector_file import decode_vector_of, vector_range
 from committer.iceberg.deletes.position_deletes import POSITION_DELETE_SCHEMA
-from committer.iceberg.name_mapping import NO_ID, NameMapping, parse_name_mapping
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
+from committer.iceberg.scan.column_projection import file_context, project_columns, project_row
 from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.single_value import print_json_value
-from committer.iceberg.types import (
+from committer.iceberg.schema.name_mapping import NO_ID, NameMapping, parse_name_mapping
+from committer.iceberg.values.single_value import print_json_value
+from committer.iceberg.values.types import (
     BinaryType,
     DateType,
     DoubleType,

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.data_file import ManifestContent, ManifestEntry
-from committer.iceberg.manifest import DecodedManifest, decode_manifest
-from committer.iceberg.manifest_list import ManifestFile, decode_manifest_list
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import Snapshot
-from committer.iceberg.table_metadata import parse_table_metadata
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
+from committer.iceberg.manifest.manifest import DecodedManifest, decode_manifest
+from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

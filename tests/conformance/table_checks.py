@@ -15,22 +15,22 @@ from typing import Any
 import orjson
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.avro_container import read_header
-from committer.iceberg.data_file import ManifestContent
-from committer.iceberg.manifest import ManifestContext, decode_manifest, encode_manifest
-from committer.iceberg.manifest_list import (
+from committer.iceberg.avro.container import read_header
+from committer.iceberg.entry.data_file import ManifestContent
+from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_manifest
+from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     decode_manifest_list,
     encode_manifest_file,
     encode_manifest_list,
 )
-from committer.iceberg.partition_spec import partition_type
-from committer.iceberg.schema import print_schema
-from committer.iceberg.snapshot import print_snapshot_ref
-from committer.iceberg.sort_order import print_sort_order
-from committer.iceberg.table_metadata import parse_table_metadata, print_table_metadata
-from committer.iceberg.table_statistics import print_statistics_file
-from committer.iceberg.types import TimestampNanoType, TimestamptzNanoType, VariantType
+from committer.iceberg.metadata.snapshot import print_snapshot_ref
+from committer.iceberg.metadata.table_metadata import parse_table_metadata, print_table_metadata
+from committer.iceberg.metadata.table_statistics import print_statistics_file
+from committer.iceberg.schema.partition_spec import partition_type
+from committer.iceberg.schema.schema import print_schema
+from committer.iceberg.schema.sort_order import print_sort_order
+from committer.iceberg.values.types import TimestampNanoType, TimestamptzNanoType, VariantType
 from tests.conformance.check import Check, Mismatch, as_floats, same
 from tests.conformance.forms import (
     column_types,

@@ -11,26 +11,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from committer.iceberg.avro_schemas import manifest_entry_schema, manifest_list_schema, safe_name
-from committer.iceberg.content_file_json import parse_content_file, print_content_file
-from committer.iceberg.human import human_value
-from committer.iceberg.locations import data_file_location
-from committer.iceberg.partition_spec import (
+from committer.iceberg.avro.schemas import manifest_entry_schema, manifest_list_schema, safe_name
+from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
+from committer.iceberg.schema.partition_spec import (
     PartitionField,
     PartitionSpec,
     parse_partition_spec,
     partition_path,
 )
-from committer.iceberg.schema import Schema, parse_schema
-from committer.iceberg.single_value import (
+from committer.iceberg.schema.schema import Schema, parse_schema
+from committer.iceberg.values.display_values import human_value
+from committer.iceberg.values.locations import data_file_location
+from committer.iceberg.values.single_value import (
     decode_value,
     encode_value,
     parse_json_value,
     print_json_value,
 )
-from committer.iceberg.transforms import IDENTITY, bucket_hash, parse_transform
-from committer.iceberg.truncation import truncate_lower, truncate_upper
-from committer.iceberg.types import (
+from committer.iceberg.values.transforms import IDENTITY, bucket_hash, parse_transform
+from committer.iceberg.values.truncation import truncate_lower, truncate_upper
+from committer.iceberg.values.types import (
     BinaryType,
     DoubleType,
     FloatType,

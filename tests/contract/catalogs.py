@@ -19,10 +19,10 @@ from committer.ports import Catalog
 from committer.storage.memory import MemoryStorage
 from committer.world import RealWorld
 from tests.contract.sql_faults import SqlFaults
-from tests.dynamodb_server import DynamoDbServer
-from tests.faulty_catalog import Fault, FaultyCatalog
-from tests.http_proxy import Answer, HttpProxy
-from tests.http_proxy import Fault as HttpFault
+from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.servers.dynamodb_server import DynamoDbServer
+from tests.support.servers.http_proxy import Answer, HttpProxy
+from tests.support.servers.http_proxy import Fault as HttpFault
 
 WAREHOUSE = "memory://warehouse"
 

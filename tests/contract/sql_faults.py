@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from tests.faulty_catalog import Fault
+from tests.support.faults.faulty_catalog import Fault
 
 _REFUSE = """
 CREATE TRIGGER refuse BEFORE UPDATE ON iceberg_tables

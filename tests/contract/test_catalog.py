@@ -17,7 +17,7 @@ from committer.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from committer.iceberg.table_metadata import parse_table_metadata
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.ports import (
     Catalog,
     Committed,
@@ -38,9 +38,9 @@ from tests.contract.catalogs import (
     CatalogHarness,
     open_harness,
 )
-from tests.dynamodb_server import DynamoDbServer
-from tests.faulty_catalog import Fault
-from tests.table_builders import build_swap, build_table
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.faults.faulty_catalog import Fault
+from tests.support.servers.dynamodb_server import DynamoDbServer
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 

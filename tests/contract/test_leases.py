@@ -10,7 +10,7 @@ import pytest
 
 from committer.errors import QueueUnavailableError
 from committer.ports import ALL_SHARDS, Assignment, Leases, Renewal
-from tests.queue_servers import QueueHarness
+from tests.support.servers.queue_servers import QueueHarness
 
 LONG_S = 30.0
 EVER_S = 600.0  # never waited for: something wakes the call, or the test takes too long

@@ -12,7 +12,7 @@ from committer.errors import QueueUnavailableError
 from committer.ports import SHARDS, Delivery, Queue, QueueDepth
 from committer.queue.codec import INLINE_BYTES_MAX, RECEIPTS_MAX
 from committer.request import Receipt, ReceiptState
-from tests.queue_servers import (
+from tests.support.servers.queue_servers import (
     QueueHarness,
     doorbell,
     numbers,

@@ -26,8 +26,8 @@ from committer.storage.probe import prove_conditions
 from committer.storage.s3 import S3Storage
 from committer.storage.scheme import SchemeStorage
 from committer.world import RealWorld
-from tests.s3_server import S3Server
-from tests.worlds import ManualWorld
+from tests.support.clock.worlds import ManualWorld
+from tests.support.servers.s3_server import S3Server
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,15 @@ from committer.cli.committer_status import ask_own_committer
 from committer.errors import NotFoundError, QueueKeyTakenError
 from committer.ports import Doorbell, LoadedTable, NewObject
 from committer.request import line_digest
-from committer.service.parts import Parts, open_parts, queue_url
+from committer.service.process.composition import Parts, open_parts, queue_url
 from committer.settings import Settings
 from committer.signature import Keys, choose_key
-from tests.bad_requests import good
 from tests.corpus import taken
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.tables import FLIGHTS, SIGNED, TABLES
 from tests.corpus.taken import taken_stream
-from tests.signing import signed
+from tests.support.builders.bad_requests import good
+from tests.support.builders.signing import signed
 
 LANDED = "lands"
 _POLL_S = 0.01

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from committer.iceberg.content_file_json import print_content_file
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.content_file_json import print_content_file
+from committer.iceberg.entry.data_file import DataFile
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import CommitRequest, SealedRequest, seal_request
 from tests.corpus.hostile import Hostile, Sent, short
 from tests.corpus.tables import COLUMN_IDS, TYPES
 from tests.iceberg.bounds_by_type import FORMS
-from tests.request_builders import build_file, build_line, build_manifest, seal
+from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
 
 FORM_NAMES = ("manifest", "files")
 _LAST_ID = max(COLUMN_IDS.values())

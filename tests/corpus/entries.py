@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from tests.bad_requests import file_of
 from tests.corpus.bounds import FORM_NAMES, in_form
 from tests.corpus.hostile import Hostile, Sent, short
 from tests.corpus.tables import FLIGHTS, TYPES
-from tests.request_builders import build_file, build_line
+from tests.support.builders.bad_requests import file_of
+from tests.support.builders.request_builders import build_file, build_line
 
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
-from committer.iceberg.avro_container import read_header
-from committer.iceberg.manifest import ManifestContext
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import (
+from committer.iceberg.avro.container import read_header
+from committer.iceberg.manifest.manifest import ManifestContext
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -27,10 +27,10 @@ from committer.iceberg.types import (
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import SealedRequest
-from tests.bad_requests import entry, file_of, good, hand_over, inline_document
 from tests.corpus.hostile import Hostile, Sent, short, with_manifest
 from tests.corpus.manifests import manifest_of
-from tests.flights import FIELDS
+from tests.support.builders.bad_requests import entry, file_of, good, hand_over, inline_document
+from tests.support.builders.flights import FIELDS
 
 # --- Partition values ----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from committer.reason import Reason
 from tests.corpus.bounds import FORM_NAMES, in_form
 from tests.corpus.hostile import Hostile, Sent, short
 from tests.corpus.tables import CODES, DROPPED
-from tests.request_builders import build_file, build_line
+from tests.support.builders.request_builders import build_file, build_line
 
 
 def _by(table: str, name: str, value: object, reason: Reason | None) -> Iterable[Hostile]:

@@ -12,8 +12,8 @@ from typing import Any
 from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import SealedRequest, digest
-from tests.bad_requests import BadRequest, good
 from tests.corpus.tables import FLIGHTS
+from tests.support.builders.bad_requests import BadRequest, good
 
 Document = dict[str, Any]
 

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from tests.bad_requests import good
 from tests.corpus.hostile import Hostile, Sent
+from tests.support.builders.bad_requests import good
 
 # --- Entries that are no files -------------------------------------------------------------------
 

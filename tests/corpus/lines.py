@@ -10,7 +10,6 @@ from committer.attempt import attempt_of
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import LINE_BYTES_MAX, CommitRequest
-from tests.bad_requests import entry, file_of, hand_over
 from tests.corpus.hostile import (
     Hostile,
     Sent,
@@ -20,7 +19,8 @@ from tests.corpus.hostile import (
     setting,
     settings,
 )
-from tests.request_builders import build_line, seal
+from tests.support.builders.bad_requests import entry, file_of, hand_over
+from tests.support.builders.request_builders import build_line, seal
 
 _NIL = "00000000-0000-0000-0000-000000000000"
 _NO_INTEGERS = ("1", 1.5, True, None, [1], {"a": 1}, -1, 2**63, 10**400)

@@ -8,18 +8,18 @@ from functools import partial
 from typing import Any
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.avro_container import read_header
+from committer.iceberg.avro.container import read_header
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import SealedRequest
-from tests.bad_requests import (
+from tests.corpus.hostile import Hostile, bad, with_manifest
+from tests.fuzz.hostile import CORPUS as AVRO
+from tests.fuzz.hostile import avro
+from tests.support.builders.bad_requests import (
     ASKED,
     CHECKED,
     with_header,
 )
-from tests.corpus.hostile import Hostile, bad, with_manifest
-from tests.fuzz.hostile import CORPUS as AVRO
-from tests.fuzz.hostile import avro
 
 # --- Bytes of Avro -------------------------------------------------------------------------------
 

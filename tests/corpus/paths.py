@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from tests.bad_requests import entry, file_of, hand_over
 from tests.corpus.hostile import Hostile, Sent, short
-from tests.plan.test_locations import REFUSED
-from tests.request_builders import build_line, seal
+from tests.plan.test_data_locations import REFUSED
+from tests.support.builders.bad_requests import entry, file_of, hand_over
+from tests.support.builders.request_builders import build_line, seal
 
 
 def _at(path: str, reason: Reason = Reason.PATH_NOT_ALLOWED) -> Hostile:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import CommitRequest, inline_references, seal_request
-from tests.bad_requests import entry, file_of, hand_over, inline_document, refer
 from tests.corpus.hostile import Hostile, Sent
-from tests.request_builders import build_line
+from tests.support.builders.bad_requests import entry, file_of, hand_over, inline_document, refer
+from tests.support.builders.request_builders import build_line
 
 Lists = Callable[[LoadedTable, CommitRequest, DataFile, DataFile], Sent]
 

@@ -10,10 +10,10 @@ from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import Producer, SealedRequest
 from committer.signature import SigningKey
-from tests.bad_requests import good
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.tables import SIGNED
-from tests.signing import OLD, bound, signed, with_changes
+from tests.support.builders.bad_requests import good
+from tests.support.builders.signing import OLD, bound, signed, with_changes
 
 # What the committer of the tests knows: one key for everything, others for something else.
 _OTHERS = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import NestedField, parse_type
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import NestedField, parse_type
 from committer.ports import LoadedTable
-from committer.service.signatures import REQUIRE_PROPERTY
-from tests.flights import build_codes, build_flights
+from committer.service.requests.signatures import REQUIRE_PROPERTY
 from tests.iceberg.bounds_by_type import FORMS
+from tests.support.builders.flights import build_codes, build_flights
 
 FLIGHTS = "flights"
 TYPES = "types"

@@ -12,7 +12,6 @@ import pytest
 
 from committer.ports import LoadedTable, NewObject
 from committer.signature import SigningKey
-from tests.bad_requests import good
 from tests.corpus.cases import DOORBELLS, LANDING, ON_DISK, REFUSED, TOLD
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.inbox import GARBAGE, forged
@@ -21,7 +20,8 @@ from tests.corpus.signatures import KNOWN, SIGNATURES
 from tests.corpus.tables import FLIGHTS, TABLES
 from tests.service.house import KEYS, House
 from tests.service.outside import add_table, assert_committed_together, put_raw, ring
-from tests.signing import print_keys, signed
+from tests.support.builders.bad_requests import good
+from tests.support.builders.signing import print_keys, signed
 
 VIRTUAL_TIME = True
 BATCH = 48

@@ -7,8 +7,8 @@ import pyarrow as pa
 from committer.demo.flights import iceberg_schema, partition_spec, read_flights, spark_schema
 from committer.demo.readers import sums_by_carrier
 from committer.demo.verdict import Sums, total
-from committer.iceberg.partition_spec import partition_type
-from committer.iceberg.types import DateType, IntegerType
+from committer.iceberg.schema.partition_spec import partition_type
+from committer.iceberg.values.types import DateType, IntegerType
 from workers.arrow_schema import arrow_schema, match_columns
 
 ALL = 336_776

@@ -14,10 +14,10 @@ from botocore.validate import ParamValidator
 
 from committer.catalog.dynamodb_layout import create_table
 from committer.plan import expiry
-from committer.plan.orphans import data_files_of
+from committer.plan.orphan_search import data_files_of
 from committer.ports import NewObject
 from committer.request import ReceiptState
-from committer.service.data_files import absent_data_file
+from committer.service.admin.data_files import absent_data_file
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.memory import MemoryStorage
 from committer.storage.probe import prove_conditions
@@ -33,10 +33,10 @@ from tests.deploy.policies import (
     TABLE,
     load_policy,
 )
-from tests.faulty_catalog import Fault
-from tests.request_builders import build_request
 from tests.service.house import INBOX, WAREHOUSE, House
-from tests.table_builders import build_table
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.table_builders import build_table
+from tests.support.faults.faulty_catalog import Fault
 from tests.workers.publishing import build_bench
 from workers.publisher import Publisher, PublishPolicy
 from workers.table_cache import TableCache
@@ -74,9 +74,7 @@ STORAGE_METHODS = {
     "sweeper": {"get", "delete", "list"},
 }
 # What commands do, not `frazil serve`.
-BY_PEOPLE = {
-    ROOT / "committer/service" / name for name in ("operator.py", "table_change.py", "orphans.py")
-}
+BY_PEOPLE = set((ROOT / "committer/service/admin").glob("*.py"))
 LOOKED_AT = {"objects_before", "close", "inner"}
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from committer.plan import expiry
 from committer.ports import LoadedTable
-from committer.service.counted import CountedStorage
+from committer.service.telemetry.instrumented_ports import CountedStorage
 from committer.storage.inbox import Inbox, Quarantine
 from tests.deploy.bills import Bill
-from tests.request_builders import build_request
 from tests.service.house import House
+from tests.support.builders.request_builders import build_request
 from tests.workers.publishing import build_bench
 from tools import cost
 from tools.cost import Calls

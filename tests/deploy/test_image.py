@@ -118,7 +118,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 SETTINGS = {"FRAZIL_QUEUE__URL": "none"}
 CLIENTS = """
 import asyncio
-from committer.aws import AwsOptions, close_client, open_client
+from committer.aws.client import AwsOptions, close_client, open_client
 async def main():
     options = AwsOptions(region="eu-central-1", endpoint_url="http://127.0.0.1:1")
     for name in ("s3", "dynamodb"):

@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from committer.service import http
+from committer.service.process import http
 from committer.settings import Settings, load_settings
 from tests.deploy.manifests import (
     BASE,

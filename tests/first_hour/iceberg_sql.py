@@ -9,7 +9,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from tests.jars import JAVA_OPTIONS, iceberg_jars
+from tests.support.builders.jars import JAVA_OPTIONS, iceberg_jars
 
 
 def main(conf: str, statements: str) -> None:

@@ -15,9 +15,9 @@ from collections import Counter
 from hashlib import sha256
 from random import Random
 
-from tests.fixtures import CACHE
 from tests.fuzz.bounds import fault
 from tests.fuzz.targets import TARGETS, Target
+from tests.support.builders.fixtures import CACHE
 
 FOLDER = CACHE / "fuzz"
 _MEMORY_BYTES_MAX = 4 << 30

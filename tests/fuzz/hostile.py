@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from committer.iceberg import snappy
-from committer.iceberg.avro_binary import LONGS
-from committer.iceberg.avro_container import encode_container, encode_header
-from committer.iceberg.avro_schemas import manifest_entry_schema, manifest_list_schema
-from committer.iceberg.types import StructType
-from tests.fixtures import expected, read_bytes
+from committer.iceberg.avro import snappy
+from committer.iceberg.avro.binary import LONGS
+from committer.iceberg.avro.container import encode_container, encode_header
+from committer.iceberg.avro.schemas import manifest_entry_schema, manifest_list_schema
+from committer.iceberg.values.types import StructType
 from tests.fuzz.mutation import printed
+from tests.support.builders.fixtures import expected, read_bytes
 
 _SYNC = bytes(range(16))
 _MEGABYTE = 1 << 20

@@ -12,8 +12,8 @@ from copy import deepcopy
 from random import Random
 from typing import Any
 
-from committer.iceberg.avro_container import encode_container, encode_header, iter_raw_blocks
-from committer.iceberg.avro_container import read_header as read_avro_header
+from committer.iceberg.avro.container import encode_container, encode_header, iter_raw_blocks
+from committer.iceberg.avro.container import read_header as read_avro_header
 
 _SYNC = bytes(range(16))
 _EDITS_MAX = 4

@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import cache
 from uuid import UUID
 
-from committer.iceberg.manifest import ManifestContext, decode_manifest, encode_additions
-from committer.iceberg.single_value import decode_value
-from committer.iceberg.table_metadata import TableMetadata
-from committer.iceberg.types import BinaryType, FixedType, VariantType
+from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_additions
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.values.single_value import decode_value
+from committer.iceberg.values.types import BinaryType, FixedType, VariantType
 from committer.plan.batch import Batch, prepare_manifests
-from committer.plan.check import CheckBasis, CheckedRequest, Checker
+from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports import LoadedTable
 from committer.request import SealedRequest, digest, read_request
 from tests.corpus.bounds import RIGHT

@@ -15,32 +15,31 @@ from committer.errors import (
     InvalidRequestError,
     UnsupportedError,
 )
-from committer.iceberg.content_file_json import parse_content_file, print_content_file
-from committer.iceberg.data_file import ManifestContent, added_entry
 from committer.iceberg.deletes.deletion_vector import (
     DeletionVector,
     decode_deletion_vector,
     encode_deletion_vector,
 )
 from committer.iceberg.deletes.deletion_vector_file import DELETION_VECTOR_TYPE
+from committer.iceberg.deletes.puffin import decode_blob, decode_puffin_footer
+from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
+from committer.iceberg.entry.data_file import ManifestContent, added_entry
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.manifest import ManifestContext, decode_manifest, encode_manifest
-from committer.iceberg.manifest_list import decode_manifest_list
-from committer.iceberg.manifest_walk import walk_additions
-from committer.iceberg.metadata_update_json import parse_update, print_update
-from committer.iceberg.name_mapping import parse_name_mapping, print_name_mapping
-from committer.iceberg.partition_spec import parse_partition_spec, partition_type
-from committer.iceberg.puffin import decode_blob, decode_puffin_footer
-from committer.iceberg.requirement import parse_requirement, print_requirement
-from committer.iceberg.scan.plan_files import plan_files
-from committer.iceberg.schema import Schema, parse_schema, print_schema
-from committer.iceberg.table_metadata import (
+from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_manifest
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata,
     print_table_metadata,
 )
-from tests.fixtures import expected, fixtures_dir, read_bytes, table_dir, vectors
+from committer.iceberg.scan.plan_files import plan_files
+from committer.iceberg.schema.name_mapping import parse_name_mapping, print_name_mapping
+from committer.iceberg.schema.partition_spec import parse_partition_spec, partition_type
+from committer.iceberg.schema.schema import Schema, parse_schema, print_schema
+from committer.iceberg.splice.manifest_walk import walk_additions
+from committer.iceberg.updates.metadata_update_json import parse_update, print_update
+from committer.iceberg.updates.requirement import parse_requirement, print_requirement
 from tests.fuzz import requests
 from tests.fuzz.mutation import (
     avro_damaged,
@@ -50,6 +49,7 @@ from tests.fuzz.mutation import (
     printed,
     vector_damaged,
 )
+from tests.support.builders.fixtures import expected, fixtures_dir, read_bytes, table_dir, vectors
 
 Damage = Callable[[bytes, Random], bytes]
 

@@ -37,9 +37,9 @@ from committer.iceberg.expressions.expression import (
     map_predicates,
 )
 from committer.iceberg.expressions.expression_json import print_expression
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import print_json_value, shortest_float
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import print_json_value, shortest_float
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,

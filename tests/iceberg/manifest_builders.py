@@ -10,20 +10,24 @@ from typing import Any
 
 import fastavro
 
-from committer.iceberg.avro_binary import LONGS
-from committer.iceberg.avro_container import encode_container, encode_header, read_header
-from committer.iceberg.bound_forms import bound_forms
-from committer.iceberg.data_file import (
+from committer.iceberg.avro.binary import LONGS
+from committer.iceberg.avro.container import encode_container, encode_header, read_header
+from committer.iceberg.entry.data_file import (
     DataFile,
     DataFileContent,
     ManifestContent,
     ManifestEntry,
     added_entry,
 )
-from committer.iceberg.manifest import ManifestContext, encode_manifest, manifest_header
-from committer.iceberg.manifest_walk import WalkedManifest, walk_additions
-from committer.iceberg.partition_spec import PartitionSpec, parse_partition_spec, partition_type
-from committer.iceberg.schema import Schema, parse_schema
+from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_header
+from committer.iceberg.schema.bound_forms import bound_forms
+from committer.iceberg.schema.partition_spec import (
+    PartitionSpec,
+    parse_partition_spec,
+    partition_type,
+)
+from committer.iceberg.schema.schema import Schema, parse_schema
+from committer.iceberg.splice.manifest_walk import WalkedManifest, walk_additions
 
 SYNC = bytes(range(16))
 COLUMN_ID_MAX = 10_000

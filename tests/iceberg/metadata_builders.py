@@ -7,16 +7,24 @@ from uuid import UUID
 
 import orjson
 
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.metadata_update import AddSnapshot, SetSnapshotRef, Update, apply_updates
-from committer.iceberg.new_table import new_table_metadata
-from committer.iceberg.partition_spec import UNPARTITIONED, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.sort_order import UNSORTED, SortOrder
-from committer.iceberg.table_metadata import parse_table_metadata_json, print_table_metadata
-from committer.iceberg.table_statistics import StatisticsFile
-from committer.iceberg.types import LongType, NestedField, StringType
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.new_table import new_table_metadata
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.table_metadata import (
+    parse_table_metadata_json,
+    print_table_metadata,
+)
+from committer.iceberg.metadata.table_statistics import StatisticsFile
+from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
+from committer.iceberg.updates.metadata_update import (
+    AddSnapshot,
+    SetSnapshotRef,
+    Update,
+    apply_updates,
+)
+from committer.iceberg.values.types import LongType, NestedField, StringType
 
 TABLE_UUID = UUID("4ee28668-b42f-46d5-9e75-6a0527ca6e9a")
 START_MS = 1_700_000_000_000

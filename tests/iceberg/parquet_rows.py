@@ -10,8 +10,8 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from committer.iceberg.name_mapping import NO_ID
-from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from committer.iceberg.schema.name_mapping import NO_ID
+from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 from workers.arrow_types import children, field_id, primitive_of
 
 

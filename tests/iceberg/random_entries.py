@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from committer.iceberg.data_file import DataFile, ManifestEntry, ManifestEntryStatus, added_entry
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    ManifestEntry,
+    ManifestEntryStatus,
+    added_entry,
+)
 from tests.iceberg.manifest_builders import data_file
 
 _COUNT = st.integers(0, 2**62)

@@ -8,12 +8,12 @@ from typing import cast
 
 from hypothesis import strategies as st
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.compiling import Ordered, comparable
-from committer.iceberg.manifest_list import ManifestFile, PartitionFieldSummary
-from committer.iceberg.single_value import encode_value
-from committer.iceberg.truncation import truncate_lower, truncate_upper
-from committer.iceberg.types import DoubleType, FloatType, IcebergType
+from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
+from committer.iceberg.values.single_value import encode_value
+from committer.iceberg.values.truncation import truncate_lower, truncate_upper
+from committer.iceberg.values.types import DoubleType, FloatType, IcebergType
 
 
 def file_of(

@@ -7,8 +7,13 @@ from dataclasses import replace
 from random import Random
 from uuid import UUID
 
-from committer.iceberg.changes.partition_field_ids import NEW_FIELD_ID
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.table_statistics import EncryptedKey
+from committer.iceberg.schema.partition_field_ids import NEW_FIELD_ID
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import SortField, SortOrder
+from committer.iceberg.updates.metadata_update import (
     LAST_ADDED,
     AddEncryptionKey,
     AddPartitionSpec,
@@ -35,13 +40,8 @@ from committer.iceberg.metadata_update import (
     Update,
     UpgradeFormatVersion,
 )
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.sort_order import SortField, SortOrder
-from committer.iceberg.table_statistics import EncryptedKey
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import (
     DateType,
     IcebergType,
     LongType,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from committer.iceberg.schema import Schema, assign_fresh_ids
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema, assign_fresh_ids
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,

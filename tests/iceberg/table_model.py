@@ -11,10 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from committer.iceberg.changes.partition_field_ids import NEW_FIELD_ID
-from committer.iceberg.metadata_check import RESERVED_PROPERTIES
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.metadata_check import RESERVED_PROPERTIES
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.table_statistics import EncryptedKey
+from committer.iceberg.schema.partition_field_ids import NEW_FIELD_ID
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import SortOrder
+from committer.iceberg.updates.metadata_update import (
     LAST_ADDED,
     AddEncryptionKey,
     AddPartitionSpec,
@@ -41,13 +46,8 @@ from committer.iceberg.metadata_update import (
     Update,
     UpgradeFormatVersion,
 )
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.sort_order import SortOrder
-from committer.iceberg.table_statistics import EncryptedKey
-from committer.iceberg.transforms import VoidTransform
-from committer.iceberg.types import TimestampNanoType
+from committer.iceberg.values.transforms import VoidTransform
+from committer.iceberg.values.types import TimestampNanoType
 
 
 class Refused(Exception):

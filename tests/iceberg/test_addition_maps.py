@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg import map_patterns
-from committer.iceberg.addition_maps import AdditionMaps
-from committer.iceberg.avro_binary import LONGS, encode_bytes, read_bytes, read_long
-from committer.iceberg.bound_forms import ANY_BOUNDS, BoundForms, bound_forms, is_utf8
-from committer.iceberg.entry_parts import Unexpected
-from committer.iceberg.map_patterns import MapColumns, SixMaps, merged
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import NestedField, parse_type
+from committer.iceberg.avro.binary import LONGS, encode_bytes, read_bytes, read_long
+from committer.iceberg.entry.entry_parts import Unexpected
+from committer.iceberg.schema.bound_forms import ANY_BOUNDS, BoundForms, bound_forms, is_utf8
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.splice import map_patterns
+from committer.iceberg.splice.addition_maps import AdditionMaps
+from committer.iceberg.splice.map_patterns import MapColumns, SixMaps, merged
+from committer.iceberg.values.types import NestedField, parse_type
 
 KINDS = {
     1: "long",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from committer.iceberg.single_value import scaled
-from committer.iceberg.types import (
+from committer.iceberg.values.single_value import scaled
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from committer.iceberg.types import (
+from committer.iceberg.values.types import (
     IcebergType,
     ListType,
     MapType,

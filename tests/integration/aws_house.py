@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from committer.aws_access import AwsAccess
-from committer.service.redis_server import private_server_url
-from tests.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
+from committer.aws.access import AwsAccess
+from committer.service.process.redis_server import private_server_url
 from tests.integration.java_engine import JavaCatalog
 from tests.integration.real_house import CATALOG, RealHouse, living_in
-from tests.jars import iceberg_aws_jars
-from tests.s3_server import S3Server
+from tests.support.builders.jars import iceberg_aws_jars
+from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
+from tests.support.servers.s3_server import S3Server
 from workers.s3_files import S3Access, s3_path
 from workers.settings import WorkerSettings
 

@@ -30,7 +30,8 @@ from committer.plan import expiry
 from committer.ports import NewObject
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
-from committer.service import expirer, parts
+from committer.service.process import composition as parts
+from committer.service.upkeep import expirer
 
 EXIT_CODE = 86
 

@@ -32,7 +32,7 @@ SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20", "FRAZIL_SERVICE__LEASE_S": "
 _PRELOADED = [
     "pytest",  # what the parent was started with is imported in each child
     "committer.cli.session",
-    "committer.service.serve",
+    "committer.service.process.startup",
     "sqlalchemy.dialects.sqlite",
     "tests.integration.dying_committer",
 ]

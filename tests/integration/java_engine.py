@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.integration.real_house import CATALOG, RealHouse
 from tests.integration.spark_program import spark_program
-from tests.jars import JAVA_OPTIONS, iceberg_jars
+from tests.support.builders.jars import JAVA_OPTIONS, iceberg_jars
 
 _COMMIT_LOGGER = "org.apache.iceberg.metrics.LoggingMetricsReporter"
 _ATTEMPTS = re.compile(r"CommitReport\{.*?attempts=CounterResult\{unit=COUNT, value=(\d+)\}")

@@ -12,8 +12,8 @@ from typing import Any
 import duckdb
 from pyiceberg.table import StaticTable
 
-from committer.iceberg.manifest import decode_manifest
-from committer.iceberg.manifest_list import decode_manifest_list
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports import LoadedTable
 from tests.integration.real_house import RealHouse
 

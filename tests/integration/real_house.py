@@ -25,16 +25,20 @@ from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from committer.backends import open_catalog, open_storage
-from committer.iceberg.locations import metadata_file_location, metadata_folder
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.sort_order import UNSORTED
-from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import LongType, NestedField, StringType
+from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED
+from committer.iceberg.values.locations import metadata_file_location, metadata_folder
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import LongType, NestedField, StringType
 from committer.ports import Catalog, LoadedTable, Storage
 from committer.request import TableIdentifier
-from committer.service.redis_server import RedisServer, private_server_url, start_redis_server
+from committer.service.process.redis_server import (
+    RedisServer,
+    private_server_url,
+    start_redis_server,
+)
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.world import RealWorld
 from workers.settings import WorkerSettings

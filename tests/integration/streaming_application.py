@@ -21,7 +21,7 @@ from typing import Any
 from tests.integration.processes import kill_session
 from tests.integration.real_house import RealHouse
 from tests.integration.spark_program import spark_program
-from tests.jars import JAVA_OPTIONS
+from tests.support.builders.jars import JAVA_OPTIONS
 
 _EARLIER_S = 1_700_000_000
 _INTERRUPTED_S = 1.0

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from committer.aws import close_client, open_client
-from committer.iceberg.manifest_list import decode_manifest_list
+from committer.aws.client import close_client, open_client
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports import LoadedTable, NewObject
 from committer.storage.inbox import Inbox
-from tests.dynamodb_server import DynamoDbServer
 from tests.integration.aws_house import AwsHouse, aws_house
 from tests.integration.readers import live_files
 from tests.integration.real_house import until
 from tests.integration.traffic import RealProducer, producers
-from tests.s3_server import S3Server
+from tests.support.servers.dynamodb_server import DynamoDbServer
+from tests.support.servers.s3_server import S3Server
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 

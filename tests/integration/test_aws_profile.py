@@ -21,14 +21,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from committer.iceberg.snapshot import Snapshot
-from tests.dynamodb_server import REGION, DynamoDbServer
+from committer.iceberg.metadata.snapshot import Snapshot
 from tests.integration.aws_house import AwsHouse, aws_house
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import Contents, expected
 from tests.integration.real_house import ROOT, until
 from tests.integration.streaming_application import Driver, Stream, spark_driver
-from tests.s3_server import S3Server
+from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
+from tests.support.servers.s3_server import S3Server
 from workers.s3_files import s3_path
 
 pytestmark = [

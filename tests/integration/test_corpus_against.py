@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from tests.corpus.cases import REFUSED
 from tests.corpus.signatures import KNOWN, SIGNATURES
 from tests.integration.real_house import RealHouse, real_house
-from tests.signing import print_keys
+from tests.support.builders.signing import print_keys
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing
 
 import pytest
 
-from committer.service.health import REQUIRED
+from committer.service.telemetry.health import REQUIRED
 from tests.integration.mounts import full, read_only, read_only_file, tmpfs
 from tests.integration.readers import live_files
 from tests.integration.real_house import RealHouse, real_house, until

@@ -21,11 +21,11 @@ from committer.request import TableIdentifier
 from committer.storage.local import LocalStorage
 from committer.world import RealWorld
 from tests.catalog.dynamodb_items import open_items
-from tests.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 from tests.integration.java_engine import JavaCatalog, JavaEngine, java_engine
 from tests.integration.real_house import RealHouse
-from tests.jars import iceberg_aws_jars
-from tests.table_builders import build_swap, build_table
+from tests.support.builders.jars import iceberg_aws_jars
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 
 pytestmark = [
     pytest.mark.server,

@@ -17,16 +17,16 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from committer.storage.inbox import Inbox
-from tests import fault_proxy
-from tests.dynamodb_server import REGION, DynamoDbServer
-from tests.fault_proxy import FaultProxy
-from tests.http_proxy import Answer, Fault, HttpProxy
 from tests.integration.aws_house import AwsHouse, aws_house
 from tests.integration.exactness import check_files
 from tests.integration.readers import seen_by_pyiceberg
 from tests.integration.real_house import until
 from tests.integration.traffic import RealProducer, producers
-from tests.s3_server import S3Server
+from tests.support.faults import fault_proxy
+from tests.support.faults.fault_proxy import FaultProxy
+from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
+from tests.support.servers.http_proxy import Answer, Fault, HttpProxy
+from tests.support.servers.s3_server import S3Server
 from workers.connections import open_connections
 from workers.settings import NO_QUEUE
 

@@ -18,10 +18,10 @@ from redis.asyncio import Redis
 from committer.ports import LoadedTable, shard_of
 from committer.request import SealedRequest
 from committer.storage.inbox import Inbox
-from tests.bad_requests import refer
 from tests.integration.real_house import RealHouse, real_house, until
-from tests.request_builders import build_line, build_request, seal
-from tests.table_builders import build_table
+from tests.support.builders.bad_requests import refer
+from tests.support.builders.request_builders import build_line, build_request, seal
+from tests.support.builders.table_builders import build_table
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(180)]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import expected, live_files, seen_by_all
 from tests.integration.real_house import RealHouse, real_house, until

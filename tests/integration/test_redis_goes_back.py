@@ -15,12 +15,12 @@ import pytest
 from redis.asyncio import Redis
 
 from committer.queue.redis_stream import RedisQueue
-from tests.fault_proxy import FaultProxy
 from tests.integration.dying_house import dying_house
 from tests.integration.exactness import Exactness, check_exactly_once
 from tests.integration.real_house import RealHouse, living_in, until
 from tests.integration.traffic import RealProducer, producers
-from tests.queue_servers import TcpServer, tcp_server
+from tests.support.faults.fault_proxy import FaultProxy
+from tests.support.servers.queue_servers import TcpServer, tcp_server
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -28,25 +28,25 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession
 
 from committer.catalog.sql import SqlCatalog
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.locations import metadata_file_location, metadata_folder
-from committer.iceberg.manifest import decode_manifest
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.sort_order import UNSORTED
-from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import LongType, NestedField, StringType
-from committer.plan.check import CheckBasis, CheckedRequest, Checker
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED
+from committer.iceberg.values.locations import metadata_file_location, metadata_folder
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import LongType, NestedField, StringType
+from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports import LoadedTable
 from committer.queue.redis_stream import RedisQueue
 from committer.request import SealedRequest, TableIdentifier, read_request
-from committer.service.redis_server import start_redis_server
+from committer.service.process.redis_server import start_redis_server
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
 from frazil.spark import configure, find_java_home, sink
 from tests.cli.serving import serving
-from tests.jars import JAVA_OPTIONS
+from tests.support.builders.jars import JAVA_OPTIONS
 
 pytestmark = [
     pytest.mark.spark,

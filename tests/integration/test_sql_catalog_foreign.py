@@ -15,7 +15,7 @@ from committer.ports import Committed, Conflict
 from committer.request import TableIdentifier
 from committer.storage.local import LocalStorage
 from tests.contract.catalogs import make_schema_v0
-from tests.table_builders import build_swap, build_table
+from tests.support.builders.table_builders import build_swap, build_table
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})

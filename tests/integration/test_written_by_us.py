@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from pyiceberg.table import StaticTable
 
-from committer.iceberg.data_file import DataFile, ManifestContent, ManifestEntry
-from committer.iceberg.partition_spec import partition_type
-from committer.iceberg.single_value import print_json_value
-from committer.iceberg.table_metadata import parse_table_metadata, print_table_metadata
-from committer.iceberg.types import BinaryType
+from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntry
+from committer.iceberg.metadata.table_metadata import parse_table_metadata, print_table_metadata
+from committer.iceberg.schema.partition_spec import partition_type
+from committer.iceberg.values.single_value import print_json_value
+from committer.iceberg.values.types import BinaryType
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import duckdb_with_iceberg, local
 from tests.integration.real_house import ROOT, RealHouse

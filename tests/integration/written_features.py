@@ -15,9 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.evolution.schema_evolution import SchemaUpdate
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.snapshot import SnapshotRef
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import parse_sort_order
+from committer.iceberg.updates.metadata_update import (
     AddPartitionSpec,
     AddSchema,
     SetCurrentSchema,
@@ -26,12 +30,8 @@ from committer.iceberg.metadata_update import (
     SetSnapshotRef,
     UpgradeFormatVersion,
 )
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import SnapshotRef
-from committer.iceberg.sort_order import parse_sort_order
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -15,14 +15,6 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from committer.iceberg.data_file import (
-    DataFile,
-    DataFileContent,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    added_entry,
-)
 from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
 from committer.iceberg.deletes.equality_deletes import equality_delete_schema
@@ -31,28 +23,41 @@ from committer.iceberg.deletes.position_deletes import (
     describe_position_deletes,
     position_delete_rows,
 )
-from committer.iceberg.locations import metadata_file_location
-from committer.iceberg.manifest import (
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    added_entry,
+)
+from committer.iceberg.manifest.manifest import (
     ManifestContext,
     decode_manifest,
     encode_manifest,
     manifest_file,
 )
-from committer.iceberg.manifest_list import (
+from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     decode_manifest_list,
     encode_manifest_file,
     encode_manifest_list,
 )
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.metadata_update import AddSnapshot, SetSnapshotRef, Update, apply_updates
-from committer.iceberg.new_table import new_table_metadata
-from committer.iceberg.partition_spec import UNPARTITIONED, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.sort_order import UNSORTED, SortOrder
-from committer.iceberg.summary import commit_summary
-from committer.iceberg.table_metadata import parse_table_metadata, print_table_metadata
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.new_table import new_table_metadata
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.summary import commit_summary
+from committer.iceberg.metadata.table_metadata import parse_table_metadata, print_table_metadata
+from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
+from committer.iceberg.updates.metadata_update import (
+    AddSnapshot,
+    SetSnapshotRef,
+    Update,
+    apply_updates,
+)
+from committer.iceberg.values.locations import metadata_file_location
 from tests.integration.readers import local
 from tests.workers.write_target import Target, names, writer_of
 from workers.arrow_schema import arrow_schema

@@ -107,7 +107,7 @@ ADAPTERS = (
     ),
     Mutant(
         "lost_answer_of_dynamodb_counts_as_not_applied",
-        "committer/aws_errors.py",
+        "committer/aws/errors.py",
         "is_throttled(error) or (_says_why(error) and 300 <= status_of(error) < 500)\n",
         "True\n",
         ("tests/catalog/test_dynamodb.py -k may_have_applied", "tests/test_aws.py"),
@@ -172,30 +172,30 @@ ADAPTERS = (
     # --- Endpoints ---
     Mutant(
         "connections_without_a_limit",
-        "committer/service/http_connections.py",
+        "committer/service/process/http_connections.py",
         "        while len(self._open) >= self.limits.connections_max:\n",
         "        while False:\n",
-        ("tests/service/test_http_connections.py -k four_hundred",),
+        ("tests/service/process/test_http_connections.py -k four_hundred",),
     ),
     Mutant(
         "slow_head_has_all_the_time",
-        "committer/service/http_connections.py",
+        "committer/service/process/http_connections.py",
         "        self._all.opened(self)\n        self._allow(self._limits.request_s_max, _LATE)\n",
         "        self._all.opened(self)\n        self._allow(3_600.0, _LATE)\n",
-        ("tests/service/test_http_connections.py -k sends_no_whole_head",),
+        ("tests/service/process/test_http_connections.py -k sends_no_whole_head",),
     ),
     Mutant(
         "every_byte_of_a_head_begins_its_time_anew",
-        "committer/service/http_connections.py",
+        "committer/service/process/http_connections.py",
         "            self._is_idle = False\n            self._allow",
         "            self._allow",
-        ("tests/service/test_http_connections.py -k byte_by_byte",),
+        ("tests/service/process/test_http_connections.py -k byte_by_byte",),
     ),
     Mutant(
         "http_errors_repeat_the_request",
-        "committer/service/http_connections.py",
+        "committer/service/process/http_connections.py",
         '            resp.text = f"{resp.status}\\n"\n',
         "            pass\n",
-        ("tests/service/test_http_connections.py -k whatever_a_client_sends",),
+        ("tests/service/process/test_http_connections.py -k whatever_a_client_sends",),
     ),
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_FORMS = ("tests/iceberg/test_bound_forms.py",)
-_WALK = ("tests/iceberg/test_manifest_walk.py",)
+_FORMS = ("tests/iceberg/schema/test_bound_forms.py",)
+_WALK = ("tests/iceberg/splice/test_manifest_walk.py",)
 _MAPS = ("tests/iceberg/test_addition_maps.py",)
 _LINE = ("tests/test_request.py -k twice",)
-_CHECK = ("tests/plan/test_check.py",)
+_CHECK = ("tests/plan/test_request_check.py",)
 
 CHECKS = (
     # --- The line ---
@@ -21,42 +21,42 @@ CHECKS = (
     ),
     Mutant(
         "an_escape_hides_a_repeated_key",
-        "committer/iceberg/json_reader.py",
+        "committer/iceberg/values/json_reader.py",
         'b"\\\\" not in text and ',
         "",
         _LINE,
     ),
     Mutant(
         "escapes_hide_a_repeated_key",
-        "committer/iceberg/json_reader.py",
+        "committer/iceberg/values/json_reader.py",
         '        text = text.replace(rb"\\\\", b"").replace(rb"\\"", b"")\n',
         '        text = text.replace(rb"\\"", b"")\n',
         ("tests/test_request.py -k written",),
     ),
     Mutant(
         "unknown_keys_of_files_are_passed_over",
-        "committer/plan/handed_manifest.py",
+        "committer/plan/submitted_manifest.py",
         "    if unknown:\n",
         "    if False:\n",
         _CHECK,
     ),
     Mutant(
         "files_are_written_unchecked",
-        "committer/plan/handed_manifest.py",
+        "committer/plan/submitted_manifest.py",
         "            check_added_file(file, ManifestContent.DATA, format_version, forms)\n",
         "",
         _CHECK,
     ),
     Mutant(
         "digits_of_any_script_are_a_date",
-        "committer/iceberg/calendar.py",
+        "committer/iceberg/values/calendar.py",
         "re.compile(_DATE, re.ASCII)",
         "re.compile(_DATE)",
-        ("tests/iceberg/test_single_value.py -k ascii",),
+        ("tests/iceberg/values/test_single_value.py -k ascii",),
     ),
     Mutant(
         "file_names_are_measured_in_characters",
-        "committer/plan/locations.py",
+        "committer/plan/data_locations.py",
         'path[path.rfind("/") + 1 :].encode()) > FILE_NAME',
         'path[path.rfind("/") + 1 :]) > FILE_NAME',
         _CHECK,
@@ -64,21 +64,21 @@ CHECKS = (
     # --- Entries ---
     Mutant(
         "any_fields_are_version_1",
-        "committer/iceberg/manifest_walk.py",
+        "committer/iceberg/splice/manifest_walk.py",
         "    if newer:\n",
         "    if False:\n",
         _WALK,
     ),
     Mutant(
         "fields_of_delete_files_are_stepped_over",
-        "committer/iceberg/entry_stepper.py",
+        "committer/iceberg/splice/entry_stepper.py",
         "_NULL_IN_TAIL = (142, 143, 144, 145)",
         "_NULL_IN_TAIL = (142,)",
         _WALK,
     ),
     Mutant(
         "equality_ids_are_stepped_over",
-        "committer/iceberg/entry_stepper.py",
+        "committer/iceberg/splice/entry_stepper.py",
         "                raise Unexpected\n            position += len(_EMPTY)\n",
         "                position = _skip_optional(raw, position, (skip,)) - 2\n"
         "            position += len(_EMPTY)\n",
@@ -86,28 +86,28 @@ CHECKS = (
     ),
     Mutant(
         "split_offsets_of_the_tail_before_fit_any_size",
-        "committer/iceberg/entry_stepper.py",
+        "committer/iceberg/splice/entry_stepper.py",
         " or last_split >= size >> 1:",
         ":",
         _WALK,
     ),
     Mutant(
         "split_offsets_in_any_order",
-        "committer/iceberg/entry_stepper.py",
+        "committer/iceberg/splice/entry_stepper.py",
         "offsets != sorted(offsets) or ",
         "",
         _WALK,
     ),
     Mutant(
         "a_known_layout_hides_a_sign",
-        "committer/iceberg/map_skeleton.py",
+        "committer/iceberg/entry/map_skeleton.py",
         "                        mask[before] |= _SIGN\n",
         "                        pass\n",
         _WALK,
     ),
     Mutant(
         "a_pattern_hides_a_sign",
-        "committer/iceberg/map_patterns.py",
+        "committer/iceberg/splice/map_patterns.py",
         "for even in range(0, 256, 2))",
         "for even in range(256))",
         (*_MAPS, *_WALK),
@@ -115,112 +115,112 @@ CHECKS = (
     # --- Bounds ---
     Mutant(
         "texts_are_any_bytes",
-        "committer/iceberg/bound_forms.py",
+        "committer/iceberg/schema/bound_forms.py",
         "            return is_utf8(bound)\n",
         "            return True\n",
         _FORMS,
     ),
     Mutant(
         "a_known_layout_hides_bytes_beyond_ascii",
-        "committer/iceberg/map_skeleton.py",
+        "committer/iceberg/entry/map_skeleton.py",
         "bytes((_BEYOND_ASCII,))",
         "bytes(1)",
         _FORMS,
     ),
     Mutant(
         "texts_of_a_known_layout_are_any_bytes",
-        "committer/iceberg/map_skeleton.py",
+        "committer/iceberg/entry/map_skeleton.py",
         "None if is_ascii else texts_of(maps, bounds)",
         "None",
         _FORMS,
     ),
     Mutant(
         "halves_of_two_texts_make_a_letter",
-        "committer/iceberg/bound_values.py",
+        "committer/iceberg/entry/bound_values.py",
         "            start = one.start - 1\n",
         "            start = one.start\n",
         _MAPS,
     ),
     Mutant(
         "what_lies_between_two_texts_is_text",
-        "committer/iceberg/bound_values.py",
+        "committer/iceberg/entry/bound_values.py",
         "before == pieces[-1][1] and ",
         "",
         _MAPS,
     ),
     Mutant(
         "a_known_layout_hides_digits",
-        "committer/iceberg/map_skeleton.py",
+        "committer/iceberg/entry/map_skeleton.py",
         "numbers is None or numbers.fit(raw, start)",
         "True",
         _FORMS,
     ),
     Mutant(
         "a_pattern_hides_digits",
-        "committer/iceberg/map_patterns.py",
+        "committer/iceberg/splice/map_patterns.py",
         "        if any(numbers) and not _are_below(",
         "        if False and not _are_below(",
         _FORMS,
     ),
     Mutant(
         "a_pattern_hides_bytes_that_are_no_text",
-        "committer/iceberg/map_patterns.py",
+        "committer/iceberg/splice/map_patterns.py",
         "        texts += filter(None, self._texts(groups))\n",
         "",
         _FORMS,
     ),
     Mutant(
         "a_pattern_of_some_columns_does_not_count_them",
-        "committer/iceberg/map_patterns.py",
+        "committer/iceberg/splice/map_patterns.py",
         "            if not one.has_all(groups):\n",
         "            if False:\n",
         _MAPS,
     ),
     Mutant(
         "a_pattern_believes_sizes",
-        "committer/iceberg/map_patterns.py",
+        "committer/iceberg/splice/map_patterns.py",
         "            if groups[size] != ",
         "            if False and groups[size] != ",
         _MAPS,
     ),
     Mutant(
         "texts_of_a_block_are_any_bytes",
-        "committer/iceberg/entry_stepper.py",
+        "committer/iceberg/splice/entry_stepper.py",
         '    if not is_utf8(b"".join(walk.texts)):\n',
         "    if False:\n",
         _FORMS,
     ),
     Mutant(
         "maps_that_are_learned_have_a_column_twice",
-        "committer/iceberg/addition_maps.py",
+        "committer/iceberg/splice/addition_maps.py",
         "        if len(set(columns)) != len(columns):\n",
         "        if False:\n",
         _MAPS,
     ),
     Mutant(
         "decoded_maps_have_a_column_twice",
-        "committer/iceberg/avro_decoder.py",
+        "committer/iceberg/avro/decoder.py",
         "    if is_strict and len(pairs) != total:\n",
         "    if False:\n",
         _WALK,
     ),
     Mutant(
         "columns_to_come_have_bounds",
-        "committer/iceberg/bound_forms.py",
+        "committer/iceberg/schema/bound_forms.py",
         "        if 0 <= field_id <= self._column_id_max:\n",
         "        if 0 <= field_id:\n",
         _FORMS,
     ),
     Mutant(
         "bounds_are_those_of_older_columns",
-        "committer/iceberg/bound_forms.py",
+        "committer/iceberg/schema/bound_forms.py",
         "    for schema in (*by_age, current):\n",
         "    for schema in (current, *by_age[::-1]):\n",
         _FORMS,
     ),
     Mutant(
         "decimal_partitions_have_any_digits",
-        "committer/plan/handed_manifest.py",
+        "committer/plan/submitted_manifest.py",
         "            _check_digits(walked.partitions, fitting.precisions)\n",
         "",
         _CHECK,
@@ -228,9 +228,9 @@ CHECKS = (
     # --- What is counted ---
     Mutant(
         "a_check_that_fails_is_not_counted",
-        "committer/service/checking.py",
+        "committer/service/table/content_checks.py",
         '            crashed("check")\n',
         "            pass\n",
-        ("tests/service/test_bad_input.py -k counted",),
+        ("tests/service/ingest/test_bad_input.py -k counted",),
     ),
 )

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_TESTS = "tests/service/test_decisions.py -k "
+_TESTS = "tests/service/admin/test_decisions.py -k "
 
 DECISIONS = (
     # --- What is found, and what has become of it since ---
     Mutant(
         "refused_while_the_inbox_is_listed_is_missed",
-        "committer/service/reconciler.py",
+        "committer/service/ingest/reconciler.py",
         "            await self.reconcile(age_s, listed.waiting)\n"
         "            await self._list_judged(uuids, listed.judged)\n",
         "            await self.reconcile(age_s, listed.waiting)\n",
@@ -20,14 +20,14 @@ DECISIONS = (
     ),
     Mutant(
         "chore_outlives_what_it_was_found_by",
-        "committer/service/ledger_upkeep.py",
+        "committer/service/upkeep/ledger_upkeep.py",
         "        known, self._gone, self._due = self._gone, {}, {}\n",
         "        known, self._gone = self._gone, {}\n",
         (_TESTS + "come_back_refused",),
     ),
     Mutant(
         "chore_forgets_what_was_refused_just_now",
-        "committer/service/ledger_upkeep.py",
+        "committer/service/upkeep/ledger_upkeep.py",
         "        folders = {folder_of(key) for key in judged} if due else set()\n",
         "        folders: set[str] = set()\n",
         (_TESTS + "refused_or_frozen",),
@@ -49,14 +49,14 @@ DECISIONS = (
     # --- What a rollback took ---
     Mutant(
         "thaw_remembers_nothing_of_the_history_that_is_left",
-        "committer/service/operator.py",
+        "committer/service/admin/producer_admin.py",
         "await self._with_latest(table, name, after))\n",
         "after)\n",
         (_TESTS + "second_rollback",),
     ),
     Mutant(
         "landed_again_by_leave_counts_as_lost",
-        "committer/service/operator.py",
+        "committer/service/admin/producer_admin.py",
         "        return Lost(epochs_of(lost - again),",
         "        return Lost(epochs_of(lost),",
         (_TESTS + "not_lost_any_more",),
@@ -70,96 +70,96 @@ DECISIONS = (
     ),
     Mutant(
         "what_has_landed_long_ago_is_accepted",
-        "committer/service/operator.py",
+        "committer/service/admin/producer_admin.py",
         "        return {one.inbox_key: why for one in asked if str(one.attempt) in held}\n",
         "        return {one.inbox_key: why for one in asked if str(one.attempt) in ()}\n",
-        ("tests/service/test_operator.py -k before_all_proofs",),
+        ("tests/service/admin/test_producer_admin.py -k before_all_proofs",),
     ),
     # --- Committers that go on behind a decision ---
     Mutant(
         "batch_goes_again_although_the_table_has_moved",
-        "committer/service/intents.py",
+        "committer/service/table/inflight_batch.py",
         "is_there and not self._may_have_gone(state)\n",
         "is_there\n",
         (_TESTS + "written_anew",),
     ),
     Mutant(
         "merge_goes_again_although_the_table_has_moved",
-        "committer/service/upkeep.py",
+        "committer/service/upkeep/table_upkeep.py",
         "                self._merger.may_have_gone(plan)\n",
         "                pass\n",
         (_TESTS + "taken_along_again",),
     ),
     Mutant(
         "other_content_of_an_epoch_is_all_that_landed",
-        "committer/service/admission.py",
+        "committer/service/table/admission.py",
         "                    if reason is Reason.EPOCH_CONTENT_DIFFERS:\n",
         "                    if reason is None:\n",
         (_TESTS + "told_so_beside",),
     ),
     Mutant(
         "who_waited_when_it_was_decided_is_not_looked_up",
-        "committer/service/table_committer.py",
+        "committer/service/table/table_committer.py",
         "        if self._base.known.decided > decided:\n            self._doubt_all()\n",
         "",
-        ("tests/service/test_interleavings.py -k only_from_the_inbox",),
+        ("tests/service/table/test_interleavings.py -k only_from_the_inbox",),
     ),
     Mutant(
         "who_waits_is_asked_after_the_table_is_searched",
-        "committer/service/expirer.py",
+        "committer/service/upkeep/expirer.py",
         "        wanted = await self._wanted_attempts()\n"
         "        found = await self._search(entry)\n",
         "        wanted = await self._wanted_attempts()\n",
-        ("tests/service/test_expirer.py -k during_the_search",),
+        ("tests/service/upkeep/test_expirer.py -k during_the_search",),
     ),
     # --- What the witness knows of decisions ---
     Mutant(
         "second_decision_of_a_millisecond_passes_for_the_first",
-        "committer/service/witness.py",
+        "committer/service/settle/high_water_mark_store.py",
         "            forgotten_ms = max(now_ms, stored.forgotten_ms + 1)\n",
         "            forgotten_ms = now_ms\n",
-        ("tests/service/test_witness.py -k each_time",),
+        ("tests/service/settle/test_high_water_mark.py -k each_time",),
     ),
     Mutant(
         "what_landed_again_is_not_missed",
-        "committer/plan/witness.py",
+        "committer/plan/high_water_mark.py",
         "        yield from self.landed_again.items()\n",
         "        yield from ()\n",
-        ("tests/service/test_witness_forgets.py",),
+        ("tests/service/settle/test_high_water_mark_forgets.py",),
     ),
     Mutant(
         "what_landed_again_is_not_seen",
-        "committer/plan/witness.py",
+        "committer/plan/high_water_mark.py",
         "        ).with_landed_again(state.ledger, keys)\n",
         "        )\n",
-        ("tests/plan/test_witness.py -k landed_again",),
+        ("tests/plan/test_high_water_mark.py -k landed_again",),
     ),
     Mutant(
         "what_is_forgotten_once_more_is_missed",
-        "committer/plan/witness.py",
+        "committer/plan/high_water_mark.py",
         "if self.forgotten_at.get(key) == forgotten_at[key]}\n",
         "if key in forgotten_at}\n",
-        ("tests/plan/test_witness.py -k landed_again",),
+        ("tests/plan/test_high_water_mark.py -k landed_again",),
     ),
     Mutant(
         "what_landed_again_counts_as_forgotten",
-        "committer/plan/witness.py",
+        "committer/plan/high_water_mark.py",
         "and landed.sequence_number <= at\n",
         "and landed.sequence_number >= 0\n",
-        ("tests/service/test_witness_forgets.py",),
+        ("tests/service/settle/test_high_water_mark_forgets.py",),
     ),
     Mutant(
         "what_another_landed_again_is_not_seen",
-        "committer/service/table_witness.py",
+        "committer/service/table/high_water_check.py",
         "            self.known = joined.with_landed_again(state.ledger, state.ledger.entries)\n",
         "            self.known = joined\n",
-        ("tests/service/test_witness_forgets.py",),
+        ("tests/service/settle/test_high_water_mark_forgets.py",),
     ),
     Mutant(
         "proofs_of_two_decisions_are_one",
-        "committer/service/leaving.py",
+        "committer/service/settle/pending_deletes.py",
         "(seen.table_uuid, seen.decided)\n",
         "(seen.table_uuid, (seen.accepted_ms, 0))\n",
-        ("tests/service/test_leaving.py",),
+        ("tests/service/settle/test_pending_deletes.py",),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _ENTRIES = "tests/storage/test_foreign_entries.py"
-_NAMED = "tests/service/test_foreign_entries.py"
+_NAMED = "tests/service/requests/test_foreign_entries.py"
 
 DISK = (
     # --- Listing, reading and writing ---
@@ -76,21 +76,21 @@ DISK = (
     # --- Naming ---
     Mutant(
         "what_claims_a_place_is_only_counted",
-        "committer/service/foreign_entries.py",
+        "committer/service/requests/foreign_entries.py",
         "    return kind is not SkipKind.NO_ACCESS and parsed(key) is not None\n",
         "    return False\n",
         (_NAMED,),
     ),
     Mutant(
         "foreign_entry_is_named_in_each_listing",
-        "committer/service/foreign_entries.py",
+        "committer/service/requests/foreign_entries.py",
         "        self._named = named\n",
         "        self._named = set()\n",
         (_NAMED,),
     ),
     Mutant(
         "request_is_judged_by_a_record_of_what_stood_there_before",
-        "committer/service/verdicts.py",
+        "committer/service/table/verdicts.py",
         "        if record.by_reference:\n",
         "        if record.by_reference is None:\n",
         (_NAMED + " -k later",),
@@ -111,7 +111,7 @@ DISK = (
     ),
     Mutant(
         "what_a_folder_hides_counts_as_gone",
-        "committer/service/listed.py",
+        "committer/service/requests/listing.py",
         "        return folder in self._found or self._may_hide(folder)\n",
         "        return folder in self._found\n",
         (_NAMED + " -k cannot_be_seen",),
@@ -126,10 +126,10 @@ DISK = (
     ),
     Mutant(
         "stuck_thread_keeps_the_process",
-        "committer/service/serve.py",
+        "committer/service/process/startup.py",
         "    end_by(drain_s_max + CLOSING_S_MAX)\n",
         "",
-        ("tests/service/test_last_exit.py -k begins",),
+        ("tests/service/process/test_last_exit.py -k begins",),
     ),
     # --- Names and keys ---
     Mutant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_ONE_SHOTS = "tests/service/test_one_shots.py"
+_ONE_SHOTS = "tests/service/table/test_one_shots.py"
 _OF_PLAN = "tests/plan/test_one_shots.py"
 
 PATHS = (
@@ -25,31 +25,31 @@ PATHS = (
     ),
     Mutant(
         "another_uuid_may_follow_the_attempt",
-        "committer/plan/locations.py",
+        "committer/plan/data_locations.py",
         "    return is_too_short_for_another or _UUID.search(path, at + 1) is None\n",
         "    return True\n",
-        ("tests/plan/test_locations.py",),
+        ("tests/plan/test_data_locations.py",),
     ),
     Mutant(
         "only_a_whole_uuid_is_another_one",
-        "committer/plan/locations.py",
+        "committer/plan/data_locations.py",
         "_SHARED_MAX = 8\n",
         "_SHARED_MAX = 0\n",
-        ("tests/plan/test_locations.py",),
+        ("tests/plan/test_data_locations.py",),
     ),
     Mutant(
         "file_names_have_percent_signs",
-        "committer/plan/locations.py",
+        "committer/plan/data_locations.py",
         '    if "%" in name or not name.isascii():\n',
         "    if not name.isascii():\n",
-        ("tests/plan/test_locations.py",),
+        ("tests/plan/test_data_locations.py",),
     ),
     Mutant(
         "one_name_in_two_spellings",
-        "committer/plan/locations.py",
+        "committer/plan/data_locations.py",
         '    return path[path.rfind("/") + 1 :].lower()\n',
         "    return path\n",
-        ("tests/plan/test_check.py",),
+        ("tests/plan/test_request_check.py",),
     ),
     # --- One-shot producers ---
     Mutant(
@@ -118,7 +118,7 @@ PATHS = (
     ),
     Mutant(
         "what_may_have_landed_is_accepted_unseen",
-        "committer/service/operator.py",
+        "committer/service/admin/producer_admin.py",
         "if landed is None or one.epoch in landed]\n",
         "if landed is not None and one.epoch in landed]\n",
         (_ONE_SHOTS + " -k operator_tells",),

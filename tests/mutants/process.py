@@ -8,17 +8,17 @@ PROCESS = (
     # --- Health ---
     Mutant(
         "one_table_in_trouble_makes_the_committer_not_ready",
-        "committer/service/health.py",
+        "committer/service/telemetry/health.py",
         'self.phase == "running" and not self.unreachable',
         'self.phase == "running" and not self.troubles',
-        ("tests/service/test_http.py",),
+        ("tests/service/process/test_http.py",),
     ),
     Mutant(
         "idle_committer_never_asks_its_catalog",
-        "committer/service/run.py",
+        "committer/service/process/service.py",
         "        readers.append(reachability.run())\n",
         "        reachability.run().close()\n",
-        ("tests/service/test_run.py",),
+        ("tests/service/process/test_service.py",),
     ),
     # --- Signals ---
     Mutant(
@@ -37,22 +37,22 @@ PROCESS = (
     ),
     Mutant(
         "question_without_answer_holds_up_the_stop",
-        "committer/service/run.py",
+        "committer/service/process/service.py",
         "timeout=CUT_OFF_S",
         "timeout=None",
-        ("tests/service/test_run.py",),
+        ("tests/service/process/test_service.py",),
     ),
     # --- The log ---
     Mutant(
         "libraries_write_past_the_log",
-        "committer/service/log.py",
+        "committer/service/telemetry/log.py",
         "        take_over_logging()\n",
         "",
         ("tests/cli/test_json_stderr.py -k whatever",),
     ),
     Mutant(
         "plain_lines_stay_plain",
-        "committer/service/json_stderr.py",
+        "committer/service/telemetry/json_stderr.py",
         '            self.emit("warning", "stderr.written", {"message": line})\n',
         '            self.inner.write(line + "\\n")\n',
         ("tests/cli/test_json_stderr.py -k whatever",),
@@ -60,7 +60,7 @@ PROCESS = (
     # --- Files ---
     Mutant(
         "private_queue_follows_the_umask",
-        "committer/service/redis_server.py",
+        "committer/service/process/redis_server.py",
         "            umask=0o077,\n",
         "",
         ("tests/cli/test_private_state.py",),
@@ -75,24 +75,24 @@ PROCESS = (
     # --- Metrics ---
     Mutant(
         "series_of_a_table_that_moved_stay",
-        "committer/service/tables.py",
+        "committer/service/ingest/table_committers.py",
         "        self._shown.left(shards)\n",
         "",
-        ("tests/service/test_shown_tables.py",),
+        ("tests/service/telemetry/test_shown_tables.py",),
     ),
     Mutant(
         "table_that_is_gone_is_taken_for_one_that_rests",
-        "committer/service/tables.py",
+        "committer/service/ingest/table_committers.py",
         "not table.is_stopping and not table.is_gone",
         "not table.is_stopping",
-        ("tests/service/test_shown_tables.py",),
+        ("tests/service/telemetry/test_shown_tables.py",),
     ),
     Mutant(
         "table_that_comes_back_has_no_zeros_to_count_up_from",
-        "committer/service/metrics.py",
+        "committer/service/telemetry/metrics.py",
         "        self._swapped = {table for table in self._swapped if str(table) in names}\n",
         "",
-        ("tests/service/test_shown_tables.py",),
+        ("tests/service/telemetry/test_shown_tables.py",),
     ),
     # --- Tasks of Spark ---
     Mutant(

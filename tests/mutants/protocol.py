@@ -5,6 +5,10 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 from tests.mutants.run import SEEDS, seeds_from
 
+_INTERLEAVINGS = (
+    "tests/service/table/test_interleavings.py tests/service/table/test_quarantine_interleavings.py"
+)
+
 PROTOCOL = (
     # --- The ledger's answers ---
     Mutant(
@@ -40,77 +44,77 @@ PROTOCOL = (
         "committer/plan/ledger.py",
         "        if entry.table_uuid != metadata.table_uuid:\n",
         "        if entry.table_uuid is None:\n",
-        ("tests/service/test_epochs.py -k another_table",),
+        ("tests/service/table/test_epochs.py -k another_table",),
     ),
     Mutant(
         "frozen_producer_lands",
         "committer/plan/ledger.py",
         "        if key not in self.frozen:\n",
         "        if self.frozen is not None:\n",
-        ("tests/service/test_epochs.py -k rolled_back",),
+        ("tests/service/table/test_epochs.py -k rolled_back",),
     ),
     Mutant(
         "ledger_remembers_two_epochs_whatever_is_in_the_inbox",
         "committer/ledger_entry.py",
         "            latest=(*reversed(landed), *self.latest)[:LATEST_MAX],\n",
         "            latest=(*reversed(landed), *self.latest)[:LATEST_MIN],\n",
-        ("tests/service/test_crash_after_landing.py -k all_epochs",),
+        ("tests/service/table/test_crash_after_landing.py -k all_epochs",),
     ),
     Mutant(
         "what_waits_to_be_deleted_is_forgotten",
-        "committer/service/settled.py",
+        "committer/service/requests/settled_requests.py",
         "            if settled := attempts & self._gone:\n",
         "            if settled := attempts:\n",
         (SEEDS,),
     ),
     Mutant(
         "what_is_listed_is_taken_for_gone",
-        "committer/service/listed.py",
+        "committer/service/requests/listing.py",
         "        return not self.waiting.may_hold(key) and",
         "        return",
-        ("tests/service/test_settled.py -k seen_in_the_ledger",),
+        ("tests/service/requests/test_settled_requests.py -k seen_in_the_ledger",),
     ),
     Mutant(
         "what_went_to_quarantine_is_taken_for_gone",
-        "committer/service/listed.py",
+        "committer/service/requests/listing.py",
         "        return not self.waiting.may_hold(key) and folder_of(key) not in self.judged\n",
         "        return not self.waiting.may_hold(key)\n",
-        ("tests/service/test_settled.py -k went_to_quarantine",),
+        ("tests/service/requests/test_settled_requests.py -k went_to_quarantine",),
     ),
     Mutant(
         "what_a_listing_could_not_see_is_taken_for_gone",
-        "committer/service/listed.py",
+        "committer/service/requests/listing.py",
         "        return key in self._keys or self._may_hide(folder_of(key))\n",
         "        return key in self._keys\n",
-        ("tests/service/test_settled.py -k could_not_see",),
+        ("tests/service/requests/test_settled_requests.py -k could_not_see",),
     ),
     Mutant(
         "deletions_are_not_told",
-        "committer/service/settler.py",
+        "committer/service/settle/settler.py",
         "        self._settled.deleted(keys)\n",
         "",
-        ("tests/service/test_settled.py -k backlog",),
+        ("tests/service/requests/test_settled_requests.py -k backlog",),
     ),
     Mutant(
         "entries_of_who_rests_stay_long",
-        "committer/service/settled.py",
+        "committer/service/requests/settled_requests.py",
         "        for key in (*landing, *self._shorter):\n",
         "        for key in landing:\n",
-        ("tests/service/test_settled.py -k rests",),
+        ("tests/service/requests/test_settled_requests.py -k rests",),
     ),
     Mutant(
         "batch_takes_any_number_of_one_producer",
-        "committer/plan/batching.py",
+        "committer/plan/batch_policy.py",
         " or len(known) >= PRODUCER_REQUESTS_MAX",
         "",
-        ("tests/plan/test_batching.py -k one_producer",),
+        ("tests/plan/test_batch_policy.py -k one_producer",),
     ),
     Mutant(
         "what_a_frozen_producer_landed_is_forgotten",
         "committer/plan/commit.py",
         "        if shorter is not None and shorter is not known and key not in ledger.frozen:\n",
         "        if shorter is not None and shorter is not known:\n",
-        ("tests/service/test_settled.py -k frozen",),
+        ("tests/service/requests/test_settled_requests.py -k frozen",),
     ),
     Mutant(
         "history_without_a_parent_is_whole",
@@ -153,56 +157,56 @@ PROTOCOL = (
         "committer/plan/evidence.py",
         "SNAPSHOTS_MAX = 100\n",
         "SNAPSHOTS_MAX = 0\n",
-        ("tests/service/test_epochs.py -k manifest_list_still_knows",),
+        ("tests/service/table/test_epochs.py -k manifest_list_still_knows",),
     ),
     # --- Who may land ---
     Mutant(
         "unknown_producer_is_not_looked_up",
-        "committer/service/admission.py",
+        "committer/service/table/admission.py",
         "                    known and not pending.is_shared\n",
         "                    not pending.is_shared\n",
-        ("tests/service/test_expirer.py -k a_branch_that_a_request_waits",),
+        ("tests/service/upkeep/test_expirer.py -k a_branch_that_a_request_waits",),
     ),
     Mutant(
         "handed_over_request_is_not_looked_up",
-        "committer/service/admission.py",
+        "committer/service/table/admission.py",
         "                    known and not pending.is_shared\n",
         "                    known\n",
         (
-            "tests/service/test_interleavings.py tests/service/test_quarantine_interleavings.py",
-            "tests/service/test_reconciler.py",
+            _INTERLEAVINGS,
+            "tests/service/ingest/test_reconciler.py",
         ),
     ),
     Mutant(
         "looked_up_before_the_base_was_read",
-        "committer/service/admission.py",
+        "committer/service/table/admission.py",
         "pending.present_in == generation:",
         "pending.present_in is not None:",
         (
-            "tests/service/test_interleavings.py tests/service/test_quarantine_interleavings.py",
-            "tests/service/test_table_committer.py",
+            _INTERLEAVINGS,
+            "tests/service/table/test_table_committer.py",
         ),
     ),
     Mutant(
         "what_could_not_be_looked_up_counts_as_gone",
-        "committer/service/whereabouts.py",
+        "committer/service/table/inbox_lookup.py",
         "                except FrazilError as error:\n                    return error\n",
         "                except FrazilError:\n                    return Place.NOWHERE\n",
         (SEEDS,),
     ),
     Mutant(
         "verdict_from_cached_metadata",
-        "committer/service/table_committer.py",
+        "committer/service/table/table_committer.py",
         "            if not admitted.has_verdicts:\n",
         "            if admitted is not None:\n",
         (
-            "tests/service/test_interleavings.py tests/service/test_quarantine_interleavings.py",
-            "tests/service/test_table_committer.py",
+            _INTERLEAVINGS,
+            "tests/service/table/test_table_committer.py",
         ),
     ),
     Mutant(
         "two_attempts_of_one_epoch_in_a_batch",
-        "committer/plan/batching.py",
+        "committer/plan/batch_policy.py",
         "        if request.epoch in known or",
         "        if",
         (SEEDS,),
@@ -210,7 +214,7 @@ PROTOCOL = (
     # --- The four answers of a swap ---
     Mutant(
         "conflict_is_read_as_rejected",
-        "committer/service/commit.py",
+        "committer/service/table/commit_loop.py",
         '                log.info("commit.conflicted", **self._about(intent, plan))\n'
         "                await self._again(intent)\n",
         "                requests = intent.batch.requests\n"
@@ -219,14 +223,14 @@ PROTOCOL = (
     ),
     Mutant(
         "base_is_kept_after_a_conflict",
-        "committer/service/commit.py",
+        "committer/service/table/commit_loop.py",
         'more with every attempt."""\n        self._base.forget()\n',
         'more with every attempt."""\n',
         (SEEDS,),
     ),
     Mutant(
         "unknown_is_read_as_rejected",
-        "committer/service/commit.py",
+        "committer/service/table/commit_loop.py",
         "                self._base.doubt(plan.swap.base.metadata_location)\n",
         "                requests = intent.batch.requests\n"
         "                self._intents.isolate(requests, Reason.COMMIT_REJECTED, cause)\n"
@@ -235,30 +239,30 @@ PROTOCOL = (
     ),
     Mutant(
         "doubt_is_ignored",
-        "committer/service/base.py",
+        "committer/service/table/cached_table.py",
         "        return state.table.metadata_location in self._doubted\n",
         "        return state.table.metadata_location in ()\n",
-        ("tests/service/test_table_committer.py", "tests/service/test_bisecting.py"),
+        ("tests/service/table/test_table_committer.py", "tests/service/table/test_bisecting.py"),
     ),
     Mutant(
         "rejected_batch_is_refused_whole",
-        "committer/service/intents.py",
+        "committer/service/table/inflight_batch.py",
         "        if len(requests) == 1:\n            self._waiting[requests[0]",
         "        if requests:\n            self._waiting[requests[0]",
-        ("tests/service/test_table_committer.py",),
+        ("tests/service/table/test_table_committer.py",),
     ),
     Mutant(
         "suspicion_is_a_verdict_without_the_ledger",
-        "committer/service/intents.py",
+        "committer/service/table/inflight_batch.py",
         "            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)\n",
-        "            from committer.service.pending import Ended\n"
+        "            from committer.service.requests.pending import Ended\n"
         "            key = requests[0].request.inbox_key\n"
         "            self._shop.settle([Ended.gone(self._waiting.end(key))])\n",
         (SEEDS,),
     ),
     Mutant(
         "inbox_is_emptied_on_unknown",
-        "committer/service/commit.py",
+        "committer/service/table/commit_loop.py",
         "                self._base.doubt(plan.swap.base.metadata_location)\n",
         "                self._base.doubt(plan.swap.base.metadata_location)\n"
         "                self._shop.settle(\n"
@@ -268,31 +272,31 @@ PROTOCOL = (
     ),
     Mutant(
         "files_are_deleted_on_unknown",
-        "committer/service/commit.py",
+        "committer/service/table/commit_loop.py",
         "                self._upkeep.doubted(plan)\n",
         "                await self._shop.storage.delete([one.location for one in plan.objects])\n",
         (SEEDS,),
     ),
     Mutant(
         "batch_goes_again_although_some_of_it_landed",
-        "committer/service/intents.py",
+        "committer/service/table/inflight_batch.py",
         "            if all(one.request.inbox_key in still for one in intent.batch.requests):\n",
         "            if any(one.request.inbox_key in still for one in intent.batch.requests):\n",
         (SEEDS,),
     ),
     Mutant(
         "batch_goes_again_although_the_table_was_upgraded",
-        "committer/service/intents.py",
+        "committer/service/table/inflight_batch.py",
         "        if intent is not None and basis == intent.basis and self._is_fresh",
         "        if intent is not None and self._is_fresh",
-        ("tests/service/test_bad_input.py",),
+        ("tests/service/ingest/test_bad_input.py",),
     ),
     Mutant(
         "sent_swap_is_given_up_when_cancelled",
-        "committer/service/steps.py",
+        "committer/service/tasks/steps.py",
         "        while not inner.done():\n",
         "        while False:\n",
-        ("tests/service/test_steps.py",),
+        ("tests/service/tasks/test_steps.py",),
     ),
     # --- What a commit says ---
     Mutant(
@@ -319,14 +323,14 @@ PROTOCOL = (
     ),
     Mutant(
         "totals_begin_anew",
-        "committer/plan/summary.py",
+        "committer/plan/commit_summary.py",
         "        head.summary if head else None,\n",
         "        None,\n",
         (SEEDS,),
     ),
     Mutant(
         "receipt_never_says_duplicate",
-        "committer/service/receipts.py",
+        "committer/service/requests/receipt_builders.py",
         "        duplicate=landed.attempt != request.attempt,\n",
         "        duplicate=False,\n",
         (SEEDS,),
@@ -334,14 +338,14 @@ PROTOCOL = (
     # --- Doorbells and requests ---
     Mutant(
         "acknowledged_before_the_commit",
-        "committer/service/intake.py",
+        "committer/service/ingest/intake.py",
         "        self._tables.submit(\n",
         "        self._shop.settle([Ended(None, waiters.tokens)])\n        self._tables.submit(\n",
         (SEEDS,),
     ),
     Mutant(
         "acknowledged_although_it_could_not_be_read",
-        "committer/service/intake.py",
+        "committer/service/ingest/intake.py",
         "        except FrazilError as error:\n            self._missed.add(key, waiters)\n",
         "        except FrazilError as error:\n"
         "            self._shop.settle([Ended(None, waiters.tokens)])\n",
@@ -349,43 +353,43 @@ PROTOCOL = (
     ),
     Mutant(
         "put_off_request_is_dropped",
-        "committer/service/pending.py",
+        "committer/service/requests/pending.py",
         "        self._put_off[key] = (until_s, self._ready.pop(key))\n",
         "        self._ready.pop(key)\n",
         (SEEDS,),
     ),
     Mutant(
         "reclaims_nothing",
-        "committer/service/consumer.py",
+        "committer/service/ingest/consumer.py",
         "        if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:\n",
         "        if now_s >= 0:\n",
-        ("tests/service/test_consumer.py", "tests/service/test_durable.py", SEEDS),
+        ("tests/service/ingest/test_consumer.py", "tests/service/table/test_durable.py", SEEDS),
     ),
     Mutant(
         "shard_is_taken_without_what_waits_in_it",
-        "committer/service/consumer.py",
+        "committer/service/ingest/consumer.py",
         "            if await self._reclaim(0.0, fresh):\n",
         "            if not fresh:\n",
-        ("tests/service/test_shards.py", "tests/service/test_consumer.py"),
+        ("tests/service/sharding/test_shard_leases.py", "tests/service/ingest/test_consumer.py"),
     ),
     Mutant(
         "reconciler_trusts_the_queue",
-        "committer/service/reconciler.py",
+        "committer/service/ingest/reconciler.py",
         "        return is_long_listed or waiting.modified_ms <= now_ms - int(age_s * 1000)\n",
         "        return self._alone\n",
         (SEEDS,),
     ),
     Mutant(
         "breaker_drops_what_has_to_wait",
-        "committer/service/intake.py",
+        "committer/service/ingest/intake.py",
         "            self._missed.add(key, waiters)\n            return\n        self._tables",
         "            self._shop.settle([Ended(key, waiters.tokens)])\n            return\n"
         "        self._tables",
-        ("tests/service/test_breakers.py",),
+        ("tests/service/requests/test_circuit_breakers.py",),
     ),
     Mutant(
         "quarantined_after_it_left_the_inbox",
-        "committer/service/verdicts.py",
+        "committer/service/table/verdicts.py",
         "            await self.shop.quarantine.put(one.record(",
         "            await self.shop.inbox.delete((one.pending.key,))\n"
         "            await self.shop.quarantine.put(one.record(",
@@ -393,25 +397,25 @@ PROTOCOL = (
     ),
     Mutant(
         "what_was_just_quarantined_is_taken_from_its_doorbell",
-        "committer/service/intake.py",
+        "committer/service/ingest/intake.py",
         "        is_shared = is_old or bell.inbox_key in self._shop.judged\n",
         "        is_shared = is_old\n",
-        ("tests/service/test_quarantine_interleavings.py",),
+        ("tests/service/table/test_quarantine_interleavings.py",),
     ),
     Mutant(
         "verdict_without_an_answered_record_is_forgotten",
-        "committer/service/verdicts.py",
+        "committer/service/table/verdicts.py",
         "            one.pending.suspicion = (one.reason, one.message)\n"
         "            one.pending.is_shared = True\n",
         "",
-        ("tests/service/test_quarantine_interleavings.py",),
+        ("tests/service/table/test_quarantine_interleavings.py",),
     ),
     Mutant(
         "what_is_being_taken_over_is_kept_when_its_shard_goes",
-        "committer/service/consumer.py",
+        "committer/service/ingest/consumer.py",
         "        self._let_go(frozenset(ALL_SHARDS) - self._shards.owned)\n",
         "        self._let_go(self._read_of - self._shards.owned)\n",
-        (seeds_from(60000077), "tests/service/test_consumer.py"),
+        (seeds_from(60000077), "tests/service/ingest/test_consumer.py"),
     ),
     Mutant(
         "publication_takes_any_object_for_its_own",

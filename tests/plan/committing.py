@@ -7,13 +7,12 @@ from itertools import count
 from uuid import UUID
 
 from committer.catalog.staging import metadata_object
-from committer.iceberg.data_file import ManifestEntry
-from committer.iceberg.manifest import DecodedManifest, decode_manifest
-from committer.iceberg.manifest_list import DecodedManifestList, decode_manifest_list
-from committer.iceberg.metadata_update import RemoveSnapshots, Update
-from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.entry.data_file import ManifestEntry
+from committer.iceberg.manifest.manifest import DecodedManifest, decode_manifest
+from committer.iceberg.manifest.manifest_list import DecodedManifestList, decode_manifest_list
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.updates.metadata_update import RemoveSnapshots, Update
 from committer.plan.batch import Batch, PreparedManifest, prepare_manifests
-from committer.plan.check import CheckBasis, CheckedRequest, Checker
 from committer.plan.commit import (
     Attempt,
     CommitPlan,
@@ -21,11 +20,12 @@ from committer.plan.commit import (
     NeedsManifestList,
     plan_commit,
 )
+from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.state import TableState
 from committer.ports import LoadedTable
 from committer.request import SealedRequest
-from tests.flights import NOW_MS, changed
-from tests.foreign_expiry import as_pyiceberg_expires
+from tests.support.builders.flights import NOW_MS, changed
+from tests.support.faults.foreign_expiry import as_pyiceberg_expires
 
 NO_CHORES = LedgerChores()
 

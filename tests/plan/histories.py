@@ -9,34 +9,34 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from committer.iceberg.data_file import (
+from committer.iceberg.entry.data_file import (
     DataFile,
     DataFileContent,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
 )
-from committer.iceberg.manifest import ManifestContext, encode_manifest, manifest_file
-from committer.iceberg.manifest_list import (
+from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_file
+from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     encode_manifest_file,
     encode_manifest_list,
 )
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
     SetSnapshotRef,
     SetStatistics,
     Update,
     apply_updates,
 )
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.table_metadata import TableMetadata
 from committer.plan.reachability import Gone, Unreachable, find_unreachable
 from committer.plan.state import TableState
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier
 from tests.iceberg.metadata_builders import build_statistics
-from tests.table_builders import build_metadata
+from tests.support.builders.table_builders import build_metadata
 
 SYNC = bytes(range(16))
 START_MS = 1_800_000_000_000

@@ -14,13 +14,17 @@ import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import read_manifest_list
 
-from committer.iceberg.data_file import ManifestContent
-from committer.iceberg.manifest_list import (
+from committer.iceberg.entry.data_file import ManifestContent
+from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     encode_manifest_file,
     encode_manifest_list,
 )
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.updates.metadata_update import (
     AddPartitionSpec,
     AddSchema,
     AddSnapshot,
@@ -31,22 +35,18 @@ from committer.iceberg.metadata_update import (
     UpgradeFormatVersion,
     apply_updates,
 )
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.requirement import AssertRefSnapshotId, AssertTableUUID
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import Snapshot, SnapshotRef
-from committer.iceberg.table_metadata import parse_table_metadata
-from committer.iceberg.types import DoubleType
+from committer.iceberg.updates.requirement import AssertRefSnapshotId, AssertTableUUID
+from committer.iceberg.values.types import DoubleType
 from committer.ledger_entry import parse_entry, print_entry, property_key
 from committer.plan.batch import prepare_manifests
 from committer.plan.commit import LedgerChores
 from committer.plan.producers import frozen
 from committer.plan.state import TableState
 from committer.request import SealedRequest
-from tests.bad_requests import good
-from tests.flights import BY_CARRIER, BY_DAY, FIELDS, build_flights
 from tests.plan.committing import Table
-from tests.request_builders import build_request
+from tests.support.builders.bad_requests import good
+from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS, build_flights
+from tests.support.builders.request_builders import build_request
 
 VERSIONS = pytest.mark.parametrize("format_version", [1, 2, 3])
 

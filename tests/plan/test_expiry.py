@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from committer.iceberg.metadata_update import RemoveSnapshotRef, SetProperties, SetSnapshotRef
-from committer.iceberg.snapshot import MAIN, SnapshotRef
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import (
+    RemoveSnapshotRef,
+    SetProperties,
+    SetSnapshotRef,
+)
 from committer.ledger_entry import Landed, ProducerEntry, print_entry, property_key
 from committer.plan import expiry
 from committer.plan.expiry import (

@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
     RemoveSnapshotRef,
     RemoveSnapshots,
@@ -15,7 +16,6 @@ from committer.iceberg.metadata_update import (
     SetSnapshotRef,
     UpgradeFormatVersion,
 )
-from committer.iceberg.snapshot import Snapshot, SnapshotRef
 from committer.ledger_entry import (
     EpochRanges,
     Freeze,
@@ -38,9 +38,9 @@ from committer.plan.ledger import (
 from committer.plan.state import TableState
 from committer.reason import Reason
 from committer.request import CommitRequest, Fingerprint, SealedRequest
-from tests.flights import build_flights
 from tests.plan.committing import Table
-from tests.request_builders import build_request
+from tests.support.builders.flights import build_flights
+from tests.support.builders.request_builders import build_request
 
 
 def table_with(*epochs: int, format_version: int = 2, **line: object) -> Table:

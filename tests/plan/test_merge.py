@@ -8,11 +8,11 @@ from itertools import count
 
 import pytest
 
-from committer.iceberg.data_file import ManifestContent
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.entry.data_file import ManifestContent
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.merge import MergePolicy, merge_policy, plan_merges
-from tests.flights import build_flights
+from tests.support.builders.flights import build_flights
 
 _numbers = count(1)
 MIB = 1024 * 1024

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from committer.attempt import nonce_ms, timed_nonce
 from committer.errors import InvalidMetadataError
-from committer.iceberg.metadata_update import RemoveProperties, SetProperties
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
 from committer.ledger_entry import EpochRanges, Freeze, ProducerEntry, property_key
 from committer.plan import one_shots
 from committer.plan.commit import LedgerChores
@@ -29,9 +29,9 @@ from committer.plan.one_shots import (
 from committer.plan.state import TableState
 from committer.reason import Reason
 from committer.request import CommitRequest, SealedRequest
-from tests.flights import NOW_MS, build_flights
 from tests.plan.committing import Table
-from tests.request_builders import build_line, build_request
+from tests.support.builders.flights import NOW_MS, build_flights
+from tests.support.builders.request_builders import build_line, build_request
 
 TABLE = build_flights()
 TABLE_UUID = TABLE.metadata.require_uuid()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from committer.iceberg.data_file import DataFile, ManifestContent, ManifestEntryStatus
-from committer.iceberg.manifest import ManifestContext, decode_manifest, encode_additions
-from committer.iceberg.manifest_list import decode_manifest_list
-from committer.iceberg.manifest_splice import ManifestPart
-from committer.iceberg.manifest_walk import walk_additions
-from committer.iceberg.partition_spec import PartitionSpec, partition_type
-from committer.iceberg.schema import Schema
-from committer.iceberg.table_metadata import parse_table_metadata
-from committer.plan.handed_manifest import CheckedManifest
+from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntryStatus
+from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_additions
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from committer.iceberg.schema.partition_spec import PartitionSpec, partition_type
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.splice.manifest_splice import ManifestPart
+from committer.iceberg.splice.manifest_walk import walk_additions
 from committer.plan.partition_totals import (
     LIMIT_PROPERTY,
     Added,
@@ -20,13 +19,14 @@ from committer.plan.partition_totals import (
     partition_limit,
     summarize_totals,
 )
+from committer.plan.submitted_manifest import CheckedManifest
 from committer.ports import LoadedTable
 from committer.request import SealedRequest
-from tests.bad_requests import entry, hand_over
-from tests.fixtures import expected, read_bytes
-from tests.flights import build_flights
 from tests.plan.committing import Table
-from tests.request_builders import build_file, build_line, seal
+from tests.support.builders.bad_requests import entry, hand_over
+from tests.support.builders.fixtures import expected, read_bytes
+from tests.support.builders.flights import build_flights
+from tests.support.builders.request_builders import build_file, build_line, seal
 
 KEYS = ("partition-summaries-included", "partitions.")
 

@@ -8,13 +8,13 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.snapshot import SnapshotRef
+from committer.iceberg.updates.metadata_update import (
     RemoveSnapshotRef,
     RemoveSnapshots,
     SetProperties,
     SetSnapshotRef,
 )
-from committer.iceberg.snapshot import SnapshotRef
 from committer.ledger_entry import (
     ACCEPTED_MAX,
     EpochRanges,
@@ -37,9 +37,9 @@ from committer.plan.producers import (
     thawed,
     with_accepted,
 )
-from tests.flights import build_flights
 from tests.plan.committing import Table
-from tests.request_builders import build_request
+from tests.support.builders.flights import build_flights
+from tests.support.builders.request_builders import build_request
 
 NAME = ProducerName("query-1")
 NOTHING = EpochRanges()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from committer.iceberg.metadata_update import SetProperties
-from committer.plan.batching import (
+from committer.iceberg.updates.metadata_update import SetProperties
+from committer.plan.batch_policy import (
     INTERVAL_MS_MAX,
     METADATA_BYTES_MAX,
     stretched_ms,

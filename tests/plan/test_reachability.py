@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.snapshot import MAIN, MetadataLogEntry, SnapshotRef
+from committer.iceberg.updates.metadata_update import (
     RemoveSnapshotRef,
     RemoveSnapshots,
     SetProperties,
     SetSnapshotRef,
 )
-from committer.iceberg.snapshot import MAIN, MetadataLogEntry, SnapshotRef
 from committer.plan.evidence import COUNT_KEY
 from committer.plan.reachability import Gone, Unreachable, fallen_metadata_files
 from tests.plan.histories import History

@@ -7,8 +7,8 @@ import asyncio
 from committer.queue.codec import RECEIPTS_S_MAX
 from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import Receipt, ReceiptState
-from tests.queue_servers import doorbell
-from tests.worlds import ManualWorld
+from tests.support.clock.worlds import ManualWorld
+from tests.support.servers.queue_servers import doorbell
 
 RECEIPT = Receipt("p", 1, "a", ReceiptState.DURABLE)
 

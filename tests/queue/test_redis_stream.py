@@ -20,8 +20,8 @@ from committer.ports import QueueDepth, Renewal
 from committer.queue.codec import RECEIPTS_S_MAX
 from committer.queue.redis_stream import RedisQueue
 from committer.request import Receipt, ReceiptState
-from tests.fault_proxy import Fault, FaultProxy
-from tests.queue_servers import (
+from tests.support.faults.fault_proxy import Fault, FaultProxy
+from tests.support.servers.queue_servers import (
     REDIS_KINDS,
     RedisHarness,
     doorbell,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from committer.service.log import configure_logs
-from tests.virtual_time import VirtualTimeLoop
+from committer.service.telemetry.log import configure_logs
+from tests.support.clock.virtual_time import VirtualTimeLoop
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 

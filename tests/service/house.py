@@ -8,43 +8,43 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from committer.catalog.memory import MemoryCatalog
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.manifest import decode_manifest
-from committer.iceberg.manifest_list import decode_manifest_list
-from committer.iceberg.table_metadata import TableMetadata
-from committer.plan.batching import BatchPolicy
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.plan.batch_policy import BatchPolicy
 from committer.plan.state import TableState
 from committer.ports import Doorbell, LoadedTable, Storage
 from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
-from committer.service.breakers import BreakerPolicy, Breakers
-from committer.service.checks import Checks, ChecksHere
-from committer.service.consumer import Consumer
-from committer.service.foreign_entries import ForeignEntries
-from committer.service.health import Health
-from committer.service.intake import Intake
-from committer.service.judged import Judged
-from committer.service.large_requests import NamedManifests
-from committer.service.metrics import Metrics
-from committer.service.overview import Identity, Overview
-from committer.service.reconciler import Reconciler
-from committer.service.settled import SettledByTable
-from committer.service.settler import Settler
-from committer.service.shards import Shards
-from committer.service.shop import Shop
-from committer.service.signatures import Signatures
-from committer.service.table_files import UpkeepParts
-from committer.service.witness import WitnessKeeper
+from committer.service.checks.checks import Checks, ChecksHere
+from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.intake import Intake
+from committer.service.ingest.reconciler import Reconciler
+from committer.service.process.status_collector import Identity, Overview
+from committer.service.requests.circuit_breakers import BreakerPolicy, Breakers
+from committer.service.requests.foreign_entries import ForeignEntries
+from committer.service.requests.large_requests import NamedManifests
+from committer.service.requests.recently_quarantined import Judged
+from committer.service.requests.settled_requests import SettledByTable
+from committer.service.requests.signatures import Signatures
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.settler import Settler
+from committer.service.sharding.shard_leases import Shards
+from committer.service.table.shop import Shop
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.metrics import Metrics
+from committer.service.upkeep.table_files import UpkeepParts
+from committer.storage.high_water_marks import Witnesses
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
-from committer.storage.witness import Witnesses
-from tests.counting_storage import CountingStorage
-from tests.faulty_catalog import FaultyCatalog
-from tests.table_builders import build_table
-from tests.virtual_time import LoopWorld
+from tests.support.builders.table_builders import build_table
+from tests.support.clock.virtual_time import LoopWorld
+from tests.support.faults.counting_storage import CountingStorage
+from tests.support.faults.faulty_catalog import FaultyCatalog
 
 WAREHOUSE = "memory://warehouse"
 INBOX = "memory://requests"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from committer.iceberg.manifest_list import (
+from committer.iceberg.manifest.manifest_list import (
     decode_manifest_list,
     encode_manifest_file,
     encode_manifest_list,
 )
-from committer.iceberg.metadata_update import AddSnapshot, SetSnapshotRef, Update
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, Update
 from committer.ports import Committed, Doorbell, LoadedTable, NewObject
 from committer.request import ReceiptState, line_digest
-from tests.flights import foreign_swap
 from tests.service.house import House
+from tests.support.builders.flights import foreign_swap
 
 
 async def add_table(house: House, table: LoadedTable) -> LoadedTable:

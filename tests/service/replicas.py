@@ -11,12 +11,12 @@ from uuid import UUID
 from committer.plan.shards import ranked
 from committer.ports import Leases, LoadedTable, shard_of
 from committer.queue.memory import MemoryLeases, MemoryQueue
-from committer.service.counted import CountedLeases
-from committer.service.health import Health
-from committer.service.metrics import Metrics
-from committer.service.overview import Identity, Overview
-from committer.service.parts import Parts
-from committer.service.run import Service
+from committer.service.process.composition import Parts
+from committer.service.process.service import Service
+from committer.service.process.status_collector import Identity, Overview
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.instrumented_ports import CountedLeases
+from committer.service.telemetry.metrics import Metrics
 from committer.settings import CommitSettings, QueueSettings, ServiceSettings, Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays

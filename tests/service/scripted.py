@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from committer.errors import FrazilError
-from committer.iceberg.metadata_update import SetProperties, SetSnapshotRef, Update
-from committer.iceberg.snapshot import SnapshotRef
+from committer.iceberg.metadata.snapshot import SnapshotRef
+from committer.iceberg.updates.metadata_update import SetProperties, SetSnapshotRef, Update
 from committer.ledger_entry import property_key
 from committer.ports import NewObject, Swap, SwapAnswer
-from tests.counting_storage import CountingStorage
-from tests.faulty_catalog import FaultyCatalog
 from tests.service.house import House
+from tests.support.faults.counting_storage import CountingStorage
+from tests.support.faults.faulty_catalog import FaultyCatalog
 
 
 class PickyStorage(CountingStorage):

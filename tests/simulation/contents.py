@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from committer.errors import FrazilError
-from committer.iceberg.data_file import ManifestEntry, ManifestEntryStatus
-from committer.iceberg.manifest import decode_manifest, inherit
-from committer.iceberg.manifest_list import KnownRows, ManifestFile, decode_manifest_list
-from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
+from committer.iceberg.manifest.manifest import decode_manifest, inherit
+from committer.iceberg.manifest.manifest_list import KnownRows, ManifestFile, decode_manifest_list
+from committer.iceberg.metadata.snapshot import Snapshot
 from committer.plan.evidence import EpochEvidence, read_evidence
 
 # Answers None for an object that is not there.

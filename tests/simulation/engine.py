@@ -9,31 +9,36 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from committer.iceberg.data_file import DataFile, ManifestEntry
-from committer.iceberg.locations import (
+from committer.iceberg.entry.data_file import DataFile, ManifestEntry
+from committer.iceberg.manifest.manifest import (
+    ManifestContext,
+    decode_manifest,
+    encode_manifest,
+    manifest_file,
+)
+from committer.iceberg.manifest.manifest_list import (
+    ManifestFile,
+    decode_manifest_list,
+    encode_manifest_file,
+    encode_manifest_list,
+)
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.summary import commit_summary
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import (
+    AddSnapshot,
+    SetSnapshotRef,
+    Update,
+    apply_updates,
+)
+from committer.iceberg.updates.requirement import AssertTableUUID
+from committer.iceberg.values.locations import (
     manifest_list_location,
     manifest_location,
     metadata_file_location,
     metadata_folder,
     metadata_version,
 )
-from committer.iceberg.manifest import (
-    ManifestContext,
-    decode_manifest,
-    encode_manifest,
-    manifest_file,
-)
-from committer.iceberg.manifest_list import (
-    ManifestFile,
-    decode_manifest_list,
-    encode_manifest_file,
-    encode_manifest_list,
-)
-from committer.iceberg.metadata_update import AddSnapshot, SetSnapshotRef, Update, apply_updates
-from committer.iceberg.requirement import AssertTableUUID
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.summary import commit_summary
-from committer.iceberg.table_metadata import TableMetadata
 from committer.ports import Committed, Conflict, LoadedTable, NewObject, Rejected, Swap, Unknown
 from tests.simulation.ports import Ports
 from tests.simulation.producers import build_data_file, write_files

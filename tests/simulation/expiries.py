@@ -11,17 +11,17 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial
 
-from committer.iceberg.data_file import added_entry
-from committer.iceberg.metadata_update import (
+from committer.iceberg.entry.data_file import added_entry
+from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
     RemoveSnapshotRef,
     RemoveSnapshots,
     SetSnapshotRef,
 )
-from committer.iceberg.snapshot import MAIN, SnapshotRef
-from committer.iceberg.table_metadata import TableMetadata
-from tests.foreign_expiry import as_pyiceberg_expires
 from tests.simulation.engine import Change, Worker
+from tests.support.faults.foreign_expiry import as_pyiceberg_expires
 
 Step = Callable[[Worker], Awaitable[Change | None]]
 SNAPSHOTS_KEPT = 2

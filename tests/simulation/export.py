@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ports import LoadedTable
 from tests.simulation.scenario import Scenario, build_sim_table
 from tests.simulation.servers import Servers

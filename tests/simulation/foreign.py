@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from committer.errors import FrazilError, NoSuchTableError, NotFoundError
-from committer.iceberg.data_file import ManifestEntry, ManifestEntryStatus, added_entry
-from committer.iceberg.locations import metadata_file_location, metadata_folder
-from committer.iceberg.metadata_update import (
+from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus, added_entry
+from committer.iceberg.metadata.snapshot import MAIN
+from committer.iceberg.metadata.table_metadata import new_table_metadata
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.updates.metadata_update import (
     LAST_ADDED,
     AddPartitionSpec,
     AddSchema,
@@ -25,12 +28,9 @@ from committer.iceberg.metadata_update import (
     SetDefaultPartitionSpec,
     SetSnapshotRef,
 )
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import MAIN
-from committer.iceberg.table_metadata import new_table_metadata
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import IntegerType, LongType, NestedField, StringType
+from committer.iceberg.values.locations import metadata_file_location, metadata_folder
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import IntegerType, LongType, NestedField, StringType
 from committer.ledger_entry import LEDGER_PREFIX
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
-from committer.iceberg.table_metadata import parse_table_metadata
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.ledger_entry import LEDGER_PREFIX, property_key
 from committer.ports import Catalog, LoadedTable, NewObject, Storage, Swap
 from committer.reason import Reason

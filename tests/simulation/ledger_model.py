@@ -14,8 +14,8 @@ from functools import lru_cache
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.manifest import decode_manifest
-from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.ledger_entry import (
     Landed,
     ProducerEntry,

@@ -15,7 +15,7 @@ from contextvars import Context, ContextVar, copy_context
 from heapq import heappop, heappush
 from typing import Any, TypeVarTuple
 
-from tests.virtual_time import VirtualTimeLoop
+from tests.support.clock.virtual_time import VirtualTimeLoop
 
 _Ts = TypeVarTuple("_Ts")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot
 
 
 def added_snapshots(before: TableMetadata, after: TableMetadata) -> list[Snapshot]:

@@ -6,19 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from committer.catalog.memory import MemoryCatalog
-from committer.iceberg.data_file import ManifestEntry, ManifestEntryStatus, added_entry
-from committer.iceberg.manifest import ManifestContext, encode_manifest, manifest_file
-from committer.iceberg.manifest_list import ManifestFile, encode_manifest_file, encode_manifest_list
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.metadata_update import (
+from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus, added_entry
+from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_file
+from committer.iceberg.manifest.manifest_list import (
+    ManifestFile,
+    encode_manifest_file,
+    encode_manifest_list,
+)
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.summary import append_summary
+from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
     SetProperties,
     SetSnapshotRef,
     Update,
     apply_updates,
 )
-from committer.iceberg.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.summary import append_summary
 from committer.ledger_entry import ProducerEntry, print_entry, property_key
 from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence, read_evidence
 from committer.ports import LoadedTable, NewObject, Swap
@@ -26,12 +30,12 @@ from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import Receipt, ReceiptState, SealedRequest
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.memory import MemoryStorage
-from tests.request_builders import build_file, build_request
 from tests.simulation.history import History
 from tests.simulation.invariants import Invariants
 from tests.simulation.observed import ObservedCatalog, ObservedQueue, ObservedStorage
-from tests.table_builders import build_table
-from tests.worlds import ManualWorld
+from tests.support.builders.request_builders import build_file, build_request
+from tests.support.builders.table_builders import build_table
+from tests.support.clock.worlds import ManualWorld
 
 INBOX = "memory://requests"
 OURS = "committer-0"

@@ -21,9 +21,9 @@ from committer.plan.producers import ACCEPTABLE, ProducerName, ProducerState, st
 from committer.plan.state import TableState
 from committer.ports import Doorbell
 from committer.request import SealedRequest, TableIdentifier, line_digest, read_request
-from committer.service.operator import Operator
-from committer.service.witness import WitnessKeeper
-from committer.storage.witness import Witnesses
+from committer.service.admin.producer_admin import Operator
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.storage.high_water_marks import Witnesses
 from tests.simulation.chance import draws
 from tests.simulation.ports import Ports
 from tests.simulation.servers import INBOX

@@ -16,10 +16,10 @@ from uuid import UUID, uuid5
 
 from committer.attempt import timed_nonce
 from committer.errors import FrazilError, InvalidRequestError, NoSuchTableError, PublishError
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.locations import data_file_location
-from committer.iceberg.partition_spec import partition_path
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import partition_path
+from committer.iceberg.values.locations import data_file_location
 from committer.ledger_entry import parse_entry, property_key
 from committer.ports import LoadedTable, NewObject
 from committer.request import Fingerprint, Producer, TableIdentifier, inbox_key

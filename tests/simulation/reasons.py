@@ -6,7 +6,7 @@ code. A reason that says something of the request itself is the tests' of that c
 
 from __future__ import annotations
 
-from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.ledger_entry import property_key
 from committer.reason import Reason
 from committer.request import CommitRequest

@@ -8,12 +8,12 @@ from functools import cache
 from typing import cast
 
 from committer.errors import FrazilError
-from committer.service.health import Health
-from committer.service.instruments import Instruments
-from committer.service.metrics import Metrics
-from committer.service.overview import Identity, Overview
-from committer.service.parts import Parts
-from committer.service.run import Service
+from committer.service.process.composition import Parts
+from committer.service.process.service import Service
+from committer.service.process.status_collector import Identity, Overview
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.instruments import Instruments
+from committer.service.telemetry.metrics import Metrics
 from committer.settings import Settings
 from tests.simulation.history import History
 from tests.simulation.ports import open_ports

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
-from committer.iceberg.locations import metadata_file_location, metadata_folder
-from committer.iceberg.new_table import new_table_metadata
-from committer.iceberg.partition_spec import UNPARTITIONED
-from committer.iceberg.schema import Schema
-from committer.iceberg.sort_order import UNSORTED
-from committer.iceberg.types import LongType, NestedField, StringType
+from committer.iceberg.metadata.new_table import new_table_metadata
+from committer.iceberg.schema.partition_spec import UNPARTITIONED
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED
+from committer.iceberg.values.locations import metadata_file_location, metadata_folder
+from committer.iceberg.values.types import LongType, NestedField, StringType
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier
 from committer.settings import Settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from uuid import UUID
 
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.snapshot import MAIN, Snapshot
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.ledger_entry import property_key
 from committer.plan.evidence import COUNT_KEY
 from committer.ports import LoadedTable, Swap

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from committer.iceberg.metadata_update import apply_updates
+from committer.iceberg.updates.metadata_update import apply_updates
 from committer.ledger_entry import EpochRanges
 from committer.ports import NewObject, Swap
 from committer.reason import Reason

@@ -8,18 +8,17 @@ from uuid import UUID
 
 import pytest
 
-from committer.iceberg.data_file import added_entry
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.metadata_update import (
+from committer.iceberg.entry.data_file import added_entry
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.snapshot import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry
+from committer.iceberg.updates.metadata_update import (
     RemoveProperties,
     SetProperties,
     SetSnapshotRef,
     apply_updates,
 )
-from committer.iceberg.snapshot import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry
 from committer.ledger_entry import ProducerEntry, property_key
 from committer.ports import NewObject, Swap
-from tests.request_builders import build_file, build_request
 from tests.simulation.metadata_rules import (
     ages,
     linear_history,
@@ -28,7 +27,8 @@ from tests.simulation.metadata_rules import (
     timestamps,
 )
 from tests.simulation.misdeeds import LATER_MS, OURS, Bench, files_of
-from tests.table_builders import build_table
+from tests.support.builders.request_builders import build_file, build_request
+from tests.support.builders.table_builders import build_table
 
 # --- I2, I3: once, and whole ---------------------------------------------------------------------
 

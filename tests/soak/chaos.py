@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tests.fault_proxy import Fault
+from tests.support.faults.fault_proxy import Fault
 
 
 class Blow(StrEnum):

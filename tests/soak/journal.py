@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.ports import LoadedTable
 from committer.request import Fingerprint, Producer, Receipt, ReceiptState
 from tests.integration.traffic import RealProducer, Written

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from committer.errors import FrazilError
 from committer.queue.redis_stream import RedisQueue
-from tests.fault_proxy import FaultProxy
 from tests.integration.exactness import Exactness, check_exactly_once, check_files
 from tests.integration.real_house import CATALOG, RealHouse, real_house, replicas
 from tests.soak.chaos import Blow, strikes
@@ -19,6 +18,7 @@ from tests.soak.crew import Crew, assigned
 from tests.soak.journal import Attempt, Ended, Published, read_journal
 from tests.soak.samples import Depth, Sample, Trend, sample, trends_of
 from tests.soak.writers import Assignment
+from tests.support.faults.fault_proxy import FaultProxy
 from workers.connections import open_connections
 
 _SAMPLE_S = 1.0

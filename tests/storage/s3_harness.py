@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from committer.aws import close_client, open_client
+from committer.aws.client import close_client, open_client
 from committer.storage.s3 import S3Storage
 from committer.storage.s3_calls import S3Limits
 from committer.world import RealWorld
-from tests.http_proxy import HttpProxy, Request
-from tests.s3_server import S3Server
-from tests.worlds import ManualWorld
+from tests.support.clock.worlds import ManualWorld
+from tests.support.servers.http_proxy import HttpProxy, Request
+from tests.support.servers.s3_server import S3Server
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3 import S3Client

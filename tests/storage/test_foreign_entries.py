@@ -22,11 +22,11 @@ from committer.errors import (
 from committer.ports import NewObject
 from committer.secret_files import read_secret_files
 from committer.skips import KEPT_MAX, SkipKind, Skips
+from committer.storage.high_water_marks import Witnesses
 from committer.storage.key_file import KeyFile
 from committer.storage.local import LocalStorage
 from committer.storage.walk import walk
-from committer.storage.witness import Witnesses
-from tests.worlds import ManualWorld
+from tests.support.clock.worlds import ManualWorld
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534

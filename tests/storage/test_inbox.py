@@ -19,9 +19,9 @@ from committer.storage.inbox import (
     read_quarantined,
 )
 from committer.storage.memory import MemoryStorage
-from tests.counting_storage import CountingStorage
-from tests.request_builders import build_line, build_manifest, build_request, seal
-from tests.table_builders import build_table
+from tests.support.builders.request_builders import build_line, build_manifest, build_request, seal
+from tests.support.builders.table_builders import build_table
+from tests.support.faults.counting_storage import CountingStorage
 
 ROOT = "memory://requests"
 TABLE = build_table(warehouse="memory://warehouse")

@@ -8,8 +8,8 @@ from committer.errors import SettingsError
 from committer.ports import NewObject
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
-from tests.signing import NEW, OLD, print_keys
-from tests.worlds import ManualWorld
+from tests.support.builders.signing import NEW, OLD, print_keys
+from tests.support.clock.worlds import ManualWorld
 
 LOCATION = "memory:/secrets/keys.toml"
 

@@ -13,9 +13,9 @@ from committer.skips import Skips
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
-from tests.request_builders import build_request
-from tests.table_builders import build_table
-from tests.worlds import ManualWorld
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.table_builders import build_table
+from tests.support.clock.worlds import ManualWorld
 
 ROOT = "memory://requests"
 # A replay makes fewer changes than this.

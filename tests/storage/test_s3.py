@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from committer.aws import AwsOptions
+from committer.aws.client import AwsOptions
 from committer.errors import (
     AccessError,
     AlreadyExistsError,
@@ -22,10 +22,10 @@ from committer.ports import NewObject, create_or_equal
 from committer.storage.s3 import S3Storage
 from committer.storage.s3_calls import S3Limits
 from committer.world import RealWorld
-from tests.http_proxy import Answer, Fault, HttpProxy
-from tests.s3_server import OPEN_BUCKET, S3Server
 from tests.storage.s3_harness import MEBIBYTE, SMALL_PARTS, S3Harness, s3_harness
-from tests.worlds import ManualWorld
+from tests.support.clock.worlds import ManualWorld
+from tests.support.servers.http_proxy import Answer, Fault, HttpProxy
+from tests.support.servers.s3_server import OPEN_BUCKET, S3Server
 
 pytestmark = pytest.mark.server
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from committer.attempt import timed_nonce
 from committer.catalog.memory import MemoryCatalog
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import (
     EpochRanges,
     Landed,
@@ -24,8 +24,8 @@ from committer.request import Fingerprint, Producer, TableIdentifier
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
-from tests.table_builders import build_swap, build_table
-from tests.worlds import ManualWorld
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.clock.worlds import ManualWorld
 from workers.publisher import Publisher, WrittenEpoch
 from workers.table_cache import TableCache
 

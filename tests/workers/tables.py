@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from committer.errors import PublishError, UnsupportedError
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import (
     DateType,
     DecimalType,
     DoubleType,

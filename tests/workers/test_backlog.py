@@ -9,8 +9,8 @@ from committer.errors import PublishError
 from committer.ports import Doorbell
 from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import ReceiptState
+from tests.support.clock.worlds import ManualWorld
 from tests.workers.publishing import Bench, build_bench
-from tests.worlds import ManualWorld
 from workers.backlog import BacklogPolicy, BacklogWaiter
 from workers.publisher import PublishPolicy
 

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.schema import Schema, parse_schema
-from committer.iceberg.single_value import decode_value, encode_value
-from committer.iceberg.types import (
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.schema.schema import Schema, parse_schema
+from committer.iceberg.values.single_value import decode_value, encode_value
+from committer.iceberg.values.types import (
     BinaryType,
     DoubleType,
     FloatType,
@@ -27,7 +27,7 @@ from committer.iceberg.types import (
     LongType,
     StringType,
 )
-from tests.fixtures import table_dir
+from tests.support.builders.fixtures import table_dir
 from tests.workers.tables import PRIMITIVES, all_primitives, nested, optional, schema
 from tests.workers.write_target import Target, write_rows
 from workers.arrow_schema import arrow_schema, match_columns

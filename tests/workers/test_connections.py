@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from committer.errors import SettingsError
-from tests.dynamodb_server import REGION, DynamoDbServer
+from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from workers.connections import open_connections
 from workers.settings import load_settings
 

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from committer.errors import AlreadyExistsError, InvariantError, UnsupportedError
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.partition_spec import UNPARTITIONED, PartitionSpec
-from committer.iceberg.types import BinaryType, DateType, IntegerType, LongType, StringType
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
+from committer.iceberg.values.types import BinaryType, DateType, IntegerType, LongType, StringType
 from tests.workers.tables import nested, optional, required, schema
 from tests.workers.write_target import (
     ATTEMPT,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dynamodb_server import REGION
-from tests.s3_server import S3Server
+from tests.support.servers.dynamodb_server import REGION
+from tests.support.servers.s3_server import S3Server
 from workers.fingerprint import epoch_fingerprint, fingerprint_of
 from workers.s3_files import USUAL_S3, S3Access, S3Files
 

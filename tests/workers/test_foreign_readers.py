@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from committer.iceberg.data_file import DataFile, added_entry
-from committer.iceberg.manifest import ManifestContext, encode_manifest, manifest_file
-from committer.iceberg.manifest_list import encode_manifest_file, encode_manifest_list
-from committer.iceberg.partition_spec import print_partition_spec
-from committer.iceberg.schema import print_schema
-from committer.iceberg.types import UUIDType
+from committer.iceberg.entry.data_file import DataFile, added_entry
+from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_file
+from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
+from committer.iceberg.schema.partition_spec import print_partition_spec
+from committer.iceberg.schema.schema import print_schema
+from committer.iceberg.values.types import UUIDType
 from tests.workers.tables import all_primitives, nested
 from tests.workers.write_target import Target, spec_of, write_rows
 from workers.arrow_schema import arrow_schema

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pyiceberg_core import transform as core
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.single_value import parse_json_value
-from committer.iceberg.transforms import IDENTITY, VOID, bucket_hash, parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.values.single_value import parse_json_value
+from committer.iceberg.values.transforms import IDENTITY, VOID, bucket_hash, parse_transform
+from committer.iceberg.values.types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -33,7 +33,7 @@ from committer.iceberg.types import (
     UUIDType,
     parse_type,
 )
-from tests.fixtures import vectors
+from tests.support.builders.fixtures import vectors
 from tests.workers.tables import optional, schema, struct
 from workers.arrow_schema import arrow_schema
 from workers.arrow_types import arrow_type

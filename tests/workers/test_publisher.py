@@ -16,7 +16,7 @@ from committer.errors import (
     PublishError,
     StorageUnavailableError,
 )
-from committer.iceberg.manifest import decode_manifest
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.ports import NewObject, ObjectInfo
 from committer.queue.memory import MemoryQueue
 from committer.request import (
@@ -31,7 +31,7 @@ from committer.request import (
 from committer.skips import Skips
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.memory import MemoryStorage
-from tests.table_builders import build_table
+from tests.support.builders.table_builders import build_table
 from tests.workers.publishing import FLIGHTS, Bench, build_bench
 from workers.publisher import PublishPolicy, WrittenEpoch
 

@@ -11,9 +11,9 @@ import pytest
 from pyarrow import fs
 
 from committer.errors import AlreadyExistsError, UnsupportedError
-from committer.iceberg.types import LongType, StringType
-from tests.dynamodb_server import REGION
-from tests.s3_server import S3Server
+from committer.iceberg.values.types import LongType, StringType
+from tests.support.servers.dynamodb_server import REGION
+from tests.support.servers.s3_server import S3Server
 from tests.workers.tables import optional, required, schema
 from tests.workers.write_target import Target, spec_of, write_rows, writer_of
 from workers.arrow_schema import arrow_schema

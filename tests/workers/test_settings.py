@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.aws_access import AwsAccess
+from committer.aws.access import AwsAccess
 from committer.errors import SettingsError
 from workers.s3_files import S3Access
 from workers.settings import load_settings

@@ -9,7 +9,7 @@ from committer.ports import NewObject
 from committer.request import SealedRequest, read_request
 from committer.signature import VALID_MS, SigningKey, parse_keys, verify
 from committer.storage.memory import MemoryStorage
-from tests.signing import NEW, OLD, bound, print_keys
+from tests.support.builders.signing import NEW, OLD, bound, print_keys
 from tests.workers.publishing import Bench, build_bench
 from workers.publisher import PublishPolicy
 

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from workers.small_files import SMALL_FILE_BYTES, hint_at_small_files
 
 

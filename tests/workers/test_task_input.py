@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from committer.errors import PublishError
-from committer.iceberg.types import LongType
+from committer.iceberg.values.types import LongType
 from tests.workers.tables import required, schema
 from tests.workers.write_target import Target, files_below, names
 from workers.arrow_schema import arrow_schema

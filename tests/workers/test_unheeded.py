@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from committer.errors import UnsupportedError
-from committer.iceberg.partition_spec import UNPARTITIONED
-from committer.iceberg.sort_order import UNSORTED, SortField, SortOrder
-from committer.iceberg.table_metadata import TableMetadata, new_table_metadata
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import LongType, StringType
+from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
+from committer.iceberg.schema.partition_spec import UNPARTITIONED
+from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import LongType, StringType
 from tests.workers.tables import optional, required, schema
 from workers import unheeded as module
 from workers.unheeded import unheeded, warn_of_unheeded

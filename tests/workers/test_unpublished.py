@@ -9,7 +9,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from committer.iceberg.types import LongType
+from committer.iceberg.values.types import LongType
 from tests.workers.tables import required, schema
 from tests.workers.write_target import Target, files_below, write_rows
 from workers.arrow_schema import arrow_schema

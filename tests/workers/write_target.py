@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import parse_transform
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import parse_transform
 from workers.arrow_schema import arrow_schema
 from workers.file_writer import FileNames, PartitionedWriter, WriterLimits
 from workers.s3_files import USUAL_S3, S3Access

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.data_file import DataFile, DataFileContent, ManifestEntry
 from committer.iceberg.deletes.equality_deletes import (
     ColumnFacts,
     EqualityDelete,
@@ -21,9 +20,10 @@ from committer.iceberg.deletes.equality_deletes import (
     compared_fields,
 )
 from committer.iceberg.deletes.position_deletes import referenced_data_file
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import NestedField
+from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestEntry
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import NestedField
 
 # The spec id and the partition tuple, so that equal keys are equal partitions.
 _Partition = tuple[int, tuple[object, ...]]

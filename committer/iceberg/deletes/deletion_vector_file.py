@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from committer.errors import InvalidMetadataError, InvariantError
-from committer.iceberg.data_file import DataFile, DataFileContent
 from committer.iceberg.deletes.deletion_vector import (
     DeletionVector,
     decode_deletion_vector,
     encode_deletion_vector,
 )
 from committer.iceberg.deletes.position_deletes import referenced_data_file
-from committer.iceberg.metadata_columns import ROW_POSITION
-from committer.iceberg.puffin import Blob, BlobMetadata, encode_puffin
+from committer.iceberg.deletes.puffin import Blob, BlobMetadata, encode_puffin
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
+from committer.iceberg.schema.metadata_columns import ROW_POSITION
 
 DELETION_VECTOR_TYPE = "deletion-vector-v1"
 # Neither is known yet when the file is written.

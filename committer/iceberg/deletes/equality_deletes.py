@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from committer.errors import InvalidMetadataError, InvariantError
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import decode_value
-from committer.iceberg.types import (
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import decode_value
+from committer.iceberg.values.types import (
     DoubleType,
     FloatType,
     GeographyType,

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from committer.errors import InvalidMetadataError, InvariantError
-from committer.iceberg.data_file import DataFile, DataFileContent
-from committer.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import encode_value
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
+from committer.iceberg.schema.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import encode_value
 
 # The columns of a position delete file; its rows are sorted by both. Deleted rows' values (a third
 # column, 2147483544) were never written by anybody.

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.metadata_check import check_new_spec
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import (
+from committer.iceberg.metadata.metadata_check import check_new_spec
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import (
     IDENTITY,
     VOID,
     BucketTransform,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.schema import Schema, nested_fields
-from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from committer.iceberg.schema.schema import Schema, nested_fields
+from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 
 # The id under which changes of top-level fields are kept.
 ROOT = -1

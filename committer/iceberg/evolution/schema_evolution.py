@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.default_values import checked_default
 from committer.iceberg.evolution.schema_changes import (
     ROOT,
     Move,
@@ -19,15 +18,16 @@ from committer.iceberg.evolution.schema_changes import (
     check_names_in_any_case,
 )
 from committer.iceberg.evolution.union_by_name import union_by_name
-from committer.iceberg.metadata_check import check_partition_name, check_schema
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.promotion import (
+from committer.iceberg.metadata.metadata_check import check_partition_name, check_schema
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema, fresh_type, nested_fields
+from committer.iceberg.values.default_values import checked_default
+from committer.iceberg.values.promotion import (
     is_promotion_allowed,
     keeps_partition_values,
     promoted_value,
 )
-from committer.iceberg.schema import Schema, fresh_type, nested_fields
-from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.name_mapping import (
+from committer.iceberg.schema.name_mapping import (
     NAME_MAPPING_PROPERTY,
     parse_name_mapping,
     print_name_mapping,
     update_name_mapping,
 )
-from committer.iceberg.schema import Schema
+from committer.iceberg.schema.schema import Schema
 
 # A column's full name follows.
 _COLUMN_PREFIXES = (

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Self
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.metadata_check import check_sort_order
-from committer.iceberg.schema import Schema
-from committer.iceberg.sort_order import NULL_ORDERS, UNSORTED, SortField, SortOrder
-from committer.iceberg.transforms import IDENTITY, Transform, UnknownTransform
+from committer.iceberg.metadata.metadata_check import check_sort_order
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import NULL_ORDERS, UNSORTED, SortField, SortOrder
+from committer.iceberg.values.transforms import IDENTITY, Transform, UnknownTransform
 
 
 class SortOrderUpdate:

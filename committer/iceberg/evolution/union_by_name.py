@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.promotion import is_promotion_allowed
-from committer.iceberg.schema import Schema, nested_fields
-from committer.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from committer.iceberg.schema.schema import Schema, nested_fields
+from committer.iceberg.values.promotion import is_promotion_allowed
+from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 
 if TYPE_CHECKING:
     from committer.iceberg.evolution.schema_evolution import SchemaUpdate

@@ -42,9 +42,9 @@ from committer.iceberg.expressions.expression import (
     map_predicates,
 )
 from committer.iceberg.expressions.literals import Limit, convert_literal
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import IdentityTransform, UnknownTransform
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import IdentityTransform, UnknownTransform
+from committer.iceberg.values.types import (
     DoubleType,
     FloatType,
     NestedField,

@@ -23,10 +23,10 @@ from committer.iceberg.expressions.expression import (
     Predicate,
     SetPredicate,
 )
-from committer.iceberg.partition_summary import UUID_HALVES
-from committer.iceberg.single_value import decoder
-from committer.iceberg.transforms import TruncateTransform
-from committer.iceberg.types import (
+from committer.iceberg.manifest.partition_summary import UUID_HALVES
+from committer.iceberg.values.single_value import decoder
+from committer.iceberg.values.transforms import TruncateTransform
+from committer.iceberg.values.types import (
     DoubleType,
     FloatType,
     IcebergType,

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from committer.iceberg.transforms import Transform
-from committer.iceberg.types import IcebergType
+from committer.iceberg.values.transforms import Transform
+from committer.iceberg.values.types import IcebergType
 
 # --- Terms ---------------------------------------------------------------------------------------
 

@@ -33,10 +33,10 @@ from committer.iceberg.expressions.expression import (
     Transformed,
     UnaryPredicate,
 )
-from committer.iceberg.json_reader import Reader, expected
-from committer.iceberg.single_value import print_json_value
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import BinaryType, DoubleType
+from committer.iceberg.values.json_reader import Reader, expected
+from committer.iceberg.values.single_value import print_json_value
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import BinaryType, DoubleType
 
 # Each level costs a few frames of Python's stack wherever an expression is walked.
 DEPTH_MAX = 200

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from committer.iceberg.calendar import DAY_S, SECOND_MICROS
 from committer.iceberg.expressions.expression import (
     AlwaysFalse,
     AlwaysTrue,
@@ -35,9 +34,10 @@ from committer.iceberg.expressions.expression import (
     Term,
 )
 from committer.iceberg.expressions.literals import convert_literal
-from committer.iceberg.human import human_value
-from committer.iceberg.transforms import BucketTransform
-from committer.iceberg.types import (
+from committer.iceberg.values.calendar import DAY_S, SECOND_MICROS
+from committer.iceberg.values.display_values import human_value
+from committer.iceberg.values.transforms import BucketTransform
+from committer.iceberg.values.types import (
     DateType,
     DecimalType,
     DoubleType,

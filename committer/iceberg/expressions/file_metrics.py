@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.compiling import Test, comparable_decoder, reliable_bounds
 from committer.iceberg.expressions.expression import (
     BoundReference,
@@ -12,7 +12,7 @@ from committer.iceberg.expressions.expression import (
     BoundTransformed,
     Predicate,
 )
-from committer.iceberg.types import DoubleType, FloatType
+from committer.iceberg.values.types import DoubleType, FloatType
 
 FileTest = Test[DataFile]
 FileBound = Callable[[DataFile], object]

@@ -16,14 +16,14 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum
 from uuid import UUID
 
-from committer.iceberg.calendar import (
+from committer.iceberg.values.calendar import (
     SECOND_MICROS,
     SECOND_NANOS,
     parse_date,
     parse_time,
     parse_timestamp,
 )
-from committer.iceberg.types import (
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,

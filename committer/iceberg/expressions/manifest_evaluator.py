@@ -48,9 +48,9 @@ from committer.iceberg.expressions.inclusive_metrics import (
     starts_between,
 )
 from committer.iceberg.expressions.projection import inclusive_projection
-from committer.iceberg.manifest_list import ManifestFile, PartitionFieldSummary
-from committer.iceberg.partition_spec import PartitionSpec
-from committer.iceberg.schema import Schema
+from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
 
 SummaryTest = Test[PartitionFieldSummary]
 SummaryBound = Callable[[PartitionFieldSummary], object]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import struct
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.compiling import compiled
 from committer.iceberg.expressions.expression import Expression, rewrite_not
 from committer.iceberg.expressions.file_metrics import FileTest
 from committer.iceberg.expressions.inclusive_metrics import inclusive_test
 from committer.iceberg.expressions.strict_metrics import strict_test
-from committer.iceberg.schema import Schema
+from committer.iceberg.schema.schema import Schema
 
 
 def inclusive_metrics_evaluator(

@@ -27,9 +27,9 @@ from committer.iceberg.expressions.transform_projection import (
     project_inclusive,
     project_strict,
 )
-from committer.iceberg.partition_spec import PartitionSpec, partition_type
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import Transform
+from committer.iceberg.schema.partition_spec import PartitionSpec, partition_type
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import Transform
 
 
 def inclusive_projection(

@@ -34,7 +34,7 @@ from committer.iceberg.expressions.expression import (
     StartsWith,
     rewrite_not,
 )
-from committer.iceberg.schema import Schema
+from committer.iceberg.schema.schema import Schema
 
 Row = Sequence[object]
 

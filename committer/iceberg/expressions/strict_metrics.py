@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.compiling import Ordered, comparable_predicate, never
 from committer.iceberg.expressions.expression import (
     BoundReference,

@@ -29,15 +29,15 @@ from committer.iceberg.expressions.expression import (
     UnaryPredicate,
     same_question,
 )
-from committer.iceberg.single_value import scaled, unscaled
-from committer.iceberg.transforms import (
+from committer.iceberg.values.single_value import scaled, unscaled
+from committer.iceberg.values.transforms import (
     BucketTransform,
     IdentityTransform,
     TimeTransform,
     Transform,
     TruncateTransform,
 )
-from committer.iceberg.types import (
+from committer.iceberg.values.types import (
     BinaryType,
     DateType,
     DecimalType,

@@ -42,7 +42,7 @@ from committer.iceberg.expressions.expression import (
     negate,
 )
 from committer.iceberg.expressions.expression_json import DEPTH_MAX, LONG_MAX, LONG_MIN
-from committer.iceberg.transforms import (
+from committer.iceberg.values.transforms import (
     DAY,
     HOUR,
     MONTH,

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from committer.iceberg.data_file import DataFile, DataFileContent, ManifestContent, ManifestEntry
-from committer.iceberg.inspection.manifest_files import Read
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+)
 from committer.iceberg.inspection.values import (
     BoundDescriber,
     Row,
@@ -14,11 +18,12 @@ from committer.iceberg.inspection.values import (
     describe_bounds,
     describe_partition,
 )
-from committer.iceberg.manifest import DecodedManifest, decode_manifest
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.partition_spec import PartitionSpec, partition_path, partition_type
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import StructType
+from committer.iceberg.manifest.manifest import DecodedManifest, decode_manifest
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.scan.snapshot_manifests import Read
+from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path, partition_type
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import StructType
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
-from committer.iceberg.data_file import DataFileContent, ManifestEntry
+from committer.iceberg.entry.data_file import DataFileContent, ManifestEntry
 from committer.iceberg.inspection.files import FoundEntry
 from committer.iceberg.inspection.values import Row, describe_partition
-from committer.iceberg.partition_spec import partition_path
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import partition_path
 
 
 @dataclass(slots=True)

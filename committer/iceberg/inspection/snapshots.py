@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from committer.iceberg.inspection.values import Row
-from committer.iceberg.snapshot import Snapshot, print_snapshot_ref
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot, print_snapshot_ref
+from committer.iceberg.metadata.table_metadata import TableMetadata
 
 
 def snapshot_rows(metadata: TableMetadata) -> Iterator[Row]:

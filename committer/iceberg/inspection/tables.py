@@ -8,15 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from committer.iceberg.data_file import ManifestContent
+from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.inspection.files import entries, entry_row, file_row, live_entries
-from committer.iceberg.inspection.manifest_files import (
-    Read,
-    all_manifest_rows,
-    all_manifests,
-    manifest_rows,
-    snapshot_manifests,
-)
+from committer.iceberg.inspection.manifest_files import all_manifest_rows, manifest_rows
 from committer.iceberg.inspection.partitions import partition_rows
 from committer.iceberg.inspection.snapshots import (
     history_rows,
@@ -25,9 +19,10 @@ from committer.iceberg.inspection.snapshots import (
     snapshot_rows,
 )
 from committer.iceberg.inspection.values import Row
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.snapshot import Snapshot
-from committer.iceberg.table_metadata import TableMetadata
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.scan.snapshot_manifests import Read, all_manifests, snapshot_manifests
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import cast
 
 from committer.errors import FrazilError, UnsupportedError
-from committer.iceberg.human import human_value
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import decoder, print_json_value
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.display_values import human_value
+from committer.iceberg.values.single_value import decoder, print_json_value
+from committer.iceberg.values.types import (
     DoubleType,
     GeographyType,
     GeometryType,

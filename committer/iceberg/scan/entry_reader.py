@@ -14,18 +14,19 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.avro_binary import read_long
-from committer.iceberg.avro_container import iter_raw_blocks, read_header
-from committer.iceberg.avro_decoder import decode_record
-from committer.iceberg.data_file import (
+from committer.iceberg.avro.binary import read_long
+from committer.iceberg.avro.container import iter_raw_blocks, read_header
+from committer.iceberg.avro.decoder import decode_record
+from committer.iceberg.entry.data_file import (
     DataFile,
     DataFileContent,
     ManifestContent,
     ManifestEntryStatus,
 )
-from committer.iceberg.drafts import Head, Tail, new_data_file
-from committer.iceberg.entry_decoder import entry_from_record
-from committer.iceberg.entry_parts import (
+from committer.iceberg.entry.drafts import Head, Tail, new_data_file
+from committer.iceberg.entry.entry_decoder import entry_from_record
+from committer.iceberg.entry.entry_layout import Layout
+from committer.iceberg.entry.entry_parts import (
     EntryParts,
     Unexpected,
     entry_parts,
@@ -33,13 +34,11 @@ from committer.iceberg.entry_parts import (
     read_format,
     skip_optional,
 )
+from committer.iceberg.entry.map_layouts import Maps
 from committer.iceberg.expressions.expression import Expression
-from committer.iceberg.manifest import manifest_content, manifest_schema, naming
-from committer.iceberg.manifest_layout import Layout
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.manifest_row import RowCheck, refuse_negative
-from committer.iceberg.map_layouts import Maps
-from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.manifest.manifest import manifest_content, manifest_schema, naming
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_row import RowCheck, refuse_negative
 from committer.iceberg.scan.metrics_reader import (
     ColumnMetrics,
     Metrics,
@@ -50,6 +49,7 @@ from committer.iceberg.scan.metrics_reader import (
     search_metrics,
     widened,
 )
+from committer.iceberg.schema.partition_spec import PartitionSpec
 
 _Value = TypeVar("_Value")
 # What no part of an entry begins with: no integer has so many bytes.

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from committer.errors import NotFoundError, UnsupportedError
-from committer.iceberg.data_file import ManifestContent, ManifestEntryStatus
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntryStatus
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
-from committer.iceberg.inspection.manifest_files import snapshot_manifests
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.metadata_model import TableMetadata
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.entry_reader import FileFilter, FoundFile, iter_matching_files
 from committer.iceberg.scan.plan_files import Read, Scan
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
 from committer.iceberg.scan.time_travel import find_snapshot
-from committer.iceberg.snapshot import Snapshot
 
 _APPEND, _REPLACE = "append", "replace"
 

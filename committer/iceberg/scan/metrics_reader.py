@@ -15,8 +15,8 @@ from itertools import count
 from typing import Any, ClassVar, Protocol
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.avro_binary import LONGS, TruncatedAvroError, read_bytes, read_long
-from committer.iceberg.manifest_layout import BOUND, FIELD_ID, PAIRS_MAX, VARINT, pairs
+from committer.iceberg.avro.binary import LONGS, TruncatedAvroError, read_bytes, read_long
+from committer.iceberg.entry.entry_layout import BOUND, FIELD_ID, PAIRS_MAX, VARINT, pairs
 
 # column_sizes comes first: no filter asks for it. The last two hold bounds.
 _PLACES = range(6)

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from committer.iceberg.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.deletes.delete_index import DeleteIndex
-from committer.iceberg.drafts import new_entry
+from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntry
+from committer.iceberg.entry.drafts import new_entry
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
-from committer.iceberg.inspection.manifest_files import snapshot_manifests
-from committer.iceberg.manifest import decode_manifest, naming
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.scan.drafts import new_task
+from committer.iceberg.manifest.manifest import decode_manifest, naming
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.scan.entry_reader import (
     FileFilter,
     iter_matching_files,
@@ -29,6 +27,8 @@ from committer.iceberg.scan.entry_reader import (
 )
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
+from committer.iceberg.scan.task_drafts import new_task
 from committer.iceberg.scan.time_travel import find_snapshot, scan_schema
 
 Read = Callable[[str], bytes]

@@ -18,11 +18,11 @@ from committer.iceberg.expressions.metrics_evaluator import inclusive_metrics_ev
 from committer.iceberg.expressions.projection import inclusive_projection
 from committer.iceberg.expressions.residual import residual_evaluator
 from committer.iceberg.expressions.row_evaluator import predicate_evaluator
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.partition_spec import PartitionSpec
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.scan.metrics_reader import ColumnMetrics
-from committer.iceberg.schema import Schema
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
 
 # The residual of a partition tuple; None if no row of the partition can match.
 Residual = Callable[[tuple[object, ...]], Expression | None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from committer.iceberg.data_file import DataFile
-from committer.iceberg.drafts import Head
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.entry.drafts import Head
 from committer.iceberg.expressions.expression import Expression
 
 

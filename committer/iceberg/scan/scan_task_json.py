@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.content_file_json import parse_content_file, print_content_file
-from committer.iceberg.data_file import DataFile, DataFileContent
+from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
-from committer.iceberg.json_reader import Reader
-from committer.iceberg.partition_spec import (
+from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.schema.partition_spec import (
     PartitionSpec,
     parse_partition_spec,
     print_partition_spec,
 )
-from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.schema import Schema, parse_schema, print_schema
+from committer.iceberg.schema.schema import Schema, parse_schema, print_schema
+from committer.iceberg.values.json_reader import Reader
 
 Specs = Mapping[int, PartitionSpec]
 

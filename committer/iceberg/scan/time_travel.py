@@ -7,9 +7,9 @@ current schema, everything older with the schema of its snapshot, as the referen
 from __future__ import annotations
 
 from committer.errors import NotFoundError
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.schema import Schema
-from committer.iceberg.snapshot import Snapshot
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.schema.schema import Schema
 
 
 def find_snapshot(

@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.data_file import (
+from committer.iceberg.deletes.delete_index import DeleteIndex
+from committer.iceberg.entry.data_file import (
     DataFile,
     DataFileContent,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
 )
-from committer.iceberg.deletes.delete_index import DeleteIndex
-from committer.iceberg.manifest import decode_manifest
-from committer.iceberg.manifest_list import decode_manifest_list
-from committer.iceberg.partition_spec import parse_partition_spec
-from committer.iceberg.schema import Schema, parse_schema
-from committer.iceberg.table_metadata import parse_table_metadata
-from tests.fixtures import expected, read_bytes, table_names
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from committer.iceberg.schema.partition_spec import parse_partition_spec
+from committer.iceberg.schema.schema import Schema, parse_schema
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 WITH_DELETES = [name for name in table_names() if expected(name)["live_delete_files"]]
 

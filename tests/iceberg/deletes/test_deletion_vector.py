@@ -19,8 +19,8 @@ from committer.iceberg.deletes.deletion_vector import (
     decode_deletion_vector,
     encode_deletion_vector,
 )
-from committer.iceberg.puffin import Blob, encode_puffin
-from tests.fixtures import expected, read_bytes, table_names
+from committer.iceberg.deletes.puffin import Blob, encode_puffin
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 VECTORS = [
     pytest.param(file, id=f"{table}-{number}")

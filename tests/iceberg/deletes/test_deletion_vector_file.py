@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from committer.errors import InvalidMetadataError, InvariantError
-from committer.iceberg.data_file import DataFile, DataFileContent
 from committer.iceberg.deletes.deletion_vector import DeletionVector, decode_deletion_vector
 from committer.iceberg.deletes.deletion_vector_file import (
     check_vector_blob,
@@ -17,9 +16,10 @@ from committer.iceberg.deletes.deletion_vector_file import (
     superseded_deletes,
     vector_range,
 )
-from committer.iceberg.puffin import decode_puffin_footer
-from tests.fixtures import LOCATION_PREFIX, fixtures_dir
+from committer.iceberg.deletes.puffin import decode_puffin_footer
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from tests.iceberg.manifest_builders import data_file, delete_file, deletion_vector
+from tests.support.builders.fixtures import LOCATION_PREFIX, fixtures_dir
 
 FILES = sorted((fixtures_dir() / "java").rglob("*.puffin"))
 

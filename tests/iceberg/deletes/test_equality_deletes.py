@@ -9,9 +9,9 @@ import pytest
 
 from committer.errors import InvariantError
 from committer.iceberg.deletes.equality_deletes import equality_delete_schema
-from committer.iceberg.schema import parse_schema
-from committer.iceberg.table_metadata import parse_table_metadata
-from tests.fixtures import expected, read_bytes
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from committer.iceberg.schema.schema import parse_schema
+from tests.support.builders.fixtures import expected, read_bytes
 
 SCHEMA = parse_schema(
     {

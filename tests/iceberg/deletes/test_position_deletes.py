@@ -9,16 +9,16 @@ import pyarrow.parquet
 import pytest
 
 from committer.errors import InvariantError
-from committer.iceberg.data_file import DataFile, DataFileContent
 from committer.iceberg.deletes.position_deletes import (
     POSITION_DELETE_SCHEMA,
     describe_position_deletes,
     position_delete_rows,
     referenced_data_file,
 )
-from committer.iceberg.metadata_columns import DELETE_FILE_PATH
-from tests.fixtures import expected, read_bytes, table_names
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
+from committer.iceberg.schema.metadata_columns import DELETE_FILE_PATH
 from tests.iceberg.manifest_builders import data_file
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 PARQUET = [
     pytest.param(file, id=f"{table}-{number}")

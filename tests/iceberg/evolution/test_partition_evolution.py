@@ -14,18 +14,30 @@ from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.evolution.partition_evolution import PartitionSpecUpdate
-from committer.iceberg.metadata_model import TableMetadata
-from committer.iceberg.metadata_update import (
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.schema.partition_spec import (
+    PartitionField,
+    PartitionSpec,
+    print_partition_spec,
+)
+from committer.iceberg.schema.schema import Schema, print_schema
+from committer.iceberg.updates.metadata_update import (
     LAST_ADDED,
     AddPartitionSpec,
     SetDefaultPartitionSpec,
     UpgradeFormatVersion,
     apply_updates,
 )
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec, print_partition_spec
-from committer.iceberg.schema import Schema, print_schema
-from committer.iceberg.transforms import DAY, HOUR, IDENTITY, VOID, YEAR, Transform, parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.values.transforms import (
+    DAY,
+    HOUR,
+    IDENTITY,
+    VOID,
+    YEAR,
+    Transform,
+    parse_transform,
+)
+from committer.iceberg.values.types import (
     FixedType,
     ListType,
     LongType,

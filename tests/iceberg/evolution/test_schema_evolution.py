@@ -11,10 +11,10 @@ import pytest
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.evolution.schema_evolution import EvolvedSchema, SchemaUpdate
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec
-from committer.iceberg.schema import Schema, parse_schema, print_schema
-from committer.iceberg.transforms import parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema, parse_schema, print_schema
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -40,7 +40,7 @@ from committer.iceberg.types import (
     UUIDType,
     VariantType,
 )
-from tests.fixtures import expected, table_names
+from tests.support.builders.fixtures import expected, table_names
 
 POINT = StructType(
     (NestedField(7, "x", FloatType(), True), NestedField(8, "y", FloatType(), False))

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.evolution.schema_evolution import SchemaUpdate
-from committer.iceberg.schema import (
+from committer.iceberg.schema.schema import (
     Schema,
     assign_fresh_ids,
     nested_fields,
     print_schema,
     validate_schema,
 )
-from committer.iceberg.types import (
+from committer.iceberg.values.types import (
     DecimalType,
     DoubleType,
     FloatType,

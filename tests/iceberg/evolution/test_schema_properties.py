@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from committer.iceberg.evolution.schema_evolution import SchemaUpdate
 from committer.iceberg.evolution.schema_properties import evolved_properties
-from committer.iceberg.name_mapping import (
+from committer.iceberg.schema.name_mapping import (
     NAME_MAPPING_PROPERTY,
     create_name_mapping,
     parse_name_mapping,
     print_name_mapping,
 )
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import LongType, NestedField, StructType
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import LongType, NestedField, StructType
 
 PLACE = StructType((NestedField(4, "x", LongType(), False),))
 SCHEMA = Schema(

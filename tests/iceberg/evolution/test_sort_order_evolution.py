@@ -6,10 +6,10 @@ import pytest
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.evolution.sort_order_evolution import SortOrderUpdate
-from committer.iceberg.schema import Schema
-from committer.iceberg.sort_order import UNSORTED, SortField, SortOrder, satisfies
-from committer.iceberg.transforms import DAY, HOUR, IDENTITY, parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder, satisfies
+from committer.iceberg.values.transforms import DAY, HOUR, IDENTITY, parse_transform
+from committer.iceberg.values.types import (
     ListType,
     LongType,
     NestedField,

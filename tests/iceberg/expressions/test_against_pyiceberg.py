@@ -18,18 +18,18 @@ from pyiceberg.manifest import ManifestFile as TheirManifest
 from pyiceberg.manifest import PartitionFieldSummary as TheirSummary
 from pyiceberg.schema import Schema as TheirSchema
 
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions import expression as ours
 from committer.iceberg.expressions.manifest_evaluator import manifest_evaluator
 from committer.iceberg.expressions.metrics_evaluator import (
     inclusive_metrics_evaluator,
     strict_metrics_evaluator,
 )
-from committer.iceberg.manifest_list import PartitionFieldSummary
-from committer.iceberg.partition_summary import summarize_partitions
-from committer.iceberg.schema import print_schema
-from committer.iceberg.transforms import IDENTITY
-from committer.iceberg.types import (
+from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
+from committer.iceberg.manifest.partition_summary import summarize_partitions
+from committer.iceberg.schema.schema import print_schema
+from committer.iceberg.values.transforms import IDENTITY
+from committer.iceberg.values.types import (
     BooleanType,
     DateType,
     DecimalType,

@@ -27,9 +27,9 @@ from committer.iceberg.expressions.expression import (
     Transformed,
 )
 from committer.iceberg.expressions.expression_json import parse_expression
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import DAY, IDENTITY, BucketTransform, parse_transform
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import DAY, IDENTITY, BucketTransform, parse_transform
+from committer.iceberg.values.types import (
     DoubleType,
     IntegerType,
     ListType,
@@ -38,9 +38,9 @@ from committer.iceberg.types import (
     StructType,
     UnknownType,
 )
-from tests.fixtures import vectors
 from tests.iceberg.expression_builders import printed, sets_in_order, vector_schema
 from tests.iceberg.vector_values import vector_type
+from tests.support.builders.fixtures import vectors
 
 INT, S = Reference("i"), Reference("s")
 SCHEMA = Schema(

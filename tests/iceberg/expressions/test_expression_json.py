@@ -21,9 +21,9 @@ from committer.iceberg.expressions.expression_json import (
     parse_expression,
     print_expression,
 )
-from committer.iceberg.transforms import BucketTransform
-from tests.fixtures import vectors
+from committer.iceberg.values.transforms import BucketTransform
 from tests.iceberg.vector_values import json_text
+from tests.support.builders.fixtures import vectors
 
 CASES = vectors("expressions")["cases"]
 

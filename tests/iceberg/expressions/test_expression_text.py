@@ -19,10 +19,10 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.expression_text import print_sanitized, print_text
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import parse_json_value
-from committer.iceberg.transforms import BucketTransform
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import parse_json_value
+from committer.iceberg.values.transforms import BucketTransform
+from committer.iceberg.values.types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -34,9 +34,9 @@ from committer.iceberg.types import (
     TimestampNanoType,
     UUIDType,
 )
-from tests.fixtures import vectors
 from tests.iceberg.expression_builders import vector_schema
 from tests.iceberg.vector_values import vector_type
+from tests.support.builders.fixtures import vectors
 
 CASES = vectors("expressions")["cases"]
 # Far from every date in the vectors.

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from committer.iceberg.expressions.literals import Limit, convert_literal
-from committer.iceberg.single_value import parse_json_value, print_json_value
-from committer.iceberg.types import (
+from committer.iceberg.values.single_value import parse_json_value, print_json_value
+from committer.iceberg.values.types import (
     DecimalType,
     DoubleType,
     FloatType,
@@ -22,8 +22,8 @@ from committer.iceberg.types import (
     TimestamptzType,
     UUIDType,
 )
-from tests.fixtures import vectors
 from tests.iceberg.vector_values import json_text, vector_type
+from tests.support.builders.fixtures import vectors
 
 SOURCES: dict[str, tuple[Callable[[str], object], IcebergType | None]] = {
     "Integer": (int, IntegerType()),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -35,20 +35,20 @@ from committer.iceberg.expressions.metrics_evaluator import (
 )
 from committer.iceberg.expressions.residual import residual_evaluator
 from committer.iceberg.expressions.row_evaluator import row_evaluator
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import IDENTITY, BucketTransform, TruncateTransform
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import IDENTITY, BucketTransform, TruncateTransform
+from committer.iceberg.values.types import (
     DoubleType,
     IntegerType,
     LongType,
     NestedField,
     StringType,
 )
-from tests.fixtures import vectors
 from tests.iceberg.expression_builders import VALUES, rows_of, vector_schema
 from tests.iceberg.expressions.test_projection import filters_on, one_column, one_field
 from tests.iceberg.random_metrics import LEFT_OUT, file_of
 from tests.iceberg.vector_values import vector_type
+from tests.support.builders.fixtures import vectors
 
 C = Reference("c")
 

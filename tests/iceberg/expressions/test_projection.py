@@ -31,9 +31,9 @@ from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.expression_text import print_text
 from committer.iceberg.expressions.projection import inclusive_projection, strict_projection
 from committer.iceberg.expressions.row_evaluator import predicate_evaluator, row_evaluator
-from committer.iceberg.partition_spec import PartitionField, PartitionSpec, partition_type
-from committer.iceberg.schema import Schema
-from committer.iceberg.transforms import (
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import (
     IDENTITY,
     BucketTransform,
     Transform,
@@ -41,7 +41,7 @@ from committer.iceberg.transforms import (
     VoidTransform,
     parse_transform,
 )
-from committer.iceberg.types import (
+from committer.iceberg.values.types import (
     DecimalType,
     FloatType,
     IcebergType,
@@ -51,7 +51,6 @@ from committer.iceberg.types import (
     StringType,
     TimestamptzType,
 )
-from tests.fixtures import vectors
 from tests.iceberg.expression_builders import (
     VALUES,
     filters_of,
@@ -62,6 +61,7 @@ from tests.iceberg.expression_builders import (
     unbound,
 )
 from tests.iceberg.vector_values import vector_type
+from tests.support.builders.fixtures import vectors
 
 CASES = vectors("projections")["cases"]
 

@@ -21,27 +21,27 @@ from committer.iceberg.expressions.expression import (
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.residual import residual_evaluator
 from committer.iceberg.expressions.row_evaluator import row_evaluator
-from committer.iceberg.partition_spec import (
+from committer.iceberg.schema.partition_spec import (
     UNPARTITIONED,
     PartitionField,
     PartitionSpec,
     parse_partition_fields,
     partition_type,
 )
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import parse_json_value
-from committer.iceberg.transforms import IDENTITY
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import parse_json_value
+from committer.iceberg.values.transforms import IDENTITY
+from committer.iceberg.values.types import (
     DateType,
     LongType,
     NestedField,
     StringType,
     TimestampType,
 )
-from tests.fixtures import vectors
 from tests.iceberg.expression_builders import VALUES, filters_of, predicates_of
 from tests.iceberg.expressions.test_projection import COLUMNS, one_column, one_field
 from tests.iceberg.vector_values import vector_type
+from tests.support.builders.fixtures import vectors
 
 SCHEMA = Schema(
     (

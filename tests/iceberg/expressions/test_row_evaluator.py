@@ -8,8 +8,8 @@ import pytest
 
 from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.schema import Schema
-from committer.iceberg.types import (
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import (
     DateType,
     DoubleType,
     NestedField,

@@ -31,7 +31,7 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.expressions.expression_json import DEPTH_MAX
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.transforms import DAY, BucketTransform, TruncateTransform
+from committer.iceberg.values.transforms import DAY, BucketTransform, TruncateTransform
 
 A, B, C, D = (Reference(name) for name in "abcd")
 

@@ -13,8 +13,8 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
 from committer.iceberg.inspection.tables import TableSource, inspect_snapshot, inspect_table
-from committer.iceberg.table_metadata import parse_table_metadata
-from tests.fixtures import LOCATION_PREFIX, expected, fixtures_dir, read_bytes
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from tests.support.builders.fixtures import LOCATION_PREFIX, expected, fixtures_dir, read_bytes
 
 # Deletes of all kinds, expired and rolled back snapshots, several specs, branches, rewrites.
 TABLES = (

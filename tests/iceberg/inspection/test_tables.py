@@ -11,7 +11,7 @@ import pytest
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.inspection.files import file_order
-from committer.iceberg.inspection.manifest_files import manifest_rows, snapshot_manifests
+from committer.iceberg.inspection.manifest_files import manifest_rows
 from committer.iceberg.inspection.tables import (
     SNAPSHOT_KINDS,
     TABLE_KINDS,
@@ -20,12 +20,13 @@ from committer.iceberg.inspection.tables import (
     inspect_table,
 )
 from committer.iceberg.inspection.values import Row, bound_describer
-from committer.iceberg.manifest_list import PartitionFieldSummary
-from committer.iceberg.schema import Schema
-from committer.iceberg.single_value import print_json_value
-from committer.iceberg.table_metadata import parse_table_metadata
-from committer.iceberg.types import GeometryType, IntegerType, StringType, TimestampType
-from tests.fixtures import expected, read_bytes, table_names
+from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import print_json_value
+from committer.iceberg.values.types import GeometryType, IntegerType, StringType, TimestampType
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 # Broken as its writer left them: the values of its partition are no valid Avro.
 UNREADABLE = "v2_identity_fixed_java_quirk"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from committer.iceberg.inspection.manifest_files import snapshot_manifests
-from committer.iceberg.manifest_list import ManifestFile
-from committer.iceberg.table_metadata import TableMetadata
-from tests.fixtures import read_bytes
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
+from tests.support.builders.fixtures import read_bytes
 
 
 def rows_of(metadata: TableMetadata) -> Iterator[ManifestFile]:

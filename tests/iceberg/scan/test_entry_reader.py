@@ -11,21 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.data_file import (
+from committer.iceberg.entry.data_file import (
     DataFile,
     ManifestContent,
     ManifestEntry,
     added_entry,
 )
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
-from committer.iceberg.manifest import decode_manifest, encode_manifest
-from committer.iceberg.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest import decode_manifest, encode_manifest
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
-from committer.iceberg.table_metadata import parse_table_metadata
-from tests.fixtures import expected, read_bytes, table_names
 from tests.iceberg.manifest_builders import SYNC, context, data_file, foreign_manifest
 from tests.iceberg.random_entries import FIELD_IDS, entries
 from tests.iceberg.scan.rows import manifest_row, rows_of
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 # Its manifests are not valid Avro: see the fixtures' README.

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from committer.errors import NotFoundError, UnsupportedError
-from committer.iceberg.data_file import ManifestContent
+from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.inspection.manifest_files import snapshot_manifests
-from committer.iceberg.manifest_list import encode_manifest_file, encode_manifest_list
+from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
+from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.iceberg.scan.incremental import (
     ChangeType,
     SnapshotRange,
     plan_appends,
     plan_changes,
 )
-from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
-from tests.fixtures import expected, read_bytes, table_names
+from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 BROKEN = "v2_identity_fixed_java_quirk"
 

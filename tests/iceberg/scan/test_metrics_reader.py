@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from committer.iceberg.avro_binary import LONGS, encode_bytes
+from committer.iceberg.avro.binary import LONGS, encode_bytes
 from committer.iceberg.scan.metrics_reader import (
     ColumnMetrics,
     Metrics,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from committer.errors import InvalidFilterError, InvalidMetadataError
-from committer.iceberg.data_file import (
+from committer.iceberg.entry.data_file import (
     DataFile,
     DataFileContent,
     ManifestContent,
@@ -19,13 +19,13 @@ from committer.iceberg.data_file import (
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.manifest import ManifestContext, encode_manifest
+from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
+from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.iceberg.scan.plan_files import Scan, load_deletes, plan_files
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
-from tests.fixtures import expected, read_bytes, table_names
 from tests.iceberg.scan.rows import manifest_row
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 # Java writes fixed partition values that are not Avro: its manifests are refused, see below.
 BROKEN = "v2_identity_fixed_java_quirk"

@@ -7,9 +7,9 @@ import pytest
 from committer.errors import InvalidFilterError, InvalidMetadataError
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.expressions.where_text import parse_where
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.iceberg.scan.scan_filter import ScanFilter
-from committer.iceberg.table_metadata import parse_table_metadata
-from tests.fixtures import expected, read_bytes
+from tests.support.builders.fixtures import expected, read_bytes
 
 # p is an int, partitioned by identity; q is text, by its first two letters.
 METADATA = parse_table_metadata(read_bytes(expected("v2_long_manifest_list")["metadata_location"]))

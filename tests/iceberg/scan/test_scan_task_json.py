@@ -10,6 +10,7 @@ import pytest
 from committer.errors import InvalidMetadataError
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.expressions.where_text import parse_where
+from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.scan_task_json import (
@@ -19,8 +20,7 @@ from committer.iceberg.scan.scan_task_json import (
     print_file_scan_task,
     print_scan_tasks,
 )
-from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
-from tests.fixtures import expected, read_bytes, table_names
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 BROKEN = "v2_identity_fixed_java_quirk"
 FILTER = parse_where("id is not null")

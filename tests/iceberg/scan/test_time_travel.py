@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from committer.errors import NotFoundError
+from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.iceberg.scan.time_travel import find_snapshot, scan_schema, snapshot_as_of
-from committer.iceberg.table_metadata import TableMetadata, parse_table_metadata
-from tests.fixtures import expected, read_bytes, table_names
+from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 
 def metadata_of(name: str) -> TableMetadata:

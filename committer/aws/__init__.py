@@ -1,0 +1,1 @@
+"""AWS clients, what their errors mean, and how they get access."""

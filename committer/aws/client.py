@@ -1,0 +1,256 @@
+"""AWS clients for the adapters, made from the usual AWS settings. Their errors: `aws/errors.py`.
+
+Credentials, role, web identity, profile, region and endpoints come from where every AWS tool finds
+them (environment, `~/.aws`, container, instance). The options here only override them.
+
+Clients never send anything twice by themselves: an adapter resends what may safely be repeated, and
+knows that it did. Three layers below would: the library's retries (off by a setting), its redirects
+to the region of a bucket, and aiohttp, which resends a PUT whose kept-alive connection breaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Literal, overload
+from zlib import crc32
+
+import aiohttp
+import orjson
+from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
+from aiobotocore.session import AioSession
+from botocore import exceptions as boto
+from botocore.loaders import Loader, create_loader
+from botocore.parsers import ResponseParserError
+
+from committer.aws.access import AddressingStyle
+from committer.aws.errors import AWS_ERRORS, STALE_CREDENTIALS, no_renewal
+from committer.errors import AccessError, SettingsError
+
+if TYPE_CHECKING:
+    from aiobotocore.response import StreamingBody
+    from types_aiobotocore_dynamodb import DynamoDBClient
+    from types_aiobotocore_s3 import S3Client
+
+# What it would print of credentials, with a trace, is in the errors.
+logging.getLogger("aiobotocore").addHandler(logging.NullHandler())
+_SMALL_BYTES = 256 * 1024
+# What a connection carries at the least, even one of many on a slow line.
+_BYTES_A_SECOND_MIN = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AwsOptions:
+    """What overrides the usual AWS settings; an empty text leaves them as they are."""
+
+    region: str = ""
+    profile: str = ""
+    endpoint_url: str = ""
+    addressing_style: AddressingStyle = "auto"
+    """How S3 buckets are named in requests; `path` for most servers that are not AWS."""
+    connections_max: int = 64
+    connect_timeout_s: float = 5.0
+    read_timeout_s: float = 20.0
+
+
+@overload
+async def open_client(service: Literal["s3"], options: AwsOptions) -> S3Client: ...
+@overload
+async def open_client(service: Literal["dynamodb"], options: AwsOptions) -> DynamoDBClient: ...
+async def open_client(
+    service: Literal["s3", "dynamodb"], options: AwsOptions
+) -> S3Client | DynamoDBClient:
+    """A client of the running event loop that sends each call once. Close it with `close_client`.
+
+    Errors: `SettingsError` for an unknown profile, a missing region or a malformed endpoint;
+    `AccessError` where the credentials cannot be had.
+    """
+    config = AioConfig(
+        retries={"mode": "standard", "total_max_attempts": 1},
+        max_pool_connections=options.connections_max,
+        connect_timeout=options.connect_timeout_s,
+        read_timeout=options.read_timeout_s,
+        s3={
+            "addressing_style": options.addressing_style,
+            # The global endpoint answers for young buckets with redirects.
+            "us_east_1_regional_endpoint": "regional",
+        },
+        tcp_keepalive=True,
+        http_session_cls=_SendsOnce,
+    )
+    try:
+        session = _Session(profile=options.profile or None)
+        data_path: Any = session.get_config_variable("data_path")
+        session.register_component("data_loader", _descriptions(data_path))
+        context = session.create_client(
+            service,
+            # The one variable of all other AWS tools that this library does not read.
+            region_name=options.region or os.environ.get("AWS_REGION") or None,
+            endpoint_url=options.endpoint_url or None,
+            config=config,
+        )
+        client = await context.__aenter__()
+    except boto.ProfileNotFound as error:
+        raise SettingsError(
+            f"{error}: name one of `~/.aws/config` (aws.profile, AWS_PROFILE)"
+        ) from error
+    except boto.NoRegionError as error:
+        raise SettingsError("no AWS region: set aws.region or AWS_REGION") from error
+    except STALE_CREDENTIALS as error:
+        raise AccessError(f"no client for {service}: {no_renewal(error)}") from error
+    except (boto.BotoCoreError, ValueError) as error:
+        raise SettingsError(f"no client for {service}: {error}") from error
+    client.meta.events.register("before-call.s3", _stay_in_region)
+    client.meta.events.register("before-call.s3", _send_small_bodies_at_once)
+    client.meta.events.register("after-call.s3", _refuse_empty_answer)
+    # What handlers return is awaited, though their type does not say so.
+    refuse: Any = _refuse_foreign_answer
+    client.meta.events.register("after-call.dynamodb", refuse)
+    return client
+
+
+@cache
+def _descriptions(data_path: str | None) -> Loader:
+    """What the library knows of services: megabytes, which all clients share."""
+    return create_loader(data_path)
+
+
+class _Session(AioSession):
+    """Where the usual settings are found; without what the library raises that is not its own, when
+    credentials cannot be renewed: whatever the provider raised, or that the new ones are expired.
+    """
+
+    async def get_credentials(self) -> Any:  # type: ignore[override]  # typed as botocore's
+        is_new = vars(self).get("_credentials") is None
+        found: Any = super().get_credentials()
+        credentials = await found
+        if is_new and hasattr(credentials, "_protected_refresh"):
+            renew, provider = credentials._protected_refresh, credentials.method
+
+            async def renew_or_explain(is_mandatory: bool) -> None:
+                try:
+                    await renew(is_mandatory)
+                except AWS_ERRORS:
+                    raise
+                except Exception as error:
+                    raise boto.CredentialRetrievalError(
+                        provider=provider, error_msg=str(error)
+                    ) from error
+
+            credentials._protected_refresh = renew_or_explain
+        return credentials
+
+
+class _SendsOnce(AIOHTTPSession):
+    """The HTTP side of a client, without what aiohttp does by itself: it sends "repeatable" methods
+    again, and waits for ever.
+    """
+
+    async def _get_session(self, proxy_url: str | None) -> aiohttp.ClientSession:
+        session: aiohttp.ClientSession = await super()._get_session(proxy_url)  # type: ignore[misc]
+        session._retry_connection = False
+        return session
+
+    async def send(self, request: Any) -> Any:
+        """By itself aiohttp waits for ever while a body is sent, or has to be asked for: it watches
+        for the answer only once all is sent. And of a refusal that breaks off, where an object was
+        asked for, the library raises errors that are not its own.
+        """
+        try:
+            async with asyncio.timeout(self._sent_s_max(request)):
+                response: Any = await super().send(request)
+                if response.status_code >= 300:
+                    await response.content
+                return response
+        except TimeoutError as error:
+            raise boto.ReadTimeoutError(endpoint_url=request.url, error=error) from error
+        except aiohttp.ClientError as error:
+            raise boto.ConnectionClosedError(endpoint_url=request.url, error=error) from error
+
+    def _sent_s_max(self, request: Any) -> float | None:
+        size_bytes = int(request.headers.get("Content-Length") or 0)
+        if request.stream_output or not size_bytes:
+            return None
+        waits_s: float = self._timeout.sock_connect + self._timeout.sock_read  # type: ignore[attr-defined]
+        return waits_s + size_bytes / _BYTES_A_SECOND_MIN
+
+
+def _stay_in_region(context: dict[str, Any], **_: object) -> None:
+    """Pretend that a call was redirected already: another region is to be told, not followed."""
+    if redirect := context.get("s3_redirect"):
+        redirect["redirected"] = True
+
+
+# What no answer of S3 is without.
+_ALWAYS_THERE = {
+    "CompleteMultipartUpload": "ETag",
+    "CreateMultipartUpload": "UploadId",
+    "GetObject": "ETag",
+    "HeadObject": "ETag",
+    "ListObjectsV2": "IsTruncated",
+    "PutObject": "ETag",
+    "UploadPart": "ETag",
+}
+
+
+def _refuse_empty_answer(
+    http_response: Any, parsed: dict[str, Any], model: Any, **_: object
+) -> None:
+    """As `_refuse_foreign_answer`, for S3."""
+    wanted = _ALWAYS_THERE.get(model.name)
+    if wanted and http_response.status_code < 300 and wanted not in parsed:
+        raise ResponseParserError(f"not S3 has answered {model.name}: no {wanted}")
+
+
+async def _refuse_foreign_answer(http_response: Any, **_: Any) -> None:
+    """A gateway on the way may say 200 to anything, or damage an answer; the library would take
+    that for "done", or for an item that is not there.
+    """
+    headers, content = http_response.headers, await http_response.content
+    if (checksum := headers.get("x-amz-crc32")) and checksum != str(crc32(content)):
+        raise ResponseParserError("an answer of DynamoDB came in damaged: it has another checksum")
+    if http_response.status_code != 200:
+        return
+    content_type = headers.get("Content-Type", "")
+    if not content_type.startswith("application/x-amz-json"):
+        raise ResponseParserError(f"not DynamoDB has answered: content type `{content_type}`")
+    if not checksum and not _is_json(content):
+        raise ResponseParserError("an answer of DynamoDB came in damaged: it is not JSON")
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:
+    """To ask the server first (`Expect: 100-continue`) costs a round trip, and saves only bytes."""
+    body = params.get("body")
+    if isinstance(body, BytesIO) and body.getbuffer().nbytes < _SMALL_BYTES:
+        params["headers"].pop("Expect", None)
+
+
+async def close_client(client: S3Client | DynamoDBClient) -> None:
+    """Release the client's connections."""
+    await client.__aexit__(None, None, None)
+
+
+async def read_body(body: StreamingBody) -> bytes:
+    """Read an answer's bytes to the end and check them: length, and checksum if one was sent.
+
+    Errors: those of `AWS_ERRORS` only.
+    """
+    try:
+        async with body as stream:
+            content: bytes = await stream.read()
+            return content
+    except aiohttp.ClientError as error:
+        raise boto.ResponseStreamingError(error=error) from error

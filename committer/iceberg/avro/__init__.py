@@ -1,0 +1,1 @@
+"""Avro as Iceberg uses it: containers, codecs, schemas, and decoders for known shapes."""

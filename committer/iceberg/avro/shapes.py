@@ -1,0 +1,110 @@
+"""What a writer schema means for bytes and field ids, so that two schemas can be compared.
+
+Names, docs and defaults mean nothing here. Nothing is decoded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.avro.schema_check import check_schema
+
+_DEPTH_MAX = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """Field ids (None where a writer gave none) and shapes of a record, in the order of bytes."""
+
+    fields: tuple[tuple[int | None, Shape], ...]
+
+    def get(self, field_id: int) -> Shape | None:
+        return next((shape for found, shape in self.fields if found == field_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionShape:
+    """The branches in order: which one a value has is written as its index."""
+
+    branches: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayShape:
+    """An array; `is_map` if its items are pairs of a map."""
+
+    items: Shape
+    is_map: bool
+
+
+# A primitive is its name; a fixed one `fixed` and its size; decimals and uuids say so behind it.
+Shape = RecordShape | UnionShape | ArrayShape | str
+
+
+@lru_cache(maxsize=64)
+def schema_shape(schema_text: bytes) -> RecordShape:
+    """The shape of a file's schema: equal shapes, equal encoding.
+
+    Errors: `InvalidMetadataError`, also for a schema that is not a record.
+    """
+    try:
+        schema = json.loads(schema_text)
+        check_schema(schema)
+        shape = _shape(schema, {}, 0)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InvalidMetadataError("Avro: the schema is not understood") from None
+    if not isinstance(shape, RecordShape):
+        raise InvalidMetadataError("Avro: expected a schema of records")
+    return shape
+
+
+def _shape(schema: object, named: dict[str, Shape], depth: int) -> Shape:
+    if depth > _DEPTH_MAX:
+        raise InvalidMetadataError(f"Avro: a schema nested deeper than {_DEPTH_MAX}")
+    if isinstance(schema, list):
+        return UnionShape(tuple(_shape(branch, named, depth + 1) for branch in schema))
+    if isinstance(schema, dict):
+        return _complex(schema, named, depth)
+    if not isinstance(schema, str):
+        raise TypeError("a schema is text, a list or an object")
+    return named.get(schema, schema)
+
+
+def _complex(schema: Mapping[str, object], named: dict[str, Shape], depth: int) -> Shape:
+    kind = schema["type"]
+    if kind == "array":
+        is_map = schema.get("logicalType") == "map"
+        return ArrayShape(_shape(schema["items"], named, depth + 1), is_map)
+    if kind == "record":
+        shape: Shape = _record(schema["fields"], named, depth)
+    elif kind == "fixed":
+        shape = f"fixed{schema['size']}{_logical(schema)}"
+    else:
+        shape = _shape(kind, named, depth + 1)
+        return f"{shape}{_logical(schema)}" if isinstance(shape, str) else shape
+    named[str(schema["name"])] = shape
+    return shape
+
+
+def _record(fields: object, named: dict[str, Shape], depth: int) -> RecordShape:
+    if not isinstance(fields, list):
+        raise TypeError("the fields of a record are a list")
+    return RecordShape(
+        tuple((_field_id(field), _shape(field["type"], named, depth + 1)) for field in fields)
+    )
+
+
+def _field_id(field: Mapping[str, object]) -> int | None:
+    field_id = field.get("field-id")
+    return field_id if isinstance(field_id, int) else None
+
+
+def _logical(schema: Mapping[str, object]) -> str:
+    """Dates and times are integers here; only decimals and uuids are read differently."""
+    if schema.get("logicalType") == "decimal":
+        return f"<decimal {schema.get('precision')} {schema.get('scale', 0)}>"
+    return "<uuid>" if schema.get("logicalType") == "uuid" else ""

@@ -1,0 +1,1 @@
+"""One manifest entry and its data file: model, decoding, encoding, checks."""

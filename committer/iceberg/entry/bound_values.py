@@ -1,0 +1,72 @@
+"""Takes those bounds out of the maps of an entry of which a length does not say everything: texts,
+and decimals of the full length. All at once, where they lie as in maps that were looked at before.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from committer.iceberg.schema.bound_forms import BoundForm, is_below
+
+# Bytes of maps, and where these start.
+Texts = Callable[[bytes, int], tuple[bytes, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where a bound lies in some bytes, and the form that it has."""
+
+    form: BoundForm
+    start: int
+    stop: int
+
+
+def texts_of(maps: bytes, bounds: Sequence[Bound]) -> Texts | None:
+    """What takes the texts out of maps that are laid out as these; None where there are none.
+
+    Each piece begins with the last byte of a length, which is ASCII and keeps halves of two texts
+    from making one letter. Texts of neighbors are one piece if ids and lengths are ASCII, too.
+    """
+    pieces: list[tuple[int, int]] = []
+    before = None
+    for one in bounds:
+        if one.form.is_text:
+            start = one.start - 1
+            if pieces and before == pieces[-1][1] and maps[before:start].isascii():
+                start = pieces.pop()[0]
+            pieces.append((start, one.stop))
+        before = one.stop
+    return _unpacking(pieces) if pieces else None
+
+
+class Numbers:
+    """Looks at the decimals of maps that are laid out as others were."""
+
+    __slots__ = ("_limits", "_unpack")
+
+    def __init__(self, bounds: Sequence[Bound]) -> None:
+        self._limits = [one.form.limit for one in bounds]
+        self._unpack = _unpacking([(one.start, one.stop) for one in bounds])
+
+    def fit(self, raw: bytes, start: int) -> bool:
+        """Whether those that lie behind `start` have no more digits than their types. Errors:
+        struct.error where the bytes end before."""
+        return all(map(is_below, self._unpack(raw, start), self._limits))
+
+
+def numbers_of(bounds: Sequence[Bound]) -> Numbers | None:
+    """None where no decimal could have too many digits for its type."""
+    full = [
+        one for one in bounds if one.form.limit and one.stop - one.start == one.form.limited_length
+    ]
+    return Numbers(full) if full else None
+
+
+def _unpacking(pieces: Sequence[tuple[int, int]]) -> Texts:
+    layout, position = ["<"], 0
+    for start, stop in pieces:
+        layout.append(f"{start - position}x{stop - start}s")
+        position = stop
+    return struct.Struct("".join(layout)).unpack_from

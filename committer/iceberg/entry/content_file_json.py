@@ -1,0 +1,300 @@
+"""Content File Serialization: a data or delete file as a JSON object.
+
+Source: the specification, Appendix C; format.md 8.5. Printed as current Java prints it, read in the
+older forms too (enum names, partition as an object by field id).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import cast
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
+from committer.iceberg.schema.partition_spec import PartitionSpec, partition_type
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.single_value import parse_json_value, print_json_value
+from committer.iceberg.values.types import DecimalType, DoubleType, FloatType, NestedField
+
+_CONTENT_NAMES = {
+    DataFileContent.DATA: "data",
+    DataFileContent.POSITION_DELETES: "position-deletes",
+    DataFileContent.EQUALITY_DELETES: "equality-deletes",
+}
+_CONTENTS = {
+    **{name: content for content, name in _CONTENT_NAMES.items()},
+    **{content.name: content for content in DataFileContent},
+}
+_LONG_LIMIT = 2**63
+_HEX_DIGITS = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_MAPS = frozenset(
+    (
+        "column-sizes",
+        "value-counts",
+        "null-value-counts",
+        "nan-value-counts",
+        "lower-bounds",
+        "upper-bounds",
+    )
+)
+_KEYS = _MAPS | {
+    "spec-id",
+    "content",
+    "file-path",
+    "file-format",
+    "partition",
+    "file-size-in-bytes",
+    "record-count",
+    "key-metadata",
+    "split-offsets",
+    "equality-ids",
+    "sort-order-id",
+    "first-row-id",
+    "referenced-data-file",
+    "content-offset",
+    "content-size-in-bytes",
+}
+# As partition values are printed, here and by the reference. As defaults these are refused.
+_NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
+
+
+# --- Printing ------------------------------------------------------------------------------------
+
+
+def print_content_file(
+    data_file: DataFile, spec: PartitionSpec, schema: Schema
+) -> dict[str, object]:
+    """The JSON object of a file; keys that are null are left out."""
+    fields = partition_type(spec, schema).fields
+    printed: dict[str, object] = {
+        "spec-id": spec.spec_id,
+        "content": _CONTENT_NAMES[data_file.content],
+        "file-path": data_file.file_path,
+        "file-format": data_file.file_format.lower(),
+        "partition": [
+            None if value is None else print_json_value(field.field_type, value)
+            for field, value in zip(fields, data_file.partition, strict=True)
+        ],
+        "file-size-in-bytes": data_file.file_size_in_bytes,
+        "record-count": data_file.record_count,
+        "column-sizes": _print_map(data_file.column_sizes),
+        "value-counts": _print_map(data_file.value_counts),
+        "null-value-counts": _print_map(data_file.null_value_counts),
+        "nan-value-counts": _print_map(data_file.nan_value_counts),
+        "lower-bounds": _print_bounds(data_file.lower_bounds),
+        "upper-bounds": _print_bounds(data_file.upper_bounds),
+        "key-metadata": _print_bytes(data_file.key_metadata),
+        "split-offsets": _print_list(data_file.split_offsets),
+        "equality-ids": _print_list(data_file.equality_ids),
+        "sort-order-id": data_file.sort_order_id,
+        "first-row-id": data_file.first_row_id,
+        "referenced-data-file": data_file.referenced_data_file,
+        "content-offset": data_file.content_offset,
+        "content-size-in-bytes": data_file.content_size_in_bytes,
+    }
+    return {key: value for key, value in printed.items() if value is not None}
+
+
+def _print_map(pairs: Mapping[int, object] | None) -> object:
+    return None if pairs is None else {"keys": list(pairs), "values": list(pairs.values())}
+
+
+def _print_bounds(bounds: Mapping[int, bytes] | None) -> object:
+    if bounds is None:
+        return None
+    return _print_map({field_id: bound.hex().upper() for field_id, bound in bounds.items()})
+
+
+def _print_bytes(content: bytes | None) -> str | None:
+    return None if content is None else content.hex().upper()
+
+
+def _print_list(values: tuple[int, ...] | None) -> list[int] | None:
+    return None if values is None else list(values)
+
+
+# --- Parsing -------------------------------------------------------------------------------------
+
+
+def parse_content_file(
+    document: object, specs: Mapping[int, PartitionSpec], schema: Schema
+) -> DataFile:
+    """Read a file from JSON. `specs` are the table's by id; the file names one.
+
+    Errors: `InvalidMetadataError` names the key and what was expected.
+    """
+    if not isinstance(document, dict):
+        raise InvalidMetadataError("content file: expected a JSON object")
+    content = document.get("content", "data")
+    if not isinstance(content, str) or content not in _CONTENTS:
+        raise _expected("content", "data, position-deletes or equality-deletes")
+    spec = specs.get(_integer(document, "spec-id"))
+    if spec is None:
+        raise _expected("spec-id", "a partition spec of the table")
+    return DataFile(
+        content=_CONTENTS[content],
+        file_path=_text(document, "file-path"),
+        file_format=_text(document, "file-format").upper(),
+        partition=_partition(document.get("partition"), spec, schema),
+        record_count=_count(document, "record-count"),
+        file_size_in_bytes=_count(document, "file-size-in-bytes"),
+        column_sizes=_counts(document, "column-sizes"),
+        value_counts=_counts(document, "value-counts"),
+        null_value_counts=_counts(document, "null-value-counts"),
+        nan_value_counts=_counts(document, "nan-value-counts"),
+        lower_bounds=_bounds(document, "lower-bounds"),
+        upper_bounds=_bounds(document, "upper-bounds"),
+        key_metadata=_hex_or_none(document, "key-metadata"),
+        split_offsets=_integers(document, "split-offsets"),
+        equality_ids=_integers(document, "equality-ids"),
+        sort_order_id=_integer_or_none(document, "sort-order-id"),
+        first_row_id=_integer_or_none(document, "first-row-id"),
+        referenced_data_file=_text_or_none(document, "referenced-data-file"),
+        content_offset=_integer_or_none(document, "content-offset"),
+        content_size_in_bytes=_integer_or_none(document, "content-size-in-bytes"),
+        spec_id=spec.spec_id,
+    )
+
+
+def unknown_keys(document: object) -> list[str]:
+    """The keys of a file's JSON that no version has, also those of its maps; sorted.
+
+    Reading passes over them, as the specification asks of its readers.
+    """
+    if not isinstance(document, dict):
+        return []
+    unknown = document.keys() - _KEYS
+    for name in _MAPS & document.keys():
+        pairs = document[name]
+        if isinstance(pairs, dict):
+            unknown |= {f"{name}.{key}" for key in pairs.keys() - {"keys", "values"}}
+    return sorted(unknown)
+
+
+def _partition(document: object, spec: PartitionSpec, schema: Schema) -> tuple[object, ...]:
+    fields = partition_type(spec, schema).fields
+    if isinstance(document, dict):
+        # The form of Iceberg Java up to 1.10: by partition field id, nulls left out.
+        if not document.keys() <= {str(field.field_id) for field in fields}:
+            raise _expected("partition", "the field ids of its spec only")
+        document = [document.get(str(field.field_id)) for field in fields]
+    if document is None and not fields:
+        return ()
+    if not isinstance(document, list) or len(document) != len(fields):
+        raise _expected("partition", f"{len(fields)} values")
+    return tuple(
+        _partition_value(value, field) for value, field in zip(document, fields, strict=True)
+    )
+
+
+def _partition_value(value: object, field: NestedField) -> object:
+    if value is None:
+        return None
+    if isinstance(field.field_type, FloatType | DoubleType) and value in _NOT_NUMBERS:
+        return float(str(value))
+    try:
+        parsed = parse_json_value(field.field_type, value)
+    except (ValueError, TypeError, ArithmeticError, InvalidMetadataError):
+        # The value is data: the message does not repeat it, nor what the parser said of it.
+        raise _expected("partition", f"a {field.field_type} for field {field.name}") from None
+    if isinstance(field.field_type, DecimalType) and isinstance(parsed, Decimal):
+        _check_digits(parsed, field.field_type, field.name)
+    return parsed
+
+
+def _check_digits(value: Decimal, kind: DecimalType, name: str) -> None:
+    """Refuse more digits than the type has: its bytes in a manifest may not hold them."""
+    if len(value.as_tuple().digits) > kind.precision:
+        raise _expected("partition", f"a {kind} for field {name}")
+
+
+def _counts(document: Mapping[str, object], key: str) -> Mapping[int, int] | None:
+    pairs = _pairs(document, key)
+    if pairs is None:
+        return None
+    if not all(_is_long(value) for value in pairs.values()):
+        raise _expected(key, "integer values")
+    return cast("Mapping[int, int]", pairs)
+
+
+def _bounds(document: Mapping[str, object], key: str) -> Mapping[int, bytes] | None:
+    pairs = _pairs(document, key)
+    if pairs is None:
+        return None
+    return {field_id: _hex(value, key) for field_id, value in pairs.items()}
+
+
+def _pairs(document: Mapping[str, object], key: str) -> dict[int, object] | None:
+    value = document.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise _expected(key, "an object of keys and values")
+    keys, values = value.get("keys"), value.get("values")
+    if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
+        raise _expected(key, "as many values as keys")
+    if not all(_is_long(field_id) and 0 <= field_id < 2**31 for field_id in keys):
+        raise _expected(key, "field ids as keys")
+    pairs = dict(zip(keys, values, strict=True))
+    if len(pairs) != len(keys):
+        raise _expected(key, "each field id once")
+    return pairs
+
+
+def _is_long(value: object) -> bool:
+    return type(value) is int and -_LONG_LIMIT <= value < _LONG_LIMIT
+
+
+def _hex(value: object, key: str) -> bytes:
+    if not isinstance(value, str) or not _HEX_DIGITS.fullmatch(value):
+        raise _expected(key, "hexadecimal digits")
+    return bytes.fromhex(value)
+
+
+def _hex_or_none(document: Mapping[str, object], key: str) -> bytes | None:
+    value = document.get(key)
+    return None if value is None else _hex(value, key)
+
+
+def _integers(document: Mapping[str, object], key: str) -> tuple[int, ...] | None:
+    values = document.get(key)
+    if values is None:
+        return None
+    if not isinstance(values, list) or not all(_is_long(value) for value in values):
+        raise _expected(key, "a list of integers")
+    return tuple(values)
+
+
+def _integer(document: Mapping[str, object], key: str) -> int:
+    value = document.get(key)
+    if type(value) is not int or not _is_long(value):
+        raise _expected(key, "an integer")
+    return value
+
+
+def _integer_or_none(document: Mapping[str, object], key: str) -> int | None:
+    return None if document.get(key) is None else _integer(document, key)
+
+
+def _count(document: Mapping[str, object], key: str) -> int:
+    value = _integer(document, key)
+    if value < 0:
+        raise _expected(key, "0 or more")
+    return value
+
+
+def _text(document: Mapping[str, object], key: str) -> str:
+    value = document.get(key)
+    if not isinstance(value, str) or not value:
+        raise _expected(key, "text")
+    return value
+
+
+def _text_or_none(document: Mapping[str, object], key: str) -> str | None:
+    return None if document.get(key) is None else _text(document, key)
+
+
+def _expected(key: str, what: str) -> InvalidMetadataError:
+    return InvalidMetadataError(f"content file: `{key}`: expected {what}")

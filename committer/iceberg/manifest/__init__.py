@@ -1,0 +1,1 @@
+"""Manifests and manifest lists as files: reading and writing them whole."""

@@ -1,0 +1,1 @@
+"""Table metadata: the model, its JSON form, and the rules that it keeps."""

@@ -1,0 +1,1 @@
+"""Schemas, partition specs, sort orders, and how fields are named and numbered."""

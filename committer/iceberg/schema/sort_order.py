@@ -1,0 +1,106 @@
+"""Sort orders: by which transforms of which columns the rows of a file are sorted.
+
+Source: the specification, "Sorting" and Appendix C; format.md section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.schema.partition_spec import parse_source_ids, print_source_ids
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.json_reader import is_integer
+from committer.iceberg.values.transforms import Transform, parse_transform
+
+DIRECTIONS = ("asc", "desc")
+NULL_ORDERS = ("nulls-first", "nulls-last")
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    """One key of a sort order."""
+
+    source_ids: tuple[int, ...]
+    transform: Transform
+    direction: str
+    null_order: str
+
+    @property
+    def source_id(self) -> int:
+        return self.source_ids[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """A numbered list of sort fields; 0 is the order of unsorted data."""
+
+    order_id: int = 0
+    fields: tuple[SortField, ...] = ()
+
+
+UNSORTED = SortOrder()
+
+
+def satisfies(order: SortOrder, other: SortOrder, schema: Schema) -> bool:
+    """Whether rows in one order are in another one as well: in that of a part, or a coarser one."""
+    return len(order.fields) >= len(other.fields) and all(
+        _satisfies_key(key, other_key, schema)
+        for key, other_key in zip(order.fields, other.fields, strict=False)
+    )
+
+
+def _satisfies_key(key: SortField, other: SortField, schema: Schema) -> bool:
+    if key == other:
+        return True
+    source = schema.field(key.source_id)
+    return (
+        source is not None
+        and (key.source_ids, key.direction, key.null_order)
+        == (other.source_ids, other.direction, other.null_order)
+        and key.transform.satisfies_order_of(other.transform, source.field_type)
+    )
+
+
+def parse_sort_order(json_value: object, *, where: str = "sort order") -> SortOrder:
+    """Read an order. Errors: `InvalidMetadataError` naming the place."""
+    if not isinstance(json_value, Mapping) or not is_integer(json_value.get("order-id"), 32):
+        raise InvalidMetadataError(f"{where}: expected an object with an integer `order-id`")
+    fields = json_value.get("fields")
+    if not isinstance(fields, list):
+        raise InvalidMetadataError(f"{where}: expected a list of fields")
+    return SortOrder(json_value["order-id"], tuple(_parse_field(field, where) for field in fields))
+
+
+def _parse_field(json_value: object, where: str) -> SortField:
+    if not isinstance(json_value, Mapping) or not isinstance(json_value.get("transform"), str):
+        raise InvalidMetadataError(f"{where}: expected a `transform` for each field")
+    direction = str(json_value.get("direction")).lower()
+    null_order = str(json_value.get("null-order")).lower()
+    if direction not in DIRECTIONS or null_order not in NULL_ORDERS:
+        raise InvalidMetadataError(
+            f"{where}: expected `direction` asc or desc and `null-order` nulls-first or nulls-last"
+        )
+    return SortField(
+        parse_source_ids(json_value, where),
+        parse_transform(json_value["transform"], where=where),
+        direction,
+        null_order,
+    )
+
+
+def print_sort_order(order: SortOrder) -> dict[str, object]:
+    """The JSON form, keys in the reference's order."""
+    return {
+        "order-id": order.order_id,
+        "fields": [
+            {
+                "transform": str(field.transform),
+                **print_source_ids(field.source_ids),
+                "direction": field.direction,
+                "null-order": field.null_order,
+            }
+            for field in order.fields
+        ],
+    }

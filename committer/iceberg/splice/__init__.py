@@ -1,0 +1,1 @@
+"""Manifests made of the bytes of other manifests, without decoding each entry."""

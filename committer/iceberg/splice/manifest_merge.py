@@ -1,0 +1,206 @@
+"""Merges committed manifests to one: live entries become EXISTING, everything else is moved.
+
+Unlike a manifest that a producer hands over (`manifest_splice.py`), entries here have a history:
+what they inherit from their row of the manifest list is written into them, because the new row
+says something else. DELETED entries are left out. Source: format.md 8.6, 8.8, 9.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
+from committer.iceberg.avro.container import Header, encode_container, iter_raw_blocks, read_header
+from committer.iceberg.avro.decoder import decode_record, record_decoder
+from committer.iceberg.avro.schemas import manifest_entry_type, schema_headers
+from committer.iceberg.avro.shapes import schema_shape
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry, ManifestEntryStatus
+from committer.iceberg.entry.entry_decoder import entry_from_record
+from committer.iceberg.entry.entry_encoder import entry_encoder
+from committer.iceberg.manifest.block_pool import BlockPool, EncodedBlock
+from committer.iceberg.manifest.manifest import (
+    EncodedManifest,
+    ManifestContext,
+    inherit,
+    manifest_content,
+    manifest_header,
+    manifest_schema,
+    naming,
+)
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_row import RowCheck, checked_entries, refuse_negative
+from committer.iceberg.manifest.partition_summary import summarize_partitions
+from committer.iceberg.schema.partition_spec import partition_type
+from committer.iceberg.splice.entry_splice import Splice, entry_parts, splice_block
+from committer.iceberg.splice.manifest_walk import SMALL_BLOCK
+from committer.iceberg.values.types import UnknownType
+
+# About a millisecond of work. An entry that has to be decoded costs as much as eight moved ones.
+_SLICE = 64
+_DECODED = 8
+
+
+class ManifestMerge:
+    """Gathers manifests of one partition spec and content; mutable, for one merged manifest.
+
+    Memory: the compressed entries so far and one inflated block. `add` works in slices, that others
+    may run in between.
+    """
+
+    def __init__(self, context: ManifestContext, *, codec: str = "deflate") -> None:
+        self._context, self._codec = context, codec
+        self._kind = partition_type(context.spec, context.schema)
+        entry = manifest_entry_type(context.format_version, self._kind)
+        self._shape = schema_shape(schema_headers(entry, "manifest_entry")[0])
+        self._field_ids = tuple(field.field_id for field in context.spec.fields)
+        self._encode = entry_encoder(context.format_version, self._kind)
+        self._pool = BlockPool(codec)
+        self._blocks: list[EncodedBlock] = []
+        self._splices: dict[bytes, Splice] = {}
+        self._partitions: dict[str, tuple[object, ...]] = {}
+        self._files_count = self._rows_count = self._work = 0
+        self._min_sequence_number: int | None = None
+
+    def add(self, row: ManifestFile, content: bytes) -> Iterator[None]:
+        """Add the live entries of a manifest; yields after each slice of the work.
+
+        Errors: `InvalidMetadataError`, also where it does not hold what its row says;
+        `UnsupportedError` for a codec, or for partition values whose type is not known any more.
+        They name the manifest. The merge is of no use after an error.
+        """
+        with naming(row):
+            header = read_header(content)
+            check = self._check(row, header)
+            if schema_shape(header.metadata["avro.schema"]) == self._shape:
+                yield from self._spliced(row, content, header, check)
+            else:
+                yield from self._encoded_anew(row, content, header, check)
+
+    def finish(self, sync: bytes) -> EncodedManifest:
+        """The merged manifest. `sync` has 16 bytes."""
+        self._blocks += self._pool.flush()
+        for splice in self._splices.values():
+            self._files_count += splice.files_count
+            self._rows_count += splice.rows_count
+            self._note_partitions(splice.partitions.values())
+            self._note_sequence_number(splice.min_sequence_number)
+        self._splices.clear()
+        header = manifest_header(self._context, self._codec, sync)
+        content = encode_container(header, self._blocks, sync)
+        return EncodedManifest(
+            content=content,
+            manifest_length=len(content),
+            added_files_count=0,
+            existing_files_count=self._files_count,
+            deleted_files_count=0,
+            added_rows_count=0,
+            existing_rows_count=self._rows_count,
+            deleted_rows_count=0,
+            partitions=summarize_partitions(self._kind, self._partitions.values()),
+            min_sequence_number=self._min_sequence_number,
+        )
+
+    def _is_slice_full(self, work: int) -> bool:
+        """Count work; a slice goes on over manifests of one file, and ends within large ones."""
+        self._work += work
+        if self._work < _SLICE:
+            return False
+        self._work = 0
+        return True
+
+    def _check(self, row: ManifestFile, header: Header) -> RowCheck:
+        context = self._context
+        if row.content != context.content or row.partition_spec_id != context.spec.spec_id:
+            raise InvariantError(f"{row.manifest_path}: of another content or partition spec")
+        if manifest_content(header) != row.content:
+            raise InvalidMetadataError(f"not of the content {row.content.name} that its row says")
+        is_data = row.content == ManifestContent.DATA
+        if context.format_version > 2 and is_data and row.first_row_id is None:
+            raise InvariantError(f"{row.manifest_path}: its files have no row ids to keep yet")
+        return RowCheck(row, context.spec, manifest_schema(header))
+
+    # --- Entries laid out as ours ----------------------------------------------------------------
+
+    def _spliced(
+        self, row: ManifestFile, content: bytes, header: Header, check: RowCheck
+    ) -> Iterator[None]:
+        splice = self._splice(row, header.metadata["avro.schema"], check)
+        view, may_move = memoryview(content), header.codec == self._codec
+        for block, raw in iter_raw_blocks(content, header):
+            count, spliced = splice_block(raw, block.count, splice)
+            if spliced is raw and may_move and count >= SMALL_BLOCK:
+                # Merged before: nothing has changed, so it need not be compressed again.
+                self._blocks.append((count, bytes(view[block.start : block.stop])))
+            elif count:
+                self._blocks += self._pool.add(count, spliced)
+            if self._is_slice_full(block.count):
+                yield
+        splice.finish()
+
+    def _splice(self, row: ManifestFile, schema_text: bytes, check: RowCheck) -> Splice:
+        splice = self._splices.get(schema_text)
+        if splice is None:
+            splice = Splice(entry_parts(schema_text), self._field_ids, row, check)
+            self._splices[schema_text] = splice
+        splice.begin(row, check)
+        return splice
+
+    # --- Entries of other writers and older versions ---------------------------------------------
+
+    def _encoded_anew(
+        self, row: ManifestFile, content: bytes, header: Header, check: RowCheck
+    ) -> Iterator[None]:
+        for entry in inherit(checked_entries(self._decoded(content, header), check), row):
+            if entry.is_live:
+                self._blocks += self._pool.add(1, self._encode(self._existing(entry)))
+            if self._is_slice_full(_DECODED):
+                yield
+
+    def _decoded(self, content: bytes, header: Header) -> Iterator[ManifestEntry]:
+        decoder = record_decoder(header.metadata["avro.schema"])
+        for block, raw in iter_raw_blocks(content, header):
+            position = 0
+            for _ in range(block.count):
+                record, position = decode_record(decoder, raw, position)
+                entry = entry_from_record(record, self._field_ids, self._context.spec.spec_id)
+                refuse_negative(entry.data_file)
+                yield entry
+            if position != len(raw):
+                raise InvalidMetadataError("manifest: bytes behind the last entry of a block")
+
+    def _existing(self, entry: ManifestEntry) -> ManifestEntry:
+        file = entry.data_file
+        version = self._context.format_version
+        if version > 1 and None in (entry.sequence_number, entry.file_sequence_number):
+            raise InvalidMetadataError(
+                "manifest entry: no sequence number, and not to be inherited"
+            )
+        self._note_partitions([file.partition])
+        self._files_count += 1
+        self._rows_count += file.record_count
+        self._note_sequence_number(entry.sequence_number if version > 1 else None)
+        return replace(entry, status=ManifestEntryStatus.EXISTING)
+
+    # --- What the row of the merged manifest says ------------------------------------------------
+
+    def _note_partitions(self, partitions: Iterable[tuple[object, ...]]) -> None:
+        for partition in partitions:
+            # By their text: as keys themselves -0.0 and 0.0 would be one.
+            key = repr(partition)
+            if key not in self._partitions:
+                self._refuse_unknown(partition)
+                self._partitions[key] = partition
+
+    def _refuse_unknown(self, partition: tuple[object, ...]) -> None:
+        """A value of a column that no schema of the table has any more: it could not be written."""
+        for field, value in zip(self._kind.fields, partition, strict=True):
+            if value is not None and isinstance(field.field_type, UnknownType):
+                raise UnsupportedError(
+                    f"partition field `{field.name}`: its source column is in no schema any more"
+                )
+
+    def _note_sequence_number(self, number: int | None) -> None:
+        lowest = self._min_sequence_number
+        if number is not None and (lowest is None or number < lowest):
+            self._min_sequence_number = number

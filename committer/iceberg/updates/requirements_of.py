@@ -1,0 +1,96 @@
+"""Which requirements a change needs, so that nothing it was based on has changed meanwhile.
+
+Source: format.md section 12.8 ("REST requirements derived from changes").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN
+from committer.iceberg.updates.metadata_update import (
+    AddPartitionSpec,
+    AddSchema,
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    SetCurrentSchema,
+    SetDefaultPartitionSpec,
+    SetDefaultSortOrder,
+    SetSnapshotRef,
+    Update,
+)
+from committer.iceberg.updates.requirement import (
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    Requirement,
+)
+
+
+def requirements_of_creation() -> tuple[Requirement, ...]:
+    """What a change needs that creates a table."""
+    return (AssertCreate(),)
+
+
+def requirements_of_update(
+    base: TableMetadata, updates: Iterable[Update]
+) -> tuple[Requirement, ...]:
+    """What a change of `base` needs: an append the table's uuid and the branch's head alone.
+
+    Each requirement once, in the order in which the updates ask for them. Errors:
+    `UnsupportedError` for a table without a uuid.
+    """
+    found: list[Requirement] = [AssertTableUUID(base.require_uuid())]
+    for update in updates:
+        found.extend(_of_update(base, update))
+    return tuple(dict.fromkeys(found))
+
+
+def requirements_of_replacement(
+    base: TableMetadata, updates: Iterable[Update]
+) -> tuple[Requirement, ...]:
+    """What a change needs that replaces the table whole: that no id it gives is taken.
+
+    Errors: as above.
+    """
+    found = requirements_of_update(base, updates)
+    kept = (AssertTableUUID, AssertLastAssignedFieldId, AssertLastAssignedPartitionId)
+    return tuple(each for each in found if isinstance(each, kept))
+
+
+def _of_update(base: TableMetadata, update: Update) -> Iterator[Requirement]:
+    match update:
+        case SetSnapshotRef(name, _):
+            ref = base.refs.get(name)
+            yield AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+        case AddSchema():
+            yield AssertLastAssignedFieldId(base.last_column_id)
+        case SetCurrentSchema():
+            yield AssertCurrentSchemaId(base.current_schema_id)
+        case AddPartitionSpec():
+            yield AssertLastAssignedPartitionId(base.last_partition_id)
+        case SetDefaultPartitionSpec():
+            yield AssertDefaultSpecId(base.default_spec_id)
+        case SetDefaultSortOrder():
+            yield AssertDefaultSortOrderId(base.default_sort_order_id)
+        case RemovePartitionSpecs():
+            yield AssertDefaultSpecId(base.default_spec_id)
+            yield from _no_branch_moved(base)
+        case RemoveSchemas():
+            yield AssertCurrentSchemaId(base.current_schema_id)
+            yield from _no_branch_moved(base)
+        case _:
+            return
+
+
+def _no_branch_moved(base: TableMetadata) -> Iterator[Requirement]:
+    """A writer of another branch may be using what is removed. Main has what is current."""
+    for name, ref in base.refs.items():
+        if ref.type == "branch" and name != MAIN:
+            yield AssertRefSnapshotId(name, ref.snapshot_id)

@@ -1,0 +1,1 @@
+"""Types and single values: JSON and text forms, calendars, transforms, locations."""

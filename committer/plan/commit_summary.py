@@ -1,0 +1,76 @@
+"""The summary of a commit's snapshot. `iceberg/metadata/summary.py` has the form of summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from committer.iceberg.metadata.summary import append_summary
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.plan.batch import Batch, PreparedManifest
+from committer.plan.evidence import COUNT_KEY
+from committer.plan.maintenance import MergedManifest
+from committer.plan.partition_totals import partition_limit, summarize_totals
+from committer.plan.state import ListedManifest
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestCounts:
+    """What the summary says of manifests. A merged one is created by the commit that lists it."""
+
+    created: int
+    kept: int
+    replaced: int
+
+    @classmethod
+    def of(
+        cls,
+        prepared: Sequence[PreparedManifest],
+        carried: Sequence[ListedManifest],
+        merges: Sequence[MergedManifest],
+    ) -> ManifestCounts:
+        replaced = sum(len(merged.replaced) for merged in merges)
+        return cls(len(prepared) + len(merges), len(carried) - replaced, replaced)
+
+
+def _told(
+    metadata: TableMetadata, batch: Batch, prepared: Sequence[PreparedManifest], version: str
+) -> dict[str, str]:
+    """What a summary says beside its counts. Engines put their name into each, as Java does."""
+    engine = {"engine-name": "frazil", "engine-version": version}
+    limit = partition_limit(metadata.properties)
+    totals = summarize_totals((one.totals for one in prepared), limit) if limit else {}
+    return {
+        COUNT_KEY: str(len(batch.requests)),
+        **{key: text for key, text in engine.items() if text},
+        **totals,
+    }
+
+
+def commit_summary(
+    metadata: TableMetadata,
+    batch: Batch,
+    prepared: Sequence[PreparedManifest],
+    counts: ManifestCounts,
+    engine_version: str,
+) -> dict[str, str]:
+    """The summary of the snapshot that lands a batch. `engine_version` is ours; empty: not told."""
+    head = metadata.branch_head(batch.branch)
+    walked = [manifest.walked for checked in batch.requests for manifest in checked.manifests]
+    partitions = {
+        (manifest.spec_id, partition)
+        for checked in batch.requests
+        for manifest in checked.manifests
+        for partition in manifest.walked.partitions
+    }
+    return append_summary(
+        head.summary if head else None,
+        added_data_files=sum(manifest.added_files_count for manifest in walked),
+        added_records=sum(manifest.added_rows_count for manifest in walked),
+        added_files_size=sum(manifest.added_size_bytes for manifest in walked),
+        changed_partition_count=len(partitions),
+        manifests_created=counts.created,
+        manifests_kept=counts.kept,
+        manifests_replaced=counts.replaced,
+        extra=_told(metadata, batch, prepared, engine_version),
+    )

@@ -1,0 +1,138 @@
+"""Which locations a request may name: below the table's places, in the table's spelling."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import unquote
+
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.values.locations import data_folder, metadata_folder
+
+# Iceberg compares locations as strings, and orphan clean-up matches them as strings: whatever could
+# spell one object in two ways, or leave the folder, is refused, and so is what nobody can see. A
+# percent sign alone is fine (partition values are percent-encoded in paths).
+_SUSPICIOUS = re.compile(
+    r"""[\\?#]                  # backslash, query, fragment
+      | //                       # empty segment
+      | /(?:\.|%2e){1,2}(?:/|\Z) # . and .., encoded or not
+      | /\Z                      # no file name
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_PLACES = ("write.data.path", "write.metadata.path")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_LAST_UUID = re.compile(f".*({_UUID.pattern})", re.IGNORECASE | re.DOTALL)
+_UUID_LENGTH = 36
+# A uuid that begins behind the start of another and ends behind it shares eight digits at most.
+_SHARED_MAX = 8
+
+
+FILE_NAME_BYTES_MAX = 255
+
+# What writers name most of their files: nothing in it could be spelled in another way.
+_PLAIN_SEGMENT = r"[A-Za-z0-9_=-][A-Za-z0-9_=.+:@,-]*"
+
+
+@lru_cache(maxsize=64)
+def _plain_paths(prefixes: tuple[str, ...]) -> re.Pattern[str]:
+    below = "|".join(map(re.escape, prefixes))
+    return re.compile(f"(?:{below})(?:{_PLAIN_SEGMENT}/)*{_PLAIN_SEGMENT}")
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedPlaces:
+    """The folders below which the files of a table may lie, each with its trailing slash.
+
+    `metadata`: those of them that are for metadata alone. A data file there could be one of the
+    table's own metadata files, by an attempt that is named like it; it would be deleted with the
+    rows that it never had.
+    """
+
+    prefixes: tuple[str, ...]
+    metadata: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> AllowedPlaces:
+        location, properties = metadata.location, metadata.properties
+        places = [location, *filter(None, map(properties.get, _PLACES))]
+        folders = {metadata_folder(location, {}), metadata_folder(location, properties)}
+        data = data_folder(location, properties) + "/"
+        return cls(
+            tuple(dict.fromkeys(place.rstrip("/") + "/" for place in places)),
+            tuple(sorted(f"{one}/" for one in folders if not data.startswith(f"{one}/"))),
+        )
+
+    def data_refusal(self, path: str) -> str | None:
+        """Why a data file may not have this path; None if it may."""
+        if self.metadata and path.startswith(self.metadata):
+            return "it is in the folder of the table's metadata"
+        if _plain_paths(self.prefixes).fullmatch(path):
+            return None
+        return self.refusal(path) or _name_refusal(path)
+
+    def refusal(self, path: str) -> str | None:
+        """Why the path is not allowed; None if it is."""
+        if _plain_paths(self.prefixes).fullmatch(path):
+            return None
+        for prefix in self.prefixes:
+            if path.startswith(prefix):
+                rest = path[len(prefix) - 1 :]
+                if _SUSPICIOUS.search(rest) or not rest.isprintable() or _leaves(rest):
+                    return "its spelling is not canonical"
+                return None
+        return f"it is not below {' or '.join(self.prefixes)}"
+
+
+def _name_refusal(path: str) -> str | None:
+    """A name that can be spelled in two ways (decoded, or normalized) could be two requests'."""
+    name = path[path.rfind("/") + 1 :]
+    if "%" in name or not name.isascii():
+        return "its file name can be spelled in two ways: expected ASCII without `%`"
+    return None
+
+
+def _leaves(rest: str) -> bool:
+    """Whether a reader that decodes percent signs would find itself outside the folder."""
+    if "%" not in rest:
+        return False
+    depth = 0
+    for segment in re.split(r"[/\\]", unquote(rest).lstrip("/")):
+        depth += -1 if segment == ".." else 1
+        if depth < 1:
+            return True
+    return False
+
+
+def is_name_too_long(path: str) -> bool:
+    """Whether the file's name has more bytes than the file systems that are in use can hold."""
+    if len(path) <= FILE_NAME_BYTES_MAX and path.isascii():
+        return False
+    return len(path[path.rfind("/") + 1 :].encode()) > FILE_NAME_BYTES_MAX
+
+
+def comparable_name(path: str) -> str:
+    """A file's name as a storage sees it that takes upper and lower case for the same."""
+    return path[path.rfind("/") + 1 :].lower()
+
+
+# --- Whose a file is -----------------------------------------------------------------------------
+
+
+def names_attempt(path: str, attempt: str) -> bool:
+    """Whether the attempt is the last uuid, in any spelling, of the file's name (not its folder).
+
+    So a path names one attempt, and an attempt is one request's: no other may list the file.
+    """
+    at = path.rfind(attempt)
+    if at < 0 or path.find("/", at) >= 0:
+        return False
+    is_too_short_for_another = len(path) - at < 2 * _UUID_LENGTH - _SHARED_MAX
+    return is_too_short_for_another or _UUID.search(path, at + 1) is None
+
+
+def attempt_named(path: str) -> str | None:
+    """The attempt that `names_attempt` may say so of, in lower case; None where there is none."""
+    found = _LAST_UUID.match(path, path.rfind("/") + 1)
+    return found[1].lower() if found else None

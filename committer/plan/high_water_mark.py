@@ -1,0 +1,369 @@
+"""What is known to have been committed to a table, kept outside of it: the witness.
+
+Metadata cannot say of itself that it is old. So a witness of the newest metadata that was seen is
+kept beside the inbox, and no metadata is believed that lacks what the witness knows: it was
+restored, registered again from an older file, or has lost entries of the ledger. What to do about
+that only an operator knows, who may accept it (`frazil table accept`). Pure, with its text form:
+
+    {"v":1,"table":"<uuid>","accepted-ms":0,"sequence-number":42,"snapshot-id":…,
+     "last-updated-ms":…,"producers":{"frazil.producer.<id>":41},"forgotten":{},"forgotten-ms":0,
+     "forgotten-at":{},"landed-again":{}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
+from uuid import UUID
+
+import orjson
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.values.json_reader import Reader
+from committer.ledger_entry import Landed, ProducerEntry, parse_property_key, property_key
+from committer.plan.evidence import SNAPSHOTS_MAX, EpochEvidence, has_evidence
+from committer.plan.ledger import Ledger
+from committer.plan.state import TableState
+
+WITNESS_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What a table was seen to hold. Grows only, by `joined`, unless an operator accepts less.
+
+    `accepted_ms`: which acceptance it follows, 0 before any; a later one makes all that was known
+    before it void. `snapshot_id`: the snapshot that has the sequence number; in format version 1,
+    where all have 0, the one that was added last. `producers`: the highest epoch of each lasting
+    producer, by its ledger property. `forgotten`: up to which epoch an entry need not be there;
+    `forgotten_ms`: when an operator said so last, `forgotten_at`: the table's sequence number then.
+    `landed_again`: the highest epochs that have landed since, which have to be there.
+    """
+
+    table_uuid: UUID
+    accepted_ms: int = 0
+    sequence_number: int = 0
+    snapshot_id: int | None = None
+    last_updated_ms: int = 0
+    producers: Mapping[str, int] = field(default_factory=dict)
+    forgotten: Mapping[str, int] = field(default_factory=dict)
+    forgotten_ms: int = 0
+    forgotten_at: Mapping[str, int] = field(default_factory=dict)
+    landed_again: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: TableState, *, accepted_ms: int = 0) -> Witness:
+        """What a state of the table shows."""
+        metadata = state.metadata
+        newest = _newest(metadata)
+        return cls(
+            metadata.require_uuid(),
+            accepted_ms,
+            metadata.last_sequence_number,
+            newest.snapshot_id if newest else None,
+            metadata.last_updated_ms,
+            _lasting(state.ledger.entries.items()),
+        )
+
+    def after(self, state: TableState, keys: Collection[str]) -> Witness:
+        """The witness once a commit has led to this state and changed these entries only."""
+        metadata, entries = state.metadata, state.ledger.entries
+        newest = _newest(metadata)
+        changed = ((key, entries[key]) for key in keys if key in entries)
+        return replace(
+            self,
+            sequence_number=metadata.last_sequence_number,
+            snapshot_id=newest.snapshot_id if newest else None,
+            last_updated_ms=metadata.last_updated_ms,
+            producers={**self.producers, **_lasting(changed)},
+        ).with_landed_again(state.ledger, keys)
+
+    def with_proven(self, unclaimed: Iterable[Unclaimed]) -> Witness:
+        """With what only manifest lists prove: it stays known when they expire."""
+        producers = self.producers
+        for one in unclaimed:
+            producers = _highest(producers, {one.key: one.landed.epoch})
+        return replace(self, producers=producers)
+
+    def with_landed_again(self, ledger: Ledger, keys: Container[str]) -> Witness:
+        """With what has landed, by these entries, since the ledger was let go without it."""
+        again: dict[str, int] = {}
+        for key, at in self.forgotten_at.items():
+            entry = ledger.entries.get(key) if key in keys else None
+            if entry is not None and not entry.one_shot:
+                landed = [one.epoch for one in entry.latest if one.sequence_number > at]
+                again |= {key: max(landed)} if landed else {}
+        return replace(self, landed_again=_highest(self.landed_again, again))
+
+    def joined(self, other: Witness) -> Witness:
+        """All that both know. Of two acceptances only the later one counts."""
+        if self.accepted_ms != other.accepted_ms:
+            return max(self, other, key=lambda one: one.accepted_ms)
+        newer = max(other, self, key=_age)
+        return replace(
+            newer,
+            producers=_highest(self.producers, other.producers),
+            forgotten=_highest(self.forgotten, other.forgotten),
+            forgotten_ms=max(self.forgotten_ms, other.forgotten_ms),
+            forgotten_at=(forgotten_at := _highest(self.forgotten_at, other.forgotten_at)),
+            landed_again=_highest(self._again(forgotten_at), other._again(forgotten_at)),
+        )
+
+    def _again(self, forgotten_at: Mapping[str, int]) -> dict[str, int]:
+        """What has landed again, but what was to be forgotten once more since."""
+        again = self.landed_again.items()
+        return {key: one for key, one in again if self.forgotten_at.get(key) == forgotten_at[key]}
+
+    def contradicts(self, other: Witness) -> bool:
+        """Whether one sequence number was given to two snapshots: between them the table was put
+        back, and has gone on from there. One that was rolled back and has expired is not another.
+        """
+        return (
+            self.sequence_number == other.sequence_number > 0
+            and None not in (self.snapshot_id, other.snapshot_id)
+            and self.snapshot_id != other.snapshot_id
+        )
+
+    @property
+    def decided(self) -> tuple[int, int]:
+        """What an operator has said of the table so far: what was seen before he said more does not
+        prove that anything needs not land again.
+        """
+        return self.accepted_ms, self.forgotten_ms
+
+    def without(self, forgotten: Mapping[str, int], *, sequence_number: int) -> Witness:
+        """The witness once the ledger may be without these epochs and those below them, as far as
+        they have landed up to this sequence number.
+        """
+        again = self.landed_again.items()
+        return replace(
+            self,
+            forgotten=_highest(self.forgotten, forgotten),
+            forgotten_at={**self.forgotten_at, **dict.fromkeys(forgotten, sequence_number)},
+            landed_again={key: epoch for key, epoch in again if key not in forgotten},
+        )
+
+    @property
+    def required(self) -> Iterator[tuple[str, int]]:
+        """The epochs that the ledger has to have, by its properties."""
+        for key, epoch in self.producers.items():
+            if epoch > self.forgotten.get(key, -1):
+                yield key, epoch
+        yield from self.landed_again.items()
+
+    def has_forgotten(self, key: str, landed: Landed) -> bool:
+        """Whether the ledger may be without what has landed."""
+        at = self.forgotten_at.get(key, landed.sequence_number)
+        return landed.epoch <= self.forgotten.get(key, -1) and landed.sequence_number <= at
+
+
+def missing_from(state: TableState, witness: Witness) -> Iterator[str]:
+    """What the witness knows and the table lacks, one sentence each. Nothing: it may be believed.
+
+    A table that was rolled back (its branch moved to an older snapshot) lacks nothing here: that is
+    in its own history, and freezes producers.
+    """
+    metadata = state.metadata
+    known, number = witness.snapshot_id, witness.sequence_number
+    if metadata.last_sequence_number < number:
+        yield (
+            f"its last sequence number is {metadata.last_sequence_number}, and snapshot {known} was"
+            f" committed with {number}"
+        )
+    elif known is not None and known not in metadata.snapshots_by_id:
+        if number == 0 and metadata.last_updated_ms < witness.last_updated_ms:
+            yield f"it is older than snapshot {known}, which was committed, and is without it"
+        other = _with_number(metadata, number)
+        if other is not None:
+            yield (
+                f"sequence number {number} belongs to snapshot {other.snapshot_id}, and {known} was"
+                " committed with it"
+            )
+    dropped = dropped_branches(state, witness)
+    for key, epoch in witness.required:
+        if key not in dropped and not _has_landed(state.ledger, key, epoch):
+            yield f"the property `{key}` lacks epoch {epoch}, which has landed"
+
+
+def unwitnessed(metadata: TableMetadata, witness: Witness) -> list[Snapshot]:
+    """Our retained snapshots that are newer than the witness: a process that ended between a commit
+    and its witness has left them. Those that no branch leads to count too: whoever replaces a table
+    or sets it back may have unset the ledger as well.
+    """
+    newest_first = takewhile(
+        lambda one: not _is_witnessed(one, witness), reversed(metadata.snapshots)
+    )
+    return [one for one in islice(newest_first, SNAPSHOTS_MAX) if has_evidence(one)]
+
+
+def _is_witnessed(snapshot: Snapshot, witness: Witness) -> bool:
+    """Whether the witness knows of a snapshot, and so of those behind it. Without sequence numbers
+    (format version 1) one that is older than what was seen was seen: ours never are.
+    """
+    if snapshot.snapshot_id == witness.snapshot_id:
+        return True
+    if snapshot.sequence_number > 0 or witness.sequence_number > 0:
+        return snapshot.sequence_number <= witness.sequence_number
+    return snapshot.timestamp_ms < witness.last_updated_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """What a snapshot proves to have landed, and the property `key` of its producer lacks."""
+
+    key: str
+    producer: str
+    landed: Landed
+
+    def __str__(self) -> str:
+        return (
+            f"epoch {self.landed.epoch} of producer `{self.producer}` landed in snapshot"
+            f" {self.landed.snapshot_id}, and the property `{self.key}` lacks it"
+        )
+
+
+def not_in_ledger(
+    state: TableState, witness: Witness, landed: EpochEvidence
+) -> Iterator[Unclaimed]:
+    """What a snapshot proves to have landed and no entry of its producer has.
+
+    An entry that is away this soon was taken out by somebody: those of one-shot producers leave a
+    tombstone.
+    """
+    for (producer, epoch), one in landed.items():
+        if not any(
+            _has_landed(state.ledger, key, epoch) or witness.has_forgotten(key, one)
+            for key in _keys_of(state, witness, producer)
+        ):
+            branch = _branch_of(state.metadata, one.snapshot_id)
+            yield Unclaimed(property_key(producer, branch), producer, one)
+
+
+def _branch_of(metadata: TableMetadata, snapshot_id: int) -> str:
+    """A branch that a snapshot is behind; `main` where none leads to it any more."""
+    branches = (name for name, ref in metadata.refs.items() if ref.type == "branch")
+    for branch in sorted(branches, key=lambda name: name != MAIN):
+        if any(one.snapshot_id == snapshot_id for one in metadata.branch_history(branch)):
+            return branch
+    return MAIN
+
+
+def _keys_of(state: TableState, witness: Witness, producer: str) -> Iterator[str]:
+    """The ledger's properties of a producer, on whatever branch."""
+    known = {property_key(producer), *(property_key(producer, one) for one in state.metadata.refs)}
+    yield from known
+    for key in witness.forgotten:
+        parsed = parse_property_key(key)
+        if parsed is not None and parsed[0] == producer and key not in known:
+            yield key
+
+
+def dropped_branches(state: TableState, witness: Witness) -> dict[str, int]:
+    """What of the ledger went together with a branch: somebody dropped both, and knew it."""
+    gone: dict[str, int] = {}
+    for key, epoch in witness.required:
+        parsed = parse_property_key(key)
+        branch = parsed[1] if parsed else MAIN
+        is_known = key in state.ledger.entries or key in state.ledger.frozen
+        if branch != MAIN and branch not in state.metadata.refs and not is_known:
+            gone[key] = max(epoch, gone.get(key, -1))
+    return gone
+
+
+def _has_landed(ledger: Ledger, key: str, epoch: int) -> bool:
+    """An entry that nobody can read freezes its producer, not the table."""
+    entry = ledger.entries.get(key)
+    if entry is None:
+        return key in ledger.frozen or ledger.has_tombstone(key)
+    return epoch in entry.epochs
+
+
+def _lasting(entries: Iterable[tuple[str, ProducerEntry]]) -> dict[str, int]:
+    """The highest epochs of producers whose entries stay. Those of one-shot producers do not."""
+    return {
+        key: entry.epochs.ranges[-1][1]
+        for key, entry in entries
+        if not entry.one_shot and entry.epochs.ranges
+    }
+
+
+def _age(witness: Witness) -> tuple[int, bool, int]:
+    """Of one sequence number, the snapshot is still known that has expired since."""
+    number = witness.sequence_number
+    return number, number > 0 and witness.snapshot_id is not None, witness.last_updated_ms
+
+
+def _newest(metadata: TableMetadata) -> Snapshot | None:
+    if metadata.format_version == 1 or metadata.last_sequence_number == 0:
+        return metadata.snapshots[-1] if metadata.snapshots else None
+    return _with_number(metadata, metadata.last_sequence_number)
+
+
+def _with_number(metadata: TableMetadata, sequence_number: int) -> Snapshot | None:
+    """The snapshot of a sequence number above 0; new ones stand at the end."""
+    if sequence_number == 0:
+        return None
+    found = (one for one in reversed(metadata.snapshots) if one.sequence_number == sequence_number)
+    return next(found, None)
+
+
+def _highest(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    return {**some, **{key: epoch for key, epoch in others.items() if epoch > some.get(key, -1)}}
+
+
+def print_witness(witness: Witness) -> bytes:
+    """The witness as it is stored."""
+    return orjson.dumps(
+        {
+            "v": WITNESS_VERSION,
+            "table": str(witness.table_uuid),
+            "accepted-ms": witness.accepted_ms,
+            "sequence-number": witness.sequence_number,
+            "snapshot-id": witness.snapshot_id,
+            "last-updated-ms": witness.last_updated_ms,
+            "producers": witness.producers,
+            "forgotten": witness.forgotten,
+            "forgotten-ms": witness.forgotten_ms,
+            "forgotten-at": witness.forgotten_at,
+            "landed-again": witness.landed_again,
+        }
+    )
+
+
+def parse_witness(content: bytes, table_uuid: UUID) -> Witness:
+    """The inverse of `print_witness`. Errors: `InvalidMetadataError`, also for another table's or
+    a newer version.
+    """
+    where = f"the witness of table {table_uuid}"
+    try:
+        reader = Reader(orjson.loads(content), where)
+        version = reader.integer("v")
+        if version != WITNESS_VERSION:
+            raise InvalidMetadataError(
+                f"{where} has version {version}, this version reads {WITNESS_VERSION}"
+            )
+        named = UUID(reader.text("table"))
+        if named != table_uuid:
+            raise InvalidMetadataError(f"{where} is that of table {named}")
+        return Witness(
+            table_uuid,
+            reader.integer("accepted-ms"),
+            reader.integer("sequence-number"),
+            reader.optional_integer("snapshot-id"),
+            reader.integer("last-updated-ms"),
+            _epochs(reader, "producers"),
+            _epochs(reader, "forgotten"),
+            reader.integer("forgotten-ms"),
+            _epochs(reader, "forgotten-at"),
+            _epochs(reader, "landed-again"),
+        )
+    except ValueError as error:
+        raise InvalidMetadataError(f"{where} cannot be read: {error}") from error
+
+
+def _epochs(reader: Reader, key: str) -> dict[str, int]:
+    found = Reader(reader.take(key), f"{reader.where}: `{key}`")
+    return {name: found.integer(name) for name in list(found.rest)}

@@ -1,0 +1,279 @@
+"""The check that every request passes before it may join a batch (DESIGN section 4).
+
+Nothing that a request says of itself is believed: entries are walked, counts and partition
+summaries recomputed, schema and spec compared with the table's. What is wrong is
+`InvalidRequestError` with its reason code; the caller quarantines that request alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.errors import InvalidRequestError, InvariantError
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.bound_forms import bound_forms
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.plan.data_locations import (
+    FILE_NAME_BYTES_MAX,
+    AllowedPlaces,
+    comparable_name,
+    is_name_too_long,
+    names_attempt,
+)
+from committer.plan.submitted_manifest import (
+    CheckedManifest,
+    EntriesLeft,
+    HeaderCheck,
+    encode_inline_files,
+)
+from committer.reason import Reason
+from committer.request import CommitRequest, ManifestReference, SealedRequest, digest
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request that may be committed to a table with this basis."""
+
+    sealed: SealedRequest
+    basis: CheckBasis
+    manifests: tuple[CheckedManifest, ...]
+
+    @property
+    def request(self) -> CommitRequest:
+        return self.sealed.request
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.sealed.content)
+
+    @property
+    def inflated_bytes(self) -> int:
+        """What is kept beside the bytes of its manifests: blocks that are not moved as they are."""
+        blocks = (block for manifest in self.manifests for block in manifest.walked.blocks)
+        return sum(len(block.raw) for block in blocks if block.raw is not None)
+
+    @property
+    def files_count(self) -> int:
+        return sum(manifest.walked.added_files_count for manifest in self.manifests)
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsManifests:
+    """The request names manifests in storage, with their lengths: read these (one byte more tells a
+    longer one, whatever its size) and check again with the bytes.
+    """
+
+    lengths: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Inflates:
+    """The request may land, and what is kept of it takes so much more memory than its bytes that
+    whoever asks has to have room for it.
+    """
+
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckBasis:
+    """All of a table that a check depends on. While it is unchanged a check stays valid."""
+
+    catalog: str
+    table_uuid: UUID
+    format_version: int
+    current_schema_id: int
+    schemas: tuple[Schema, ...]
+    last_column_id: int
+    partition_specs: tuple[PartitionSpec, ...]
+    places: AllowedPlaces
+    branches: frozenset[str]
+
+    @classmethod
+    def of(cls, catalog: str, metadata: TableMetadata) -> CheckBasis:
+        branches = {name for name, ref in metadata.refs.items() if ref.type == "branch"}
+        return cls(
+            catalog,
+            metadata.require_uuid(),
+            metadata.format_version,
+            metadata.current_schema_id,
+            metadata.schemas,
+            metadata.last_column_id,
+            metadata.partition_specs,
+            AllowedPlaces.of(metadata),
+            frozenset({"main", *branches}),
+        )
+
+
+def within(
+    checked: CheckedRequest | NeedsManifests, inflated_bytes_max: int
+) -> CheckedRequest | NeedsManifests | Inflates:
+    """What was found, unless it keeps more."""
+    if isinstance(checked, CheckedRequest) and checked.inflated_bytes > inflated_bytes_max:
+        return Inflates(checked.inflated_bytes)
+    return checked
+
+
+class Checker:
+    """Checks requests against one basis; remembers which manifest headers were found good."""
+
+    def __init__(self, basis: CheckBasis, current_schema: Schema) -> None:
+        self.basis = basis
+        self.current_schema = current_schema
+        self._forms = bound_forms(basis.schemas, current_schema, basis.last_column_id)
+        self._headers = HeaderCheck(
+            basis.format_version, basis.schemas, basis.partition_specs, self._forms
+        )
+
+    def check(
+        self,
+        sealed: SealedRequest,
+        read: Mapping[str, bytes] | None = None,
+        *,
+        left: EntriesLeft | None = None,
+    ) -> CheckedRequest | NeedsManifests:
+        """Check a request; `read` holds the bytes of manifests that it names by path.
+
+        Errors: `InvalidRequestError`; `TooManyEntriesError` where more entries would be walked than
+        are `left`. Cost: one walk over the entries, statistics are skipped.
+        """
+        request = sealed.request
+        if not sealed.is_whole:
+            raise InvariantError(f"request `{request.inbox_key}` is checked without its files")
+        self.check_target(request)
+        _check_operation(request)
+        named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
+        for path in named:
+            _refuse_place(path, "manifest", self.basis.places.refusal(path))
+        missing = {path: length for path, length in named.items() if path not in (read or {})}
+        if missing:
+            return NeedsManifests(missing)
+        manifests = tuple(self._manifests(sealed, read or {}, left))
+        self._check_paths(request, manifests)
+        return CheckedRequest(sealed, self.basis, manifests)
+
+    def check_target(self, request: CommitRequest) -> None:
+        """Is it for this table at all? Asked before the ledger, which is this table's."""
+        basis = self.basis
+        if request.catalog != basis.catalog:
+            raise _refused(
+                Reason.CATALOG_MISMATCH,
+                f"it is for catalog `{request.catalog}`, this committer serves `{basis.catalog}`",
+            )
+        if request.table_uuid != basis.table_uuid:
+            raise _refused(
+                Reason.TABLE_UUID_MISMATCH,
+                f"it is for table uuid {request.table_uuid}, `{request.identifier}` is now"
+                f" {basis.table_uuid}: the table was dropped and created again",
+            )
+        if request.branch not in basis.branches:
+            raise _refused(
+                Reason.BRANCH_UNKNOWN,
+                f"table `{request.identifier}` has no branch `{request.branch}`",
+            )
+
+    def _manifests(
+        self, sealed: SealedRequest, read: Mapping[str, bytes], left: EntriesLeft | None
+    ) -> Iterable[CheckedManifest]:
+        for number, reference in enumerate(sealed.request.manifests):
+            place = f"manifest {number}"
+            content = self._content(sealed, reference, read, place)
+            checked = self._headers.check(content, reference.content, place, left)
+            _check_counts(checked, reference, place)
+            yield checked
+        if sealed.request.files:
+            encoded = encode_inline_files(
+                sealed.request.files,
+                self.basis.format_version,
+                self.current_schema,
+                self.basis.partition_specs,
+                self._forms,
+            )
+            for manifest in encoded:
+                yield self._headers.check(manifest, "data", "`files`")
+
+    def _content(
+        self,
+        sealed: SealedRequest,
+        reference: ManifestReference,
+        read: Mapping[str, bytes],
+        place: str,
+    ) -> memoryview:
+        if reference.path is None:
+            return sealed.manifest(reference)
+        content = read[reference.path]
+        if len(content) != reference.length or digest(content) != reference.hash:
+            raise _refused(
+                Reason.HASH_MISMATCH, f"{place}: `{reference.path}` has another length or hash"
+            )
+        return memoryview(content)
+
+    def _check_paths(self, request: CommitRequest, manifests: tuple[CheckedManifest, ...]) -> None:
+        attempt, seen = str(request.attempt), 0
+        names: set[str] = set()
+        for manifest in manifests:
+            for path in manifest.walked.paths:
+                _refuse_place(path, "data file", self.basis.places.data_refusal(path))
+                if not names_attempt(path, attempt):
+                    raise _refused(
+                        Reason.PATH_WITHOUT_ATTEMPT,
+                        f"the file name of `{path}` does not have the attempt {attempt} as its last"
+                        " uuid",
+                    )
+            # By the name alone, as a folder may be reached by several paths.
+            names.update(map(comparable_name, manifest.walked.paths))
+            seen += len(manifest.walked.paths)
+        if len(names) != seen:
+            raise _refused(
+                Reason.PATH_REPEATED,
+                f"{seen - len(names)} of {seen} data files have the name of another one (in any"
+                " folder, upper and lower case alike): give each its own",
+            )
+
+
+def _refuse_place(path: str, what: str, refusal: str | None) -> None:
+    if refusal:
+        raise _refused(Reason.PATH_NOT_ALLOWED, f"{what} `{path[:512]}`: {refusal}")
+    if is_name_too_long(path):
+        raise _refused(
+            Reason.FILE_NAME_TOO_LONG,
+            f"{what} `{path[:512]}`: its name has more than {FILE_NAME_BYTES_MAX} bytes",
+        )
+
+
+def _check_operation(request: CommitRequest) -> None:
+    unsupported = [
+        (request.operation != "append", f"operation `{request.operation}`"),
+        (request.adopt_existing, "`adopt-existing`"),
+        (request.producer.ordered, "an ordered producer of appends"),
+        (bool(request.needs.removed_paths), "`removed-paths` of an append"),
+        (any(ref.content == "deletes" for ref in request.manifests), "delete files of an append"),
+    ]
+    for found, feature in unsupported:
+        if found:
+            raise _refused(Reason.UNSUPPORTED, f"not supported by this version: {feature}")
+
+
+def _check_counts(checked: CheckedManifest, reference: ManifestReference, place: str) -> None:
+    walked = checked.walked
+    if checked.spec_id != reference.partition_spec_id:
+        raise _refused(
+            Reason.SPEC_MISMATCH,
+            f"{place} is of spec {checked.spec_id}, its reference says"
+            f" {reference.partition_spec_id}",
+        )
+    found = (walked.added_files_count, walked.added_rows_count)
+    said = (reference.added_files_count, reference.added_rows_count)
+    if found != said:
+        raise _refused(
+            Reason.COUNT_MISMATCH,
+            f"{place} holds {found[0]} files and {found[1]} rows, its reference says {said[0]} and"
+            f" {said[1]}",
+        )
+
+
+def _refused(reason: Reason, message: str) -> InvalidRequestError:
+    return InvalidRequestError(reason, message)

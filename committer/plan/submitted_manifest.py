@@ -1,0 +1,301 @@
+"""A manifest that a request hands over: does its header fit the table, what do its entries hold?
+
+The spec is matched by its fields and the schema by its field ids and types: engines give ids anew
+after a clean-up, so an id alone proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from committer.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
+from committer.iceberg.avro.container import (
+    Header,
+    TruncatedAvroError,
+    iter_blocks,
+    read_header,
+)
+from committer.iceberg.entry.content_file_json import parse_content_file, unknown_keys
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    ManifestContent,
+    with_order,
+)
+from committer.iceberg.entry.entry_check import check_added_file
+from committer.iceberg.manifest.manifest import (
+    ManifestContext,
+    encode_additions,
+    manifest_schema,
+    manifest_spec,
+    manifest_version,
+)
+from committer.iceberg.schema.bound_forms import BoundForms
+from committer.iceberg.schema.partition_spec import (
+    PartitionSpec,
+    fixed_field,
+    partition_type,
+    same_fields,
+)
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.splice.manifest_splice import ManifestPart
+from committer.iceberg.splice.manifest_walk import WalkedManifest, walk_additions
+from committer.iceberg.values.transforms import UnknownTransform, VoidTransform
+from committer.iceberg.values.types import DecimalType, StructType
+from committer.reason import Reason
+
+# What of a header decides; the codec and the sync marker do not.
+_DECISIVE = ("schema", "partition-spec", "partition-spec-id", "format-version", "avro.schema")
+# A client whose headers never repeat must not fill the memory.
+_FITTING_MAX = 256
+_CONTENTS = {"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}
+_INLINE_SYNC = b"frazil inline 01"
+_KEYS_SHOWN = 5
+_KEY_LENGTH_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedManifest:
+    """A manifest whose header fits the table and whose entries are plain additions."""
+
+    spec_id: int
+    part: ManifestPart
+
+    @property
+    def walked(self) -> WalkedManifest:
+        return self.part.walked
+
+
+@dataclass(frozen=True, slots=True)
+class _FittingHeader:
+    spec_id: int
+    format_version: int
+    partition_type: StructType
+    # The places of `void` fields in partition tuples.
+    void_places: tuple[int, ...]
+    # The places of decimals in partition tuples, and how many digits these have at most.
+    precisions: tuple[tuple[int, int], ...]
+
+
+class TooManyEntriesError(Exception):
+    """More would be walked than the caller has time for; nothing is known of the request."""
+
+
+@dataclass(slots=True)
+class EntriesLeft:
+    """How many entries may still be walked. A few bytes may inflate to very many."""
+
+    count: int
+
+    def take(self, content: memoryview | bytes, header: Header) -> None:
+        """Take as many as the blocks announce, up to where they cannot be read: so many are walked
+        at most. Errors: `TooManyEntriesError`.
+        """
+        with suppress(InvalidMetadataError):
+            for block in iter_blocks(content, header):
+                self.count -= block.count
+        if self.count < 0:
+            raise TooManyEntriesError
+
+
+class HeaderCheck:
+    """Compares headers with one table's schemas and specs; remembers those that fit."""
+
+    def __init__(
+        self,
+        format_version: int,
+        schemas: Sequence[Schema],
+        partition_specs: Sequence[PartitionSpec],
+        forms: BoundForms,
+    ) -> None:
+        self._forms = forms
+        self._format_version = format_version
+        self._schemas = schemas
+        self._specs = {spec.spec_id: spec for spec in partition_specs}
+        self._fitting: dict[tuple[bytes, ...], _FittingHeader] = {}
+
+    def check(
+        self,
+        content: memoryview | bytes,
+        kind: Literal["data", "deletes"],
+        place: str,
+        left: EntriesLeft | None = None,
+    ) -> CheckedManifest:
+        """Check header and entries. Errors: `InvalidRequestError`, its message names `place`;
+        `TooManyEntriesError` where more would be walked than are `left`.
+        """
+        try:
+            header = read_header(content)
+            fitting = self._fit(header)
+            if left is not None:
+                left.take(content, header)
+            walked = walk_additions(
+                content,
+                fitting.partition_type,
+                fitting.format_version,
+                _CONTENTS[kind],
+                header=header,
+                forms=self._forms,
+            )
+            _check_void(walked.partitions, fitting.void_places)
+            _check_digits(walked.partitions, fitting.precisions)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(error.reason, f"{place}: {error}") from None
+        except TruncatedAvroError as error:
+            raise InvalidRequestError(Reason.MANIFEST_TRUNCATED, f"{place}: {error}") from None
+        except InvalidMetadataError as error:
+            raise InvalidRequestError(Reason.MANIFEST_MALFORMED, f"{place}: {error}") from None
+        except UnsupportedError as error:
+            raise InvalidRequestError(Reason.UNSUPPORTED, f"{place}: {error}") from None
+        return CheckedManifest(fitting.spec_id, ManifestPart(content, walked))
+
+    def _fit(self, header: Header) -> _FittingHeader:
+        key = tuple(header.metadata.get(name, b"") for name in _DECISIVE)
+        known = self._fitting.get(key)
+        if known is None:
+            known = self._compare(header)
+            if len(self._fitting) >= _FITTING_MAX:
+                self._fitting.clear()
+            self._fitting[key] = known
+        return known
+
+    def _compare(self, header: Header) -> _FittingHeader:
+        version = manifest_version(header)
+        if version > self._format_version:
+            raise InvalidRequestError(
+                Reason.FORMAT_VERSION_MISMATCH,
+                f"a manifest of format version {version}, the table is of {self._format_version}",
+            )
+        written, schema = manifest_spec(header), manifest_schema(header)
+        known = self._specs.get(written.spec_id)
+        if known is None:
+            raise InvalidRequestError(
+                Reason.SPEC_UNKNOWN,
+                f"partition spec {written.spec_id}, the table has {sorted(self._specs)}",
+            )
+        if not same_fields(known, written):
+            raise InvalidRequestError(
+                Reason.SPEC_MISMATCH,
+                f"partition spec {written.spec_id} has other fields than the table's",
+            )
+        _check_writable(known, self._schemas)
+        if not any(_contains(found, schema) for found in self._schemas):
+            raise InvalidRequestError(
+                Reason.SCHEMA_MISMATCH,
+                f"schema {schema.schema_id} has a field id or type that no schema of the table has",
+            )
+        void_places = tuple(
+            place
+            for place, field in enumerate(known.fields)
+            if isinstance(field.transform, VoidTransform)
+        )
+        kind = partition_type(known, schema)
+        precisions = tuple(
+            (place, field.field_type.precision)
+            for place, field in enumerate(kind.fields)
+            if isinstance(field.field_type, DecimalType)
+        )
+        return _FittingHeader(written.spec_id, version, kind, void_places, precisions)
+
+
+def _check_digits(
+    partitions: Sequence[tuple[object, ...]], precisions: tuple[tuple[int, int], ...]
+) -> None:
+    for place, precision in precisions:
+        values = [partition[place] for partition in partitions]
+        decimals = [value for value in values if isinstance(value, Decimal)]
+        if any(len(value.as_tuple().digits) > precision for value in decimals):
+            raise InvalidRequestError(
+                Reason.PARTITION_TYPE_MISMATCH,
+                f"partition field {place} is a decimal of {precision} digits, a value has more",
+            )
+
+
+def _check_void(partitions: Sequence[tuple[object, ...]], places: tuple[int, ...]) -> None:
+    """A field that was dropped has no values: readers leave out rows by those that it has."""
+    for place in places:
+        if any(partition[place] is not None for partition in partitions):
+            raise InvalidRequestError(
+                Reason.PARTITION_TYPE_MISMATCH,
+                f"partition field {place} is void, expected null as its value in each entry",
+            )
+
+
+def _check_writable(spec: PartitionSpec, schemas: Sequence[Schema]) -> None:
+    """Nothing may be committed under a transform that is not known (spec: Partitioning), nor with
+    partition values that Iceberg Java does not read as they are written."""
+    for field in spec.fields:
+        if isinstance(field.transform, UnknownTransform):
+            raise InvalidRequestError(
+                Reason.UNSUPPORTED,
+                f"partition spec {spec.spec_id}: transform {field.transform} of field"
+                f" `{field.name}` is not known",
+            )
+    fixed = next(filter(None, (fixed_field(spec, schema) for schema in schemas)), None)
+    if fixed is not None:
+        raise InvalidRequestError(
+            Reason.UNSUPPORTED,
+            f"partition spec {spec.spec_id}: field `{fixed.name}` is the {fixed.transform} of a"
+            " fixed column, which Iceberg Java does not write as the specification says; change"
+            " the table's partition spec to a bucket transform, or to another column",
+        )
+
+
+def _contains(table_schema: Schema, written: Schema) -> bool:
+    """Whether every field of a schema stands in the table's, with its id and type."""
+    for _, field in written.walk():
+        known = table_schema.field(field.field_id)
+        if known is None or known.field_type.is_primitive != field.field_type.is_primitive:
+            return False
+        if field.field_type.is_primitive and known.field_type != field.field_type:
+            return False
+    return True
+
+
+def encode_inline_files(
+    files: Sequence[object],
+    format_version: int,
+    schema: Schema,
+    partition_specs: Sequence[PartitionSpec],
+    forms: BoundForms,
+) -> Iterator[bytes]:
+    """The manifests of files that a request lists as JSON, one for each spec.
+
+    Errors: `InvalidRequestError` naming the file's position and the key.
+    """
+    specs = {spec.spec_id: spec for spec in partition_specs}
+    by_spec: dict[int, list[DataFile]] = defaultdict(list)
+    for position, document in enumerate(files):
+        try:
+            file = _inline_file(document, specs, schema)
+            # Before it is written: a manifest cannot hold all that a client may say.
+            check_added_file(file, ManifestContent.DATA, format_version, forms)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(error.reason, f"`files` {position}: {error}") from None
+        by_spec[file.spec_id].append(with_order(file))
+    for spec_id, group in sorted(by_spec.items()):
+        _check_writable(specs[spec_id], (schema,))
+        context = ManifestContext(format_version, schema, specs[spec_id])
+        yield encode_additions(group, context, sync=_INLINE_SYNC).content
+
+
+def _inline_file(document: object, specs: Mapping[int, PartitionSpec], schema: Schema) -> DataFile:
+    unknown = unknown_keys(document)
+    if unknown:
+        raise InvalidRequestError(Reason.FILE_KEY_UNKNOWN, f"unknown keys {_shown(unknown)}")
+    try:
+        file = parse_content_file(document, specs, schema)
+    except (InvalidMetadataError, UnsupportedError) as error:
+        raise InvalidRequestError(Reason.REQUEST_MALFORMED, str(error)) from None
+    if file.manifest_content is not ManifestContent.DATA:
+        raise InvalidRequestError(Reason.UNSUPPORTED, "delete files of an append")
+    return file
+
+
+def _shown(keys: Sequence[str]) -> str:
+    texts = [ascii(key[:_KEY_LENGTH_MAX]) for key in keys[:_KEYS_SHOWN]]
+    return ", ".join(texts) + (", …" if len(keys) > _KEYS_SHOWN else "")

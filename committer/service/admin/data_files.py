@@ -1,0 +1,40 @@
+"""Whether the data files that a request adds are there: asked before it is judged once more.
+
+Nothing but the request names them while it is in quarantine, so the orphan clean-up of an engine
+takes them after some days. A commit does not look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from committer.errors import NotFoundError
+from committer.plan.orphan_search import data_files_of, manifests_named_by
+from committer.ports import Storage
+from committer.request import SealedRequest
+
+LOOKS_AT_ONCE = 32
+
+
+async def absent_data_file(storage: Storage, sealed: SealedRequest) -> str | None:
+    """One that does not exist; None if all do.
+
+    Errors: `FrazilError` where that cannot be found out.
+    """
+    named = [await storage.get(location) for location in manifests_named_by(sealed.request)]
+    paths = await asyncio.to_thread(lambda: list(data_files_of(sealed, named)))
+
+    async def is_absent(path: str) -> bool:
+        try:
+            await storage.head(path)
+        except NotFoundError:
+            return True
+        return False
+
+    for start in range(0, len(paths), LOOKS_AT_ONCE):
+        some = paths[start : start + LOOKS_AT_ONCE]
+        answers = await asyncio.gather(*map(is_absent, some))
+        for path, answer in zip(some, answers, strict=True):
+            if answer:
+                return path
+    return None

@@ -1,0 +1,294 @@
+"""Carries out what an operator decides about producers and their requests.
+
+Each decision is a change of the ledger, in a swap of its own: it is true for every committer at
+once, and survives them. What the entries become is `plan/producers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties, Update
+from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
+from committer.plan.evidence import is_ours, snapshots_with_evidence
+from committer.plan.ledger import Ledger, history_of, read_ledger
+from committer.plan.producers import (
+    ProducerName,
+    ProducerState,
+    Standing,
+    epochs_of,
+    frozen,
+    landed_since,
+    marked_lost,
+    rolled_back,
+    standing,
+    thawed,
+    with_accepted,
+)
+from committer.plan.reachability import attempts_held
+from committer.plan.state import TableState
+from committer.ports import Catalog, LoadedTable, Storage, World
+from committer.request import CommitRequest, TableIdentifier
+from committer.service.admin.table_change import Decide, change_table
+from committer.service.requests.evidence_reader import EvidenceReader
+from committer.service.requests.reading import answer
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.storage.replays import Replays
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What a rollback took from a producer: the epochs that landed in snapshots that are gone from
+    the history, and have not landed again since, by leave. `is_whole`: there may be no others.
+    """
+
+    epochs: EpochRanges
+    snapshots: int
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Decisions about the producers of one catalog's tables."""
+
+    catalog: Catalog
+    storage: Storage
+    replays: Replays
+    witnesses: WitnessKeeper
+    world: World
+
+    async def standing(self, table: LoadedTable, name: ProducerName) -> Standing:
+        """How a producer stands. Errors: `NotFoundError` for one that the ledger does not know."""
+        return _known(read_ledger(table.metadata), name)
+
+    async def lost(self, table: LoadedTable, name: ProducerName) -> Lost:
+        """What a rollback took from a producer. Errors: those of the storage."""
+        found = _known(read_ledger(table.metadata), name)
+        if found.state is not ProducerState.ROLLED_BACK or found.entry is None:
+            return Lost(EpochRanges(), 0, is_whole=True)
+        gone = rolled_back(table.metadata, name, found.entry)
+        since = landed_since(table.metadata, name, gone.snapshots[:1])
+        lost, all_lost = await self._epochs_in(gone.snapshots, name)
+        again, all_again = await self._epochs_in(since, name)
+        is_whole = gone.is_whole and all_lost and all_again
+        return Lost(epochs_of(lost - again), len(gone.snapshots), is_whole)
+
+    async def _epochs_in(
+        self, snapshots: Iterable[Snapshot], name: ProducerName
+    ) -> tuple[set[int], bool]:
+        """The epochs that landed in these, and whether there may be no others."""
+        reader, is_whole = EvidenceReader(self.storage), True
+        epochs: set[int] = set()
+        for snapshot in filter(is_ours, snapshots):
+            evidence = await reader.evidence_of(snapshot)
+            is_whole = is_whole and bool(evidence)
+            epochs.update(epoch for producer, epoch in evidence if producer == name.producer)
+        return epochs, is_whole
+
+    async def freeze(self, identifier: TableIdentifier, name: ProducerName, why: str) -> None:
+        """Let nothing of a producer land any more. May be repeated; also one not known yet."""
+
+        async def decide(table: LoadedTable) -> Sequence[Update]:
+            found = standing(read_ledger(table.metadata), name)
+            _require_readable(found)
+            before = found.entry or ProducerEntry(table.metadata.require_uuid())
+            return _changed(name, found.entry, frozen(before, why, self.world.now_ms()))
+
+        await self._change(identifier, decide)
+
+    async def thaw(
+        self, identifier: TableIdentifier, name: ProducerName, again: EpochRanges
+    ) -> None:
+        """Let a frozen producer go on; `again` are epochs that may land once more. May be repeated.
+
+        Errors: `NotFoundError`; `UnsupportedError` where the entry cannot be read.
+        """
+
+        async def decide(table: LoadedTable) -> Sequence[Update]:
+            ledger = read_ledger(table.metadata)
+            found = _known(ledger, name)
+            _require_readable(found)
+            if found.state is ProducerState.ACTIVE or found.entry is None:
+                return ()
+            history = history_of(table.metadata, name.branch)
+            left = history.snapshot_ids if name.key in ledger.broken else None
+            if again.ranges:
+                await self._let_lack(table, name, found.entry)
+            after = thawed(found.entry, left, again)
+            return _changed(name, found.entry, await self._with_latest(table, name, after))
+
+        await self._change(identifier, decide)
+
+    async def _with_latest(
+        self, table: LoadedTable, name: ProducerName, entry: ProducerEntry
+    ) -> ProducerEntry:
+        """With the last epoch of the history that is left, if nothing is remembered any more: the
+        next rollback could not be seen without one.
+        """
+        if entry.latest or not entry.epochs.ranges:
+            return entry
+        reader = EvidenceReader(self.storage)
+        for snapshot in snapshots_with_evidence(table.metadata, name.branch):
+            landed = (await reader.evidence_of(snapshot)).items()
+            of_producer = [one for (producer, _), one in landed if producer == name.producer]
+            known = [one for one in of_producer if one.epoch in entry.epochs]
+            if known:
+                return replace(entry, latest=(max(known, key=lambda one: one.epoch),))
+        return entry
+
+    async def forget(self, identifier: TableIdentifier, name: ProducerName) -> None:
+        """Take a producer out of the ledger, with all that it has landed. May be repeated.
+
+        Errors: `UnsupportedError` while a request of it waits, or is in quarantine: it would be
+        judged as if nothing had landed.
+        """
+
+        async def decide(table: LoadedTable) -> Sequence[Update]:
+            if name.key not in table.metadata.properties:
+                return ()
+            keys = await self._requests(table.metadata.require_uuid(), name.producer)
+            if keys:
+                raise UnsupportedError(
+                    f"producer `{name.producer}` of table {identifier} has {len(keys)} request(s)"
+                    f" in the inbox or in quarantine (`{min(keys)}`): it is not forgotten before"
+                    " they have landed, or are discarded"
+                )
+            await self._let_lack(table, name, standing(read_ledger(table.metadata), name).entry)
+            return (RemoveProperties((name.key,)),)
+
+        await self._change(identifier, decide)
+
+    async def accept(
+        self, identifier: TableIdentifier, name: ProducerName, requests: Sequence[CommitRequest]
+    ) -> dict[str, str]:
+        """Let quarantined requests land although the ledger is against it, each once.
+
+        They land when they are replayed, and not before. Returns why not, by inbox key, for those
+        that may not. May be repeated.
+        """
+        refused: dict[str, str] = {}
+
+        async def decide(table: LoadedTable) -> Sequence[Update]:
+            refused.clear()
+            state = TableState.of(table)
+            found = standing(state.ledger, name)
+            refused.update(await self._refusals(state, found, requests))
+            return await self._with_leave(state, found, requests, refused)
+
+        await self._change(identifier, decide)
+        return refused
+
+    async def refusals(
+        self, identifier: TableIdentifier, name: ProducerName, requests: Sequence[CommitRequest]
+    ) -> dict[str, str]:
+        """What `accept` would return now. Changes nothing."""
+        state = TableState.of(await self.catalog.load(identifier))
+        return await self._refusals(state, standing(state.ledger, name), requests)
+
+    async def _refusals(
+        self, state: TableState, found: Standing, requests: Sequence[CommitRequest]
+    ) -> dict[str, str]:
+        _require_readable(found)
+        reader, refused = EvidenceReader(self.storage), dict[str, str]()
+        for request in requests:
+            why = await _why_not(reader, state, request)
+            if why is not None:
+                refused[request.inbox_key] = why
+        left = [one for one in requests if one.inbox_key not in refused]
+        return refused | await self._landed_long_ago(state, found, left)
+
+    async def _with_leave(
+        self,
+        state: TableState,
+        found: Standing,
+        requests: Sequence[CommitRequest],
+        refused: dict[str, str],
+    ) -> Sequence[Update]:
+        name = found.name
+        pairs = {(one.epoch, one.attempt) for one in requests if one.inbox_key not in refused}
+        if not pairs:
+            return ()
+        before = found.entry or state.ledger.entry_of(requests[0])
+        keys = await self._requests(state.metadata.require_uuid(), name.producer)
+        waiting = {key.rpartition("/")[2] for key in keys}
+        entry, beyond = with_accepted(before, pairs, waiting)
+        for request in requests:
+            if (request.epoch, request.attempt) in beyond:
+                refused[request.inbox_key] = "too many wait to be accepted: again when some landed"
+        if name.key in state.ledger.broken and found.why is not None:
+            entry = marked_lost(entry, found.why, self.world.now_ms())
+        return _changed(name, found.entry, entry)
+
+    async def _landed_long_ago(
+        self, state: TableState, found: Standing, requests: Sequence[CommitRequest]
+    ) -> dict[str, str]:
+        """Why not, for those that have landed beyond the proofs that are kept: the files of the
+        table tell. All manifests are read for that, once.
+        """
+        head, entry = state.metadata.branch_head(found.name.branch), found.entry
+        if head is None:
+            return {}
+        landed = entry.epochs if entry is not None and entry.has_landed else None
+        asked = [one for one in requests if landed is None or one.epoch in landed]
+        attempts = {str(one.attempt) for one in asked}
+        try:
+            held = await answer(attempts_held(head, attempts), self.storage) if asked else set()
+        except InvalidMetadataError as error:
+            why = f"nobody can see whether its data files are in the table: {error}"
+            return {one.inbox_key: why for one in asked}
+        why = "its data files are in the table: it has landed long ago; discard it"
+        return {one.inbox_key: why for one in asked if str(one.attempt) in held}
+
+    async def _let_lack(
+        self, table: LoadedTable, name: ProducerName, entry: ProducerEntry | None
+    ) -> None:
+        """Tell the witness before the swap, or the table would freeze for want of the epochs."""
+        highest = None if entry is None else entry.epochs.highest
+        epochs = {name.key: -1 if highest is None else highest}
+        await self.witnesses.forget(
+            table.metadata.require_uuid(),
+            epochs,
+            sequence_number=table.metadata.last_sequence_number,
+            now_ms=self.world.now_ms(),
+        )
+
+    async def _requests(self, table_uuid: UUID, producer: str) -> set[str]:
+        """The keys of all that is durable of a producer and has not landed."""
+        return {key async for _, key in self.replays.all_durable(table_uuid, producer)}
+
+    async def _change(self, identifier: TableIdentifier, decide: Decide) -> None:
+        await change_table(self.catalog, self.storage, self.world, identifier, decide)
+
+
+def _known(ledger: Ledger, name: ProducerName) -> Standing:
+    found = standing(ledger, name)
+    if found.entry is None and found.why is None:
+        raise NotFoundError(
+            f"the ledger has no producer `{name.producer}` on branch `{name.branch}`"
+        )
+    return found
+
+
+async def _why_not(reader: EvidenceReader, state: TableState, request: CommitRequest) -> str | None:
+    """What no leave helps against; None if the request may be accepted, by what is proven."""
+    if state.metadata.table_uuid != request.table_uuid:
+        return "the table of that name has another uuid now"
+    landed = await reader.landed_in(state, request)
+    if landed is not None:
+        return f"it has landed, in snapshot {landed}: replay it, to have that found out"
+    return None
+
+
+def _require_readable(found: Standing) -> None:
+    if found.state is ProducerState.UNREADABLE:
+        raise UnsupportedError(f"{found.why}; upgrade, or forget the producer")
+
+
+def _changed(
+    name: ProducerName, before: ProducerEntry | None, after: ProducerEntry
+) -> Sequence[Update]:
+    return () if after == before else (SetProperties({name.key: print_entry(after)}),)

@@ -1,0 +1,1 @@
+"""Content checks of requests, in this process or in worker processes."""

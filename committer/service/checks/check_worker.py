@@ -1,0 +1,252 @@
+"""The process that reads and checks large requests: frames of pickled jobs in, answers out.
+
+It knows no storage and no loop. A job that wants too much memory or processor time ends with it:
+the parent makes a verdict of that. What is sent back is no larger than the request itself.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import ctypes
+import os
+import pickle
+import resource
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, cast
+
+from committer.errors import InvalidRequestError
+from committer.iceberg.splice.manifest_walk import WalkedManifest
+from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
+from committer.request import SealedRequest, read_request
+
+# Beyond what the process has once its modules are loaded.
+MEMORY_BYTES_MAX = 192 * 1024 * 1024
+CPU_S_MAX = 60
+_SIZE_BYTES = 8
+_CHECKERS_MAX = 4
+
+
+def _read_only(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
+    return _read_only, (dict(mapping),)
+
+
+copyreg.pickle(MappingProxyType, _reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadJob:
+    """Read the request; it must be of this inbox key. One buffer: its content."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJob:
+    """Check the request. Buffers: its content, the pickled basis, and the contents of the manifests
+    that it names by `paths`, None before these were read.
+    """
+
+    paths: tuple[str, ...] | None
+    inflated_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """The request without what only its check needs, and where its manifests begin."""
+
+    request: Any
+    body: int
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedPart:
+    """A manifest that was found good. `content`: of one that was encoded from inline files."""
+
+    spec_id: int
+    walked: WalkedManifest
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """The manifests of a request that may land: those it refers to, then those of its files."""
+
+    parts: tuple[WalkedPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request cannot land."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TooMuchMemory:
+    """The job was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """A bug of ours: `problem` is what it raised."""
+
+    problem: str
+
+
+Job = ReadJob | CheckJob
+Answer = ReadAnswer | CheckAnswer | NeedsManifests | Inflates | Refused | TooMuchMemory | Crashed
+
+
+# --- Frames --------------------------------------------------------------------------------------
+
+
+def send(stream: BinaryIO, message: object, buffers: Sequence[bytes | memoryview] = ()) -> None:
+    """Write a message and its buffers, which are not copied. Errors: `OSError`."""
+    head = pickle.dumps((message, tuple(map(len, buffers))), pickle.HIGHEST_PROTOCOL)
+    for part in (len(head).to_bytes(_SIZE_BYTES, "big"), head, *buffers):
+        rest = memoryview(part)
+        while rest:
+            rest = rest[stream.write(rest) :]
+
+
+def receive(stream: BinaryIO) -> tuple[Any, list[bytearray]]:
+    """Read a message and its buffers. Errors: `EOFError` where the other side has ended."""
+    size = int.from_bytes(_read(stream, _SIZE_BYTES), "big")
+    message, sizes = pickle.loads(_read(stream, size))  # noqa: S301  # of our own process
+    return message, [_read(stream, each) for each in sizes]
+
+
+def _read(stream: BinaryIO, size: int) -> bytearray:
+    content = bytearray(size)
+    rest = memoryview(content)
+    while rest:
+        count = cast("Any", stream).readinto(rest)
+        if not count:
+            raise EOFError
+        rest = rest[count:]
+    return content
+
+
+# --- Jobs ----------------------------------------------------------------------------------------
+
+
+class Worker:
+    """Does jobs one after another; remembers the last few bases."""
+
+    def __init__(self) -> None:
+        self._checkers: dict[bytes, Checker] = {}
+
+    def do(self, job: Job, buffers: Sequence[bytearray]) -> Answer:
+        """Whatever a request is, there is an answer."""
+        try:
+            match job:
+                case ReadJob(key):
+                    return _slim(read_request(_content(buffers), key=key))
+                case CheckJob():
+                    return self._check(job, buffers)
+        except InvalidRequestError as error:
+            return Refused(error.reason, str(error))
+        except MemoryError:
+            return TooMuchMemory()
+        except Exception as error:  # noqa: BLE001  # the parent logs it
+            return Crashed(repr(error)[:1_000])
+
+    def _check(self, job: CheckJob, buffers: Sequence[bytearray]) -> Answer:
+        content, basis, *named = buffers
+        read = None if job.paths is None else dict(zip(job.paths, map(_bytes, named), strict=True))
+        checked = self._checker(bytes(basis)).check(read_request(_bytes(content)), read)
+        found = within(checked, job.inflated_bytes_max)
+        return _parts(found) if isinstance(found, CheckedRequest) else found
+
+    def _checker(self, basis: bytes) -> Checker:
+        known = self._checkers.pop(basis, None) or Checker(*pickle.loads(basis))  # noqa: S301
+        self._checkers[basis] = known
+        while len(self._checkers) > _CHECKERS_MAX:
+            del self._checkers[next(iter(self._checkers))]
+        return known
+
+
+def pickled_basis(checker: Checker) -> bytes:
+    """What a worker makes an equal checker of."""
+    return pickle.dumps((checker.basis, checker.current_schema), pickle.HIGHEST_PROTOCOL)
+
+
+def _content(buffers: Sequence[bytearray]) -> bytes:
+    return _bytes(buffers[0])
+
+
+def _bytes(buffer: bytearray) -> bytes:
+    """Not copied: nothing here changes it, and all that reads bytes reads it."""
+    return cast("bytes", buffer)
+
+
+def _slim(sealed: SealedRequest) -> ReadAnswer:
+    """Inline files may be millions of objects; whoever waits with the request needs none."""
+    request = sealed.request
+    needs = request.needs.model_copy(update={"conflict_filter": None, "removed_paths": ()})
+    return ReadAnswer(request.model_copy(update={"files": (), "needs": needs}), sealed.body)
+
+
+def _parts(checked: CheckedRequest) -> CheckAnswer:
+    count = len(checked.request.manifests)
+    return CheckAnswer(
+        tuple(
+            WalkedPart(
+                manifest.spec_id,
+                replace(manifest.walked, paths=[]),
+                bytes(manifest.part.content) if number >= count else None,
+            )
+            for number, manifest in enumerate(checked.manifests)
+        )
+    )
+
+
+def main() -> None:
+    """Answer until there are no more jobs."""
+    # Whoever started it ends it; Ctrl-C and systemd's stop go to the whole group.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    jobs, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    _limit_memory()
+    worker = Worker()
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            job, buffers = receive(cast("BinaryIO", jobs))
+            _limit_time()
+            answer = worker.do(job, buffers)
+            del job, buffers
+            send(cast("BinaryIO", answers), answer)
+            del answer
+            _give_back()
+
+
+def _limit_memory() -> None:
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+        limit = pages * resource.getpagesize() + MEMORY_BYTES_MAX
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _limit_time() -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    limit = int(used.ru_utime + used.ru_stime) + CPU_S_MAX
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, hard))
+
+
+def _give_back() -> None:
+    """Return free memory to the system, where the C library can."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

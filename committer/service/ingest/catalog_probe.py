@@ -1,0 +1,48 @@
+"""Asks the catalog now and then whether it answers: an idle committer has no other way to know.
+
+A call that fails for one table says nothing about the catalog, so readiness rests on this question
+alone. The inbox is listed by the reconciler, which says how that went.
+"""
+
+from __future__ import annotations
+
+from committer.errors import FrazilError, InvalidMetadataError, NoSuchTableError
+from committer.ports import Catalog, World
+from committer.request import TableIdentifier
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.log import log
+
+INTERVAL_S = 30.0
+AWAY_INTERVAL_S = 5.0
+# That there is no such table is an answer. One read of a pointer is the cheapest question there is.
+ASKED = TableIdentifier(("frazil",), "reachability")
+
+
+class Reachability:
+    """Keeps the trouble `catalog` true, until cancelled."""
+
+    def __init__(self, *, catalog: Catalog, world: World, health: Health) -> None:
+        self._catalog = catalog
+        self._world = world
+        self._health = health
+
+    async def run(self) -> None:
+        """Ask for ever, more often while there is no answer. The start has just asked."""
+        interval_s = INTERVAL_S
+        while True:
+            await self._world.sleep(interval_s)
+            interval_s = INTERVAL_S if await self.ask() else AWAY_INTERVAL_S
+
+    async def ask(self) -> bool:
+        """Ask once, and note the answer."""
+        try:
+            await self._catalog.current_location(ASKED)
+        except (NoSuchTableError, InvalidMetadataError):
+            pass
+        except FrazilError as error:
+            if self._health.trouble("catalog", str(error)):
+                log.warning("catalog.unavailable", error=str(error), now="waiting for it")
+            return False
+        if self._health.well("catalog"):
+            log.info("catalog.returned")
+        return True

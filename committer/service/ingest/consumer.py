@@ -1,0 +1,185 @@
+"""Reads the queue: new doorbells, and those that another consumer left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+from committer.errors import AccessError, QueueUnavailableError
+from committer.plan.backoff import backoff_s
+from committer.ports import ALL_SHARDS, Delivery, Queue, World, shard_of
+from committer.service.ingest.intake import Intake
+from committer.service.sharding.shard_leases import Shards
+from committer.service.tasks.interruptible import Interruptible
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.log import log
+
+# Of each of 64 shards, inline copies of 64 KiB at most: 128 MiB if all came at once. More are read
+# while what comes is small.
+READ_COUNT_MIN = 32
+READ_COUNT_MAX = 128
+READ_BYTES_SMALL = 4 * 1024 * 1024
+READ_WAIT_S = 2.0
+FULL_PAUSE_S = 0.05
+
+
+class Consumer:
+    """Feeds the intake with what its own shards bring, until cancelled. While the queue is away,
+    `is_away` says so; `has_caught_up` once all that waited there has been read for the first time.
+    """
+
+    def __init__(
+        self,
+        *,
+        queue: Queue,
+        intake: Intake,
+        shards: Shards,
+        world: World,
+        health: Health,
+        reclaim_idle_s: float,
+    ) -> None:
+        self._queue = queue
+        self._intake = intake
+        self._shards = shards
+        self._read_of: frozenset[int] = frozenset()
+        self._reading = Interruptible()
+        shards.tell(self._shards_changed)
+        self._world = world
+        self._health = health
+        self._reclaim_idle_s = reclaim_idle_s
+        self._reclaimed_at_s = float("-inf")
+        self._failures = 0
+        self._count_max = READ_COUNT_MIN
+        self._is_proven = False
+        self._shown_taken: set[str] = set()
+        self.is_away = asyncio.Event()
+        self.has_caught_up = asyncio.Event()
+
+    def _shards_changed(self) -> None:
+        """At once: a shard may be back before the next read, and one that is being taken over may
+        go as well.
+        """
+        self._let_go(frozenset(ALL_SHARDS) - self._shards.owned)
+        self._reading.interrupt()
+
+    def _let_go(self, shards: frozenset[int]) -> None:
+        self._read_of -= shards
+        self._queue.let_go(shards)
+
+    async def run(self) -> None:
+        """Read for ever; wait with back-off while the server is away."""
+        while True:
+            try:
+                await self._read_once()
+                self._returned()
+            except (QueueUnavailableError, AccessError) as error:
+                await self._went_away(error)
+
+    async def _read_once(self) -> None:
+        if self._intake.is_full:
+            await self._world.sleep(FULL_PAUSE_S)
+            return
+        if not self._is_proven:
+            # Asked again after each outage: another server may have come back in its place.
+            await self._queue.probe()
+            self._intake.trust_from_now()
+            self._is_proven = True
+        if not await self._has_taken_over():
+            return
+        await self._reclaim_sometimes()
+        owned = self._shards.owned
+        if not owned:
+            await self._wait_for_shards()
+            return
+        wait_s = READ_WAIT_S if self.has_caught_up.is_set() else 0.0
+        count_max = self._count_max
+        deliveries = await self._reading.wait(
+            self._queue.read(count_max=count_max, wait_s=wait_s, shards=owned)
+        )
+        if deliveries is None:
+            return
+        self._adapt(deliveries)
+        await self._take(deliveries)
+        if len(deliveries) < count_max:
+            self.has_caught_up.set()
+
+    def _adapt(self, deliveries: Sequence[Delivery]) -> None:
+        """Read twice as many next time, as long as they are small: nobody knows before."""
+        size_bytes = sum(len(one.doorbell.content or b"") for one in deliveries)
+        is_small = size_bytes <= READ_BYTES_SMALL
+        self._count_max = min(2 * self._count_max, READ_COUNT_MAX) if is_small else READ_COUNT_MIN
+
+    async def _wait_for_shards(self) -> None:
+        """Nobody else would notice that the server went away."""
+        if self._shards.failure is not None:
+            raise self._shards.failure
+        await self._reading.wait(self._world.sleep(READ_WAIT_S))
+
+    async def _has_taken_over(self) -> bool:
+        """Whether all that others held of shards that are ours now has been taken from them: they
+        gave the shards up, or are gone.
+        """
+        owned = self._shards.owned
+        fresh = owned - self._read_of if self._shards.is_shared else frozenset()
+        if fresh:
+            self._intake.trust_from_now()
+            if await self._reclaim(0.0, fresh):
+                return False
+        if fresh == owned:
+            self._reclaimed_at_s = self._world.monotonic_s()
+        self._read_of = owned & self._shards.owned
+        return True
+
+    async def _reclaim_sometimes(self) -> None:
+        now_s = self._world.monotonic_s()
+        if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:
+            return
+        if owned := self._shards.owned:
+            await self._reclaim(self._reclaim_idle_s, owned)
+            self._reclaimed_at_s = now_s
+        await self._intake.take_missed()
+
+    async def _reclaim(self, idle_s: float, shards: Collection[int]) -> int:
+        reclaimed = await self._queue.reclaim(idle_s=idle_s, shards=shards)
+        if reclaimed:
+            log.info("queue.reclaimed", requests=len(reclaimed))
+            await self._take(reclaimed)
+        return len(reclaimed)
+
+    async def _take(self, deliveries: Sequence[Delivery]) -> None:
+        """Those of a shard that was given up meanwhile are its next owner's."""
+        owned = self._shards.owned
+        mine = [one for one in deliveries if shard_of(one.doorbell.table_uuid) in owned]
+        if len(mine) < len(deliveries):
+            self._let_go(frozenset(shard_of(one.doorbell.table_uuid) for one in deliveries) - owned)
+        await self._intake.take_deliveries(mine)
+
+    def _returned(self) -> None:
+        self._failures = 0
+        self._show_taken()
+        self.is_away.clear()
+        if self._health.well("queue"):
+            log.info("queue.returned")
+
+    def _show_taken(self) -> None:
+        """A key that something else has taken is a condition of its own, with its remedy."""
+        taken = self._queue.taken_keys()
+        for key, why in taken.items():
+            if self._health.trouble(_component(key), why):
+                log.warning("queue.key_taken", key=key, error=why, now="listing the inbox instead")
+        for key in self._shown_taken - taken.keys():
+            self._health.well(_component(key))
+            log.info("queue.key_returned", key=key)
+        self._shown_taken = set(taken)
+
+    async def _went_away(self, error: Exception) -> None:
+        self._failures += 1
+        self._is_proven = False
+        self.is_away.set()
+        if self._health.trouble("queue", str(error)):
+            log.warning("queue.unavailable", error=str(error), now="working from the inbox alone")
+        await self._world.sleep(backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2))
+
+
+def _component(key: str) -> str:
+    return f"queue key {key}"

@@ -1,0 +1,364 @@
+"""The way in: doorbells and inbox objects become pending requests of their table's committer.
+
+What cannot even be read goes to quarantine from here; everything else is judged by the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    ObjectTooLargeError,
+)
+from committer.ports import Delivery, Doorbell
+from committer.reason import Reason
+from committer.request import Receipt, SealedRequest, line_digest, read_request
+from committer.service.ingest.table_committers import Tables
+from committer.service.requests.circuit_breakers import HeldProducer
+from committer.service.requests.deferred_doorbells import Missed, Waiters
+from committer.service.requests.inbox_keys import folder_of, parsed, printable
+from committer.service.requests.large_requests import LARGE_BYTES_MIN, LargeRequest, LargeRequests
+from committer.service.requests.pending import Ended, Pending
+from committer.service.requests.receipt_builders import quarantined_receipt
+from committer.service.table.shop import Shop
+from committer.service.table.table_committer import TableCommitter
+from committer.service.table.verdicts import leave_inbox
+from committer.service.telemetry.log import log
+from committer.skips import SkipKind
+from committer.storage.inbox import QuarantineRecord
+
+READS_AT_ONCE = 32
+MISSED_AT_ONCE = 256
+# An older one may have ended, and its doorbell ring again: lost acknowledgements, a queue that was
+# put back. A producer's clock may be wrong by as much before its requests cost a read each.
+TRUSTED_MS = 60_000
+
+
+class Intake:
+    """Reads requests and hands them to one `TableCommitter` a table, made on demand."""
+
+    def __init__(self, shop: Shop, tasks: asyncio.TaskGroup) -> None:
+        self._shop = shop
+        self._tables = Tables(shop, tasks, self._let_go)
+        self._reads = asyncio.Semaphore(READS_AT_ONCE)
+        self._missed = Missed()
+        self._large = LargeRequests(
+            shop.world, tasks, self._take_large, lambda: self._tables.large_bytes
+        )
+        self._trusted_ms = 0
+        self.read_failures = 0
+
+    @property
+    def tables(self) -> Sequence[TableCommitter]:
+        return self._tables.all
+
+    @property
+    def shown_tables(self) -> set[str]:
+        """The names of the tables whose numbers are shown: ours, and for a while what was ours."""
+        return self._tables.shown
+
+    def held(self) -> Iterable[HeldProducer]:
+        """The producers whose requests have to wait in the inbox."""
+        return self._shop.breakers.held()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more has gathered than memory should hold."""
+        return self._tables.are_full
+
+    def find(self, key: str) -> Pending | LargeRequest | None:
+        """A request that waits for its verdict, or for being read."""
+        return self._tables.find(key) or self._large.find(key)
+
+    @property
+    def oldest_large_ms(self) -> int | None:
+        """Since when the oldest request that waits for being read has been durable."""
+        return self._large.oldest_ms
+
+    def is_held(self, key: str) -> bool:
+        """Whether a request has to stay in the inbox, because its producer fails all the time."""
+        if not self._shop.breakers.are_open:
+            return False
+        parts = parsed(key)
+        holds = self._shop.breakers.holds
+        return parts is not None and holds(parts.table_uuid, parts.producer, key)
+
+    def trust_from_now(self) -> None:
+        """The queue's server is there, perhaps another one, or an older self of it; or shards have
+        become ours. What was published before, somebody may have judged.
+        """
+        self._trusted_ms = self._shop.world.now_ms()
+
+    async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        """Take doorbells. One that fails for a passing reason stays unacknowledged."""
+        rest = [delivery for delivery in deliveries if not self._take_inline(delivery)]
+        if rest:
+            await asyncio.gather(*(self._take_delivery(delivery) for delivery in rest))
+
+    async def take_key(self, key: str, durable_ms: int, size_bytes: int = 0) -> bool:
+        """Take a request that nobody announced, by its inbox key. False if reading it failed, or if
+        its producer has to wait. `size_bytes`: as far as it is known.
+        """
+        if self.is_held(key):
+            return False
+        return await self._take(key, Waiters(), durable_ms, size_bytes=size_bytes)
+
+    async def take_missed(self) -> None:
+        """Look again at what a doorbell has named and could not be read: if it has left the inbox
+        since, no listing will bring it back to mind. Not while its producer has to wait.
+        """
+        now_ms = self._shop.world.now_ms()
+        waits = (self.is_held, self._tables.has_enough)
+        free = iter([key for key in self._missed if not any(why(key) for why in waits)])
+        while not self.is_full and (some := list(islice(free, MISSED_AT_ONCE))):
+            await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in some))
+
+    def _take_inline(self, delivery: Delivery) -> bool:
+        """Take a request as its doorbell carries it. False where the inbox has to be read.
+
+        A doorbell that rang before may be of a request that has ended since (quarantined and
+        discarded, say): only its inbox object tells that it is still wanted. So may an old one,
+        though it looks new, or one from before the server went away: a queue that was put back has
+        forgotten what it handed out. And a client may have rung twice. Whether it is still there is
+        asked for many of those at once, when they are about to land.
+        """
+        bell = delivery.doorbell
+        if delivery.deliveries != 1 or bell.inbox_key in self._missed:
+            return False
+        sealed = None if self._tables.has_enough(bell.inbox_key) else _read_inline(bell)
+        if sealed is None:
+            return False
+        now_ms = self._shop.world.now_ms()
+        published_ms = sealed.request.published_at_ms
+        is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
+        is_shared = is_old or bell.inbox_key in self._shop.judged
+        self._submit(
+            bell.inbox_key,
+            sealed,
+            Waiters.of(delivery),
+            now_ms,
+            is_inline=True,
+            is_shared=is_shared,
+        )
+        return True
+
+    async def _take_delivery(self, delivery: Delivery) -> None:
+        bell, waiters = delivery.doorbell, Waiters.of(delivery)
+        if delivery.deliveries > 1:
+            self._shop.metrics.redelivered(1)
+        if parsed(bell.inbox_key) is None:
+            log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
+            self._shop.settle([Ended(None, waiters.tokens)])
+            return
+        if self.is_held(bell.inbox_key):
+            self._missed.add(bell.inbox_key, waiters)
+            return
+        now_ms = self._shop.world.now_ms()
+        await self._take(bell.inbox_key, waiters, now_ms, is_shared=delivery.deliveries > 1)
+
+    async def _take(
+        self,
+        key: str,
+        waiters: Waiters,
+        durable_ms: int,
+        *,
+        is_shared: bool = True,
+        size_bytes: int = 0,
+    ) -> bool:
+        waiters = waiters.joined(self._missed.take(key))
+        if self._tables.has_enough(key):
+            self._missed.add(key, waiters)
+            return False
+        try:
+            if size_bytes > LARGE_BYTES_MIN or self._large.find(key):
+                raise ObjectTooLargeError(key, size_bytes, LARGE_BYTES_MIN)
+            sealed = await self._read(key, waiters)
+        except ObjectTooLargeError as error:
+            self._large.add(LargeRequest(key, error.size_bytes, waiters, durable_ms, is_shared))
+            return True
+        except FrazilError as error:
+            self._missed.add(key, waiters)
+            self._unavailable(error)
+        except Exception:  # noqa: BLE001  # one object must not end the service, again and again
+            self._missed.add(key, waiters)
+            self._crashed(key)
+        else:
+            if sealed is not None:
+                self._submit(key, sealed, waiters, durable_ms, is_shared=is_shared)
+            return True
+        return False
+
+    def _unavailable(self, error: FrazilError) -> None:
+        self.read_failures += 1
+        if self._shop.health.trouble("inbox", str(error)):
+            log.warning("inbox.unavailable", error=str(error))
+
+    def _crashed(self, key: str) -> None:
+        log.exception("intake.crashed", key=ascii(key[:200]))
+        self._shop.metrics.crashed("intake")
+
+    def _let_go(self, pending: Pending) -> None:
+        """A table's committer leaves a request to the inbox; who waits for its end is kept."""
+        self._missed.add(pending.key, Waiters(tuple(pending.tokens), frozenset(pending.reply_to)))
+
+    async def _read(self, key: str, waiters: Waiters) -> SealedRequest | None:
+        """Read the inbox object; None if it is not there, or nothing that could be read."""
+        try:
+            async with self._reads:
+                content = await self._shop.inbox.get(key, size_bytes_max=LARGE_BYTES_MIN)
+        except NotFoundError:
+            await self._ended_before(key, waiters)
+            return None
+        try:
+            return read_request(content, key=key)
+        except InvalidRequestError as error:
+            await self._quarantine_unreadable(key, content, waiters, error)
+            return None
+
+    async def _refer_oversized(self, key: str, waiters: Waiters) -> None:
+        record = await self._shop.foreign_entries.refer(
+            key, Reason.REQUEST_TOO_LARGE, SkipKind.OVERSIZED.text
+        )
+        parts = parsed(key)
+        receipt = None
+        if parts is not None:
+            receipt = quarantined_receipt(parts, record.reason, record.message)
+        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+
+    async def _ended_before(self, key: str, waiters: Waiters) -> None:
+        """The request was committed, quarantined or discarded: an old doorbell."""
+        receipt = await self._quarantined_before(key) if waiters.reply_to else None
+        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+
+    async def _take_large(self, request: LargeRequest) -> None:
+        """Take a large request whose turn it is, unless its table or its producer has to wait."""
+        key = request.key
+        if self._tables.has_enough(key) or self._tables.is_stuck(key) or self.is_held(key):
+            self._missed.add(key, request.waiters)
+            return
+        try:
+            sealed = await self._read_large(request)
+        except FrazilError as error:
+            self._missed.add(key, request.waiters)
+            self._unavailable(error)
+        except Exception:  # noqa: BLE001  # one object must not end the service, again and again
+            self._missed.add(key, request.waiters)
+            self._crashed(key)
+        else:
+            if sealed is not None and self._large.find(key) is request:
+                self._submit(
+                    key, sealed, request.waiters, request.durable_ms, is_shared=request.is_shared
+                )
+
+    async def _read_large(self, request: LargeRequest) -> SealedRequest | None:
+        """As `_read`, by a worker process."""
+        key = request.key
+        try:
+            content = await self._shop.inbox.get(key)
+        except NotFoundError:
+            await self._ended_before(key, request.waiters)
+            return None
+        except ObjectTooLargeError:
+            await self._refer_oversized(key, request.waiters)
+            return None
+        try:
+            return await self._shop.checks.read(content, key, folder_of(key))
+        except InvalidRequestError as error:
+            await self._quarantine_unreadable(key, content, request.waiters, error)
+            return None
+
+    async def _quarantined_before(self, key: str) -> Receipt | None:
+        try:
+            record = await self._shop.quarantine.record(key)
+        except (NotFoundError, InvalidRequestError):
+            return None
+        parts = parsed(key)
+        return None if parts is None else quarantined_receipt(parts, record.reason, record.message)
+
+    def _submit(
+        self,
+        key: str,
+        sealed: SealedRequest,
+        waiters: Waiters,
+        durable_ms: int,
+        *,
+        is_inline: bool = False,
+        is_shared: bool = False,
+    ) -> None:
+        if self._tables.is_stopping:
+            return
+        if self.is_held(key):
+            self._missed.add(key, waiters)
+            return
+        self._tables.submit(
+            Pending(
+                key,
+                sealed,
+                durable_ms,
+                tokens=list(waiters.tokens),
+                reply_to=set(waiters.reply_to),
+                is_inline=is_inline,
+                is_shared=is_shared,
+            )
+        )
+
+    async def _quarantine_unreadable(
+        self, key: str, content: bytes, waiters: Waiters, error: InvalidRequestError
+    ) -> None:
+        record = QuarantineRecord(
+            key=key,
+            reason=error.reason,
+            message=str(error),
+            quarantined_at_ms=self._shop.world.now_ms(),
+        )
+        await self._shop.quarantine.put(record, content)
+        if not await leave_inbox(self._shop, key, content):
+            self._missed.add(key, waiters)
+            return
+        log.warning(
+            "request.quarantined", key=printable(key), reason=error.reason, message=str(error)
+        )
+        self._shop.metrics.quarantined(error.reason)
+        parts = parsed(key)
+        receipt = None
+        if parts is not None:
+            self._shop.breakers.unreadable(parts, error.reason)
+            receipt = quarantined_receipt(parts, error.reason, str(error))
+        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+
+    async def let_go(self, shards: Collection[int]) -> bool:
+        """Let the tables of these shards finish the attempt in hand and end. What waits there is
+        the next owner's. False if there was none.
+        """
+        self._large.let_go(shards)
+        had_some = await self._tables.let_go(shards)
+        self._missed.let_go(shards)
+        return had_some
+
+    async def stop(self) -> None:
+        """Let every table finish the attempt in hand."""
+        self._large.abandon()
+        await self._tables.stop()
+
+    def abandon(self) -> None:
+        """Cancel what is still running; a swap that was sent is awaited all the same."""
+        self._large.abandon()
+        self._tables.abandon()
+
+
+def _read_inline(bell: Doorbell) -> SealedRequest | None:
+    """The request as the doorbell carries it, if it arrived whole. A doorbell is not the truth:
+    what cannot be read in it is judged by the inbox object.
+    """
+    content = bell.content
+    if content is None or len(content) > LARGE_BYTES_MIN or line_digest(content) != bell.digest:
+        return None
+    try:
+        return read_request(content, key=bell.inbox_key)
+    except Exception:  # noqa: BLE001  # whatever is wrong with it, the object decides
+        return None

@@ -1,0 +1,161 @@
+"""Looks now and then at what no event tells: the depth of the queue, and what is in quarantine.
+
+What a catalog has refused is looked at again for a while: another committer may have landed it.
+
+Bounded: one round of counting a queue, one listing of the quarantine (its first 10,000 requests),
+and a hundred records, each read once. Now and then the small folders beside the inbox are listed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Coroutine, Mapping
+from typing import TypeVar
+
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    QueueUnavailableError,
+)
+from committer.ports import Queue, Storage, World
+from committer.reason import Reason
+from committer.service.ingest.resolved_refusals import LandedAfterAll
+from committer.service.requests.foreign_entries import show
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics, QuarantineSize
+from committer.skips import Skips
+from committer.storage.inbox import Quarantine, skips_of
+
+T = TypeVar("T")
+
+INTERVAL_S = 30.0
+LISTED_MAX = 10_000
+# Folders that hold little, and where nobody but committers writes: every ten minutes.
+LOOKS_A_SURVEY = 20
+RECORDS_MAX = 100
+# For longer than an attempt of another committer may be on its way.
+REFUSED_AGE_MS_MAX = 3_600_000
+REFUSED = Reason.COMMIT_REJECTED.value
+# A reason of another release, and records that nobody has read yet.
+OTHER_REASON = "other"
+NOT_READ = "not_read_yet"
+
+_REASONS = frozenset(reason.value for reason in Reason)
+
+
+class Watch:
+    """Shows both in the metrics, until cancelled. What does not answer is shown as not known."""
+
+    def __init__(
+        self,
+        *,
+        queue: Queue | None,
+        quarantine: Quarantine,
+        storage: Storage,
+        folders: Mapping[str, str],
+        landed_after_all: LandedAfterAll,
+        world: World,
+        metrics: Metrics,
+    ) -> None:
+        """`folders`: further ones beside the inbox, which are listed only for what is foreign in
+        them.
+        """
+        self._queue = queue
+        self._quarantine = quarantine
+        self._storage = storage
+        self._folders = folders
+        self._looks = 0
+        self._foreign: dict[str, frozenset[str]] = {}
+        self._landed_after_all = landed_after_all
+        self._world = world
+        self._metrics = metrics
+        self._reasons: dict[str, str] = {}
+        self._refused: list[str] = []
+        self._unanswered: set[str] = set()
+
+    async def run(self) -> None:
+        """Look for ever."""
+        while True:
+            await self.look()
+            await self._world.sleep(INTERVAL_S)
+
+    async def look(self) -> None:
+        """Look once."""
+        if self._queue is not None:
+            self._metrics.show_queue(await self._ask("queue", self._queue.depth()))
+        self._metrics.show_quarantine(await self._ask("quarantine", self._look_into_quarantine()))
+        if self._refused:
+            await self._ask("landed", self._landed_after_all.take_out(self._refused))
+        if self._looks % LOOKS_A_SURVEY == 0:
+            for name, location in self._folders.items():
+                await self._ask(name, self._survey(name, location))
+        self._looks += 1
+
+    async def _survey(self, name: str, location: str) -> None:
+        skips = skips_of()
+        async for _ in self._storage.list(location, skips=skips):
+            continue
+        self._show_foreign(name, skips)
+
+    def _show_foreign(self, name: str, skips: Skips) -> None:
+        named = self._foreign.get(name, frozenset())
+        self._foreign[name] = show(name, skips, self._metrics, named)
+
+    async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
+        """None if there is no answer, which is logged once. That the queue is away is not: who
+        reads it says so.
+        """
+        try:
+            answer = await question
+        except FrazilError as error:
+            if what not in self._unanswered and not isinstance(error, QueueUnavailableError):
+                log.warning("watch.unanswered", what=what, error=str(error))
+            self._unanswered.add(what)
+            return None
+        self._unanswered.discard(what)
+        return answer
+
+    async def _look_into_quarantine(self) -> QuarantineSize:
+        known, self._reasons = self._reasons, {}
+        unread: list[str] = []
+        young: set[str] = set()
+        self._refused = []
+        listed = size_bytes = 0
+        now_ms = oldest_ms = self._world.now_ms()
+        skips = skips_of()
+        async for found in self._quarantine.list(skips=skips):
+            size_bytes += found.size_bytes
+            oldest_ms = min(oldest_ms, found.modified_ms)
+            if now_ms - found.modified_ms <= REFUSED_AGE_MS_MAX:
+                young.add(found.key)
+            reason = known.get(found.key)
+            if reason is None:
+                unread.append(found.key)
+            else:
+                self._reasons[found.key] = reason
+            listed += 1
+            if listed == LISTED_MAX:
+                break
+        self._show_foreign("quarantine", skips)
+        for key in unread[:RECORDS_MAX]:
+            reason = await self._reason(key)
+            if reason is not None:
+                self._reasons[key] = reason
+        self._refused = [
+            key for key, reason in self._reasons.items() if reason == REFUSED and key in young
+        ]
+        counts = Counter(self._reasons.values())
+        if len(unread) > RECORDS_MAX:
+            counts[NOT_READ] = len(unread) - RECORDS_MAX
+        return QuarantineSize(counts, size_bytes, (now_ms - oldest_ms) / 1000)
+
+    async def _reason(self, key: str) -> str | None:
+        """None where the request has left the quarantine meanwhile."""
+        try:
+            reason = (await self._quarantine.record(key)).reason
+        except NotFoundError:
+            return None
+        except InvalidRequestError:
+            return OTHER_REASON
+        return reason if reason in _REASONS else OTHER_REASON

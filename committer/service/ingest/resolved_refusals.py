@@ -1,0 +1,64 @@
+"""Takes out of quarantine what one committer was refused while another landed it.
+
+A catalog's refusal is no matter of the request alone: of two committers that have been handed it,
+one may be refused it and the other not, and between the question whether it has landed and the
+record that says it cannot there is a moment. So what the catalog refused is looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from committer.errors import InvalidRequestError, NoSuchTableError, NotFoundError
+from committer.plan.state import TableState
+from committer.ports import Catalog, Storage
+from committer.request import CommitRequest, TableIdentifier, read_request
+from committer.service.requests.evidence_reader import EvidenceReader
+from committer.service.telemetry.log import log
+from committer.storage.inbox import Quarantine
+
+
+class LandedAfterAll:
+    """Looks at records of refusals. Costs a load for each table that has some, and nothing else
+    where the ledger tells.
+    """
+
+    def __init__(self, catalog: Catalog, storage: Storage, quarantine: Quarantine) -> None:
+        self._catalog = catalog
+        self._storage = storage
+        self._quarantine = quarantine
+
+    async def take_out(self, keys: Sequence[str]) -> None:
+        """Remove of these records those whose very attempts have landed. May be repeated.
+
+        Errors: those of the catalog and of the storage.
+        """
+        by_table: dict[TableIdentifier, list[CommitRequest]] = {}
+        for key in keys:
+            request = await self._request(key)
+            if request is not None:
+                by_table.setdefault(request.identifier, []).append(request)
+        for identifier, requests in by_table.items():
+            await self._look(identifier, requests)
+
+    async def _request(self, key: str) -> CommitRequest | None:
+        """None where nothing can be read, or it has left the quarantine."""
+        try:
+            _, content = await self._quarantine.get(key)
+            return read_request(content, key=key).request
+        except (NotFoundError, InvalidRequestError):
+            return None
+
+    async def _look(self, identifier: TableIdentifier, requests: Sequence[CommitRequest]) -> None:
+        try:
+            state = TableState.of(await self._catalog.load(identifier))
+        except NoSuchTableError:
+            return
+        reader = EvidenceReader(self._storage)
+        for request in requests:
+            if request.table_uuid != state.metadata.table_uuid:
+                continue
+            landed = await reader.landed_in(state, request)
+            if landed is not None:
+                await self._quarantine.delete((request.inbox_key,))
+                log.info("quarantine.landed_after_all", key=request.inbox_key, snapshot_id=landed)

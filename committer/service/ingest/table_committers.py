@@ -1,0 +1,150 @@
+"""The table committers of a process: made on demand, gone when idle, ended shard by shard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from uuid import UUID
+
+from committer.ports import shard_of
+from committer.request import TableIdentifier
+from committer.service.requests.pending import Pending
+from committer.service.table.shop import Shop
+from committer.service.table.table_committer import TableCommitter
+from committer.service.telemetry.shown_tables import ShownTables
+from committer.service.upkeep.ledger_upkeep import RestedUpkeep
+
+# Beyond this nothing more is read until committers have caught up.
+PENDING_REQUESTS_MAX = 50_000
+PENDING_WEIGHT_BYTES_MAX = 160 * 1024 * 1024
+# What a table that gets nowhere may have of that: the others need the room.
+STUCK_REQUESTS_MAX = 1_000
+STUCK_BYTES_MAX = 16 * 1024 * 1024
+
+
+class Tables:
+    """One committer and one task for each table (name and uuid) that has something to do."""
+
+    def __init__(
+        self, shop: Shop, tasks: asyncio.TaskGroup, let_go: Callable[[Pending], None]
+    ) -> None:
+        """`let_go`: takes requests that are left to the inbox."""
+        self._shop = shop
+        self._tasks = tasks
+        self._leave_to_inbox = let_go
+        self._known: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
+        self._by_uuid: dict[str, dict[TableIdentifier, TableCommitter]] = {}
+        self._running: dict[asyncio.Task[None], TableCommitter] = {}
+        self._shown = ShownTables(shop.world)
+        self._rested = RestedUpkeep()
+        self.is_stopping = False
+
+    @property
+    def shown(self) -> set[str]:
+        """The names of the tables whose numbers are shown."""
+        return self._shown.names(identifier for identifier, _ in self._known)
+
+    @property
+    def all(self) -> Sequence[TableCommitter]:
+        return tuple(self._known.values())
+
+    @property
+    def are_full(self) -> bool:
+        """Whether more has gathered than memory should hold."""
+        known = self._known.values()
+        return (
+            sum(table.pending_count for table in known) >= PENDING_REQUESTS_MAX
+            or sum(table.weight_bytes for table in known) >= PENDING_WEIGHT_BYTES_MAX
+        )
+
+    def find(self, key: str) -> Pending | None:
+        """A request that waits for its verdict."""
+        found = (table.find(key) for table in self._of_key(key))
+        return next((pending for pending in found if pending is not None), None)
+
+    @property
+    def large_bytes(self) -> int:
+        """Of all large requests that wait for their verdict."""
+        return sum(table.large_bytes for table in self._known.values())
+
+    def is_stuck(self, key: str) -> bool:
+        """Whether a request's table gets nowhere: it takes nothing large then."""
+        return any(table.is_stuck for table in self._of_key(key))
+
+    def has_enough(self, key: str) -> bool:
+        """Whether a request's table gets nowhere, and has as much in memory as it may then: the
+        rest waits where it is durable.
+        """
+        return any(
+            table.is_stuck
+            and (
+                table.pending_count >= STUCK_REQUESTS_MAX or table.pending_bytes >= STUCK_BYTES_MAX
+            )
+            for table in self._of_key(key)
+        )
+
+    def _of_key(self, key: str) -> Iterable[TableCommitter]:
+        return self._by_uuid.get(key.partition("/")[0], {}).values()
+
+    def submit(self, pending: Pending) -> None:
+        """Hand a request to its table's committer."""
+        request = pending.sealed.request
+        self._table(request.identifier, request.table_uuid).submit(pending)
+
+    def _table(self, identifier: TableIdentifier, table_uuid: UUID) -> TableCommitter:
+        known = self._known.get((identifier, table_uuid))
+        if known is not None:
+            return known
+        before = self._rested.take(identifier, table_uuid)
+        table = TableCommitter(identifier, table_uuid, self._shop, self._leave_to_inbox, before)
+        self._known[identifier, table_uuid] = table
+        self._by_uuid.setdefault(str(table_uuid), {})[identifier] = table
+        task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
+        self._running[task] = table
+        task.add_done_callback(self._running.pop)
+        return table
+
+    async def _run(self, table: TableCommitter) -> None:
+        """A table's task; gone when idle, and made again when a request comes in between."""
+        await table.run()
+        while table.pending_count and not table.is_stopping:
+            await table.run()
+        if table.state is not None:
+            is_ours = not table.is_stopping and not table.is_gone
+            self._shown.ended(table.identifier, table.table_uuid, is_ours=is_ours)
+            if is_ours:
+                self._rested.ended(table.identifier, table.table_uuid, table.ledger_upkeep)
+        if not self.is_stopping:
+            del self._known[table.identifier, table.table_uuid]
+            of_uuid = self._by_uuid[str(table.table_uuid)]
+            del of_uuid[table.identifier]
+            if not of_uuid:
+                del self._by_uuid[str(table.table_uuid)]
+
+    async def let_go(self, shards: Collection[int]) -> bool:
+        """Let the tables of these shards finish the attempt in hand and end. What waits there is
+        the next owner's. False if there was none.
+        """
+        ending = [
+            task for task, table in self._running.items() if shard_of(table.table_uuid) in shards
+        ]
+        for task in ending:
+            self._running[task].stop()
+        if ending:
+            await asyncio.wait(ending)
+        self._shown.left(shards)
+        self._rested.left(shards)
+        return bool(ending)
+
+    async def stop(self) -> None:
+        """Let every table finish the attempt in hand."""
+        self.is_stopping = True
+        for table in self._known.values():
+            table.stop()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def abandon(self) -> None:
+        """Cancel what is still running; a swap that was sent is awaited all the same."""
+        for task in self._running:
+            task.cancel()

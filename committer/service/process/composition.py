@@ -1,0 +1,303 @@
+"""The composition root: settings in, parts out. Storage and catalog: `committer.backends`."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from committer import backends
+from committer.aws.access import AwsAccess
+from committer.errors import (
+    CatalogUnavailableError,
+    NotFoundError,
+    SettingsError,
+)
+from committer.plan.batch_policy import BatchPolicy
+from committer.plan.quiet_gap import GapPolicy
+from committer.ports import Catalog, Leases, Queue, Storage, World
+from committer.private_files import make_private_file, make_private_folder
+from committer.queue.redis_leases import RedisLeases
+from committer.queue.redis_stream import RedisQueue
+from committer.service.process.redis_server import (
+    RedisServer,
+    claim_folder,
+    private_server_url,
+    start_redis_server,
+)
+from committer.service.requests.circuit_breakers import BreakerPolicy
+from committer.setting_names import named_setting
+from committer.settings import Settings
+from committer.storage.inbox import Inbox, Quarantine, skips_of
+from committer.storage.key_file import KeyFile
+from committer.storage.replays import Replays
+from committer.storage.scheme import SchemeStorage
+from committer.world import RealWorld
+
+PRIVATE = "private"
+NONE = "none"
+_SQLITE = "sqlite:///"
+_SQLITE_PATH = "sqlite:////"  # the last slash begins an absolute path
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestParts:
+    """Where requests wait, and who announces them: all that needs no catalog.
+
+    `queue`, `leases` and `key_file` are None without one.
+    """
+
+    settings: Settings
+    world: World
+    storage: Storage
+    queue: Queue | None
+    inbox: Inbox
+    quarantine: Quarantine
+    replays: Replays
+    key_file: KeyFile | None = None
+    leases: Leases | None = None
+
+    async def close(self) -> None:
+        """Release connections, the queue's first."""
+        if self.leases is not None:
+            await self.leases.close()
+        if self.queue is not None:
+            await self.queue.close()
+        await self.storage.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class Parts(RequestParts):
+    """Everything with a connection, opened for one process."""
+
+    catalog: Catalog
+
+    async def close(self) -> None:
+        await self.catalog.close()
+        await RequestParts.close(self)
+
+
+def start_private_queue(settings: Settings) -> RedisServer | None:
+    """Start (or find) the private server if the settings ask for one. Blocks for a moment.
+
+    Errors: `SettingsError` where it cannot be started, or another committer uses it.
+    """
+    if settings.queue.url != PRIVATE:
+        return None
+    make_home(settings)
+    folder = queue_folder(settings)
+    with named_setting("home"), _explained(folder):
+        claim = claim_folder(folder)
+        server = start_redis_server(folder)
+    server.claim = claim
+    return server
+
+
+def make_home(settings: Settings) -> None:
+    """Make the folder of what has no location of its own, where something has none; and in it the
+    inbox, if that is there. Their owner alone may enter both. Errors: `SettingsError`.
+    """
+    home, inbox = settings.home, Path(_plain_path(settings.inbox))
+    is_inbox_inside = inbox.is_relative_to(home)
+    if settings.queue.url != PRIVATE and not is_inbox_inside and not _is_catalog_inside(settings):
+        return
+    with named_setting("home"), _explained(home):
+        make_private_folder(home)
+        if is_inbox_inside:
+            make_private_folder(inbox)
+
+
+def _plain_path(location: str) -> str:
+    return location.removeprefix("file://")
+
+
+def _is_catalog_inside(settings: Settings) -> bool:
+    uri = settings.catalog.uri
+    path = Path(uri.removeprefix(_SQLITE))
+    return uri.startswith(_SQLITE_PATH) and path.is_relative_to(settings.home)
+
+
+def queue_folder(settings: Settings) -> Path:
+    """Where the private server lives."""
+    return settings.home / "queue"
+
+
+def open_request_parts(settings: Settings) -> RequestParts:
+    """Open all but the catalog; nothing is asked yet.
+
+    Errors: `SettingsError`, naming the setting.
+    """
+    world = RealWorld()
+    with named_setting("inbox"):
+        storage = backends.open_storage(aws_access(settings), world, prune_below=settings.inbox)
+        storage.adapter(settings.inbox)
+    with named_setting("catalog.warehouse"):
+        storage.adapter(settings.catalog.warehouse)
+    return RequestParts(
+        settings=settings,
+        world=world,
+        storage=storage,
+        queue=_open_queue(settings),
+        inbox=Inbox(storage, settings.inbox),
+        quarantine=Quarantine(storage, settings.inbox),
+        replays=Replays(storage, settings.inbox),
+        key_file=_key_file(settings, storage, world),
+        leases=_open_leases(settings, world),
+    )
+
+
+def aws_access(settings: Settings) -> AwsAccess:
+    """The group `aws`, as adapters take it."""
+    return AwsAccess(**settings.aws.model_dump())
+
+
+async def open_parts(settings: Settings, *, create: bool = True) -> Parts:
+    """Open the adapters that the settings name. `create` and errors: those of `open_catalog`."""
+    parts = open_request_parts(settings)
+    try:
+        return with_catalog(parts, await open_catalog(parts, create=create))
+    except BaseException:
+        await parts.close()
+        raise
+
+
+def with_catalog(parts: RequestParts, catalog: Catalog) -> Parts:
+    """The same parts, complete."""
+    shared = {field.name: getattr(parts, field.name) for field in fields(RequestParts)}
+    return Parts(**shared, catalog=catalog)
+
+
+async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
+    """Connect to the catalog. `create`: make one that is missing.
+
+    Errors: `SettingsError`, naming the setting; `CatalogUnavailableError`; `AccessError`;
+    `NotFoundError` for a catalog that is missing and is not made.
+    """
+    settings = parts.settings
+    uri, name = settings.catalog.uri, settings.catalog.name
+    with named_setting("catalog.uri"):
+        if create and uri.startswith(_SQLITE_PATH):
+            _make_place(Path(uri.removeprefix(_SQLITE)), settings)
+        return await backends.open_catalog(
+            uri, name, parts.storage, aws_access(settings), parts.world, create=create
+        )
+
+
+async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
+    """As `open_catalog`, but never make a new, empty catalog while requests wait for tables.
+
+    Where the file of a SQLite catalog is away (a disk that is not mounted yet), or a DynamoDB table
+    is not in the region that is asked, every one of them would go to quarantine for an unknown
+    table. Errors: `CatalogUnavailableError` for the file then, `SettingsError` for the table.
+    """
+    uri = parts.settings.catalog.uri
+    if _is_away(uri) and await _has_outstanding(parts.inbox):
+        raise CatalogUnavailableError(
+            f"the file of the catalog `{uri}` does not exist, but requests wait in"
+            f" `{parts.settings.inbox}` for its tables; if it is lost, `frazil table create` begins"
+            " a new one"
+        )
+    if create and backends.is_dynamodb(uri) and await _has_outstanding(parts.inbox):
+        with named_setting("catalog.uri"):
+            return await _open_standing_catalog(parts)
+    return await open_catalog(parts, create=create)
+
+
+async def _open_standing_catalog(parts: RequestParts) -> Catalog:
+    try:
+        return await open_catalog(parts, create=False)
+    except NotFoundError as error:
+        raise SettingsError(
+            f"requests wait in `{parts.settings.inbox}` for tables, but {error}"
+        ) from error
+
+
+def _is_away(uri: str) -> bool:
+    return uri.startswith(_SQLITE_PATH) and not Path(uri.removeprefix(_SQLITE)).exists()
+
+
+async def _has_outstanding(inbox: Inbox) -> bool:
+    with named_setting("inbox"):
+        async for _ in inbox.list(skips=skips_of()):
+            return True
+    return False
+
+
+def _make_place(file: Path, settings: Settings) -> None:
+    """The folder of a catalog's file. In the home the file is its owner's alone; elsewhere other
+    engines may share it, as the umask says.
+    """
+    if _is_catalog_inside(settings):
+        make_home(settings)
+    with _explained(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if _is_catalog_inside(settings):
+            make_private_file(file)
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SettingsError(f"folder `{folder}`: {error.strerror or error}") from error
+
+
+def _open_queue(settings: Settings) -> Queue | None:
+    url = queue_url(settings)
+    if url is None:
+        return None
+    with named_setting("queue.url"):
+        return RedisQueue(url, consumer=member_name(settings))
+
+
+def _open_leases(settings: Settings, world: World) -> Leases | None:
+    url = queue_url(settings)
+    if url is None:
+        return None
+    with named_setting("queue.url"):
+        return RedisLeases(url, member=member_name(settings), process=world.uuid())
+
+
+def member_name(settings: Settings) -> str:
+    """The name of this committer among those that share the queue."""
+    return settings.queue.consumer or socket.gethostname()
+
+
+def _key_file(settings: Settings, storage: SchemeStorage, world: World) -> KeyFile | None:
+    location = settings.security.keys
+    if not location:
+        return None
+    with named_setting("security.keys"):
+        storage.adapter(location)
+    return KeyFile(storage, location, world)
+
+
+def queue_url(settings: Settings) -> str | None:
+    """The URL of the queue's server, the private one included; None without a queue."""
+    if settings.queue.url == NONE:
+        return None
+    if settings.queue.url == PRIVATE:
+        return private_server_url(queue_folder(settings))
+    return settings.queue.url
+
+
+def breaker_policy(settings: Settings) -> BreakerPolicy:
+    """When a producer that fails all the time has to wait, and for how long."""
+    return BreakerPolicy(settings.service.breaker_after, settings.service.breaker_pause_s)
+
+
+def policy(settings: Settings) -> BatchPolicy:
+    """The batch policy that the settings ask for."""
+    commit = settings.commit
+    if commit.batch_requests_max < 1:
+        raise SettingsError("commit.batch_requests_max: expected at least 1")
+    return BatchPolicy(
+        min_interval_ms=commit.min_interval_ms,
+        files_max=commit.batch_files_max,
+        bytes_max=commit.batch_bytes_max,
+        requests_max=commit.batch_requests_max,
+        gap=GapPolicy(commit.foreign_gap_ms, commit.foreign_gap_period_ms),
+    )

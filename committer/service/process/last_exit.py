@@ -1,0 +1,45 @@
+"""Ends a process that should have ended, whatever its threads are doing.
+
+A thread that is stuck in a call (a disk that does not answer) cannot be stopped, and Python waits
+for it at the exit. Nothing is lost by an end at any moment: what was not finished is found again.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import threading
+import time
+
+from committer.service.telemetry.log import log
+
+CODE = 1
+# For the last words; behind them the process ends without Python's help.
+_SAYING_S = 1.0
+
+
+def end_by(delay_s: float) -> None:
+    """End the process after so long, if it is still there. Of several calls the earliest counts."""
+    global _deadline_s  # a process ends once
+    deadline_s = time.monotonic() + delay_s  # noqa: TID251  # there may be no loop any more
+    if deadline_s >= _deadline_s:
+        return
+    _deadline_s = deadline_s
+    # By a thread of the system: it needs neither the interpreter nor whoever reads our log.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    faulthandler.dump_traceback_later(delay_s + _SAYING_S, exit=True, file=nowhere)
+    threading.Thread(target=_end, args=(delay_s,), name="last-exit", daemon=True).start()
+
+
+_deadline_s = float("inf")
+
+
+def _end(delay_s: float) -> None:
+    threading.Event().wait(delay_s)
+    stuck = [
+        thread.name
+        for thread in threading.enumerate()
+        if not thread.daemon and thread is not threading.main_thread()
+    ]
+    log.error("service.end_forced", after_s=delay_s, threads=stuck)
+    os._exit(CODE)

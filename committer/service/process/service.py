@@ -1,0 +1,279 @@
+"""The parts of a running service, and down again without leaving anything half done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import TypeVar
+
+from committer.errors import TransientError
+from committer.plan.backoff import backoff_s
+from committer.service.checks.checks import Checks, ChecksHere
+from committer.service.ingest.catalog_probe import Reachability
+from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.intake import Intake
+from committer.service.ingest.poller import Watch
+from committer.service.ingest.reconciler import Reconciler
+from committer.service.ingest.resolved_refusals import LandedAfterAll
+from committer.service.process.composition import (
+    Parts,
+    breaker_policy,
+    member_name,
+    policy,
+)
+from committer.service.process.status_collector import Overview
+from committer.service.requests.circuit_breakers import Breakers
+from committer.service.requests.foreign_entries import ForeignEntries
+from committer.service.requests.large_requests import NamedManifests
+from committer.service.requests.recently_quarantined import Judged
+from committer.service.requests.settled_requests import SettledByTable
+from committer.service.requests.signatures import Signatures
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.settler import Settler
+from committer.service.sharding.shard_leases import LetGo, Shards
+from committer.service.table.shop import Shop
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.log import log
+from committer.service.upkeep.table_files import UpkeepParts
+from committer.setting_names import named_setting
+from committer.storage.high_water_marks import Witnesses
+from committer.storage.journal import Journal
+from committer.storage.replays import Replays
+
+# Beside the inbox and the quarantine.
+_SMALL_FOLDERS = ("replaying", "upkeep", "witness")
+
+
+class Service:
+    """One committer process: consumer, reconciler, settler, and a task for each table."""
+
+    def __init__(self, parts: Parts, overview: Overview, checks: Checks | None = None) -> None:
+        """`checks`: where large requests are checked; without, in the loop."""
+        self._parts = parts
+        self._overview = overview
+        self.health = overview.health
+        witnesses = WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox))
+        settled = SettledByTable()
+        self._settler = Settler(
+            inbox=parts.inbox,
+            queue=parts.queue,
+            world=parts.world,
+            health=self.health,
+            witnesses=witnesses,
+            settled=settled,
+        )
+        self._signatures = Signatures(
+            key_file=parts.key_file,
+            required=parts.settings.security.require_signature,
+            inbox=parts.inbox,
+            world=parts.world,
+            health=self.health,
+        )
+        self._shop = Shop(
+            catalog_name=parts.settings.catalog.name,
+            catalog=parts.catalog,
+            storage=parts.storage,
+            inbox=parts.inbox,
+            quarantine=parts.quarantine,
+            world=parts.world,
+            health=self.health,
+            metrics=overview.metrics,
+            foreign_entries=ForeignEntries(
+                parts.inbox, parts.quarantine, parts.world, overview.metrics
+            ),
+            breakers=Breakers(breaker_policy(parts.settings), parts.world),
+            judged=Judged(parts.world),
+            settled=settled,
+            policy=policy(parts.settings),
+            signatures=self._signatures,
+            witnesses=witnesses,
+            upkeep=UpkeepParts(
+                catalog=parts.catalog,
+                storage=parts.storage,
+                journal=Journal(parts.storage, parts.settings.inbox),
+                replays=parts.replays,
+                world=parts.world,
+                metrics=overview.metrics,
+                is_default=parts.settings.upkeep.expire_snapshots,
+            ),
+            settle=self._settler.settle,
+            named=NamedManifests(parts.world),
+            checks=checks or ChecksHere(),
+        )
+
+        self._shards = Shards(
+            leases=parts.leases,
+            member=member_name(parts.settings),
+            world=parts.world,
+            health=self.health,
+            metrics=overview.metrics,
+            lease_s=parts.settings.service.lease_s,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop`, then drain.
+
+        Errors: `SettingsError` for an unsafe back end, found by the probes; whatever else escapes
+        is a bug and comes as it is.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            beating = self.health.beat(self._overview.metrics.loop_was_late)
+            heart = tasks.create_task(beating, name="heartbeat")
+            await self._probe(stop)
+            if stop.is_set():
+                heart.cancel()
+                return
+            intake = Intake(self._shop, tasks)
+            settler = tasks.create_task(self._settler.run(), name="settler")
+            shards = tasks.create_task(self._shards.run(self._let_go(intake)), name="shards")
+            readers = [tasks.create_task(reader, name="reader") for reader in self._readers(intake)]
+            self.health.phase = "running"
+            log.info("service.started", inbox=self._parts.settings.inbox)
+            await stop.wait()
+            self.health.phase = "draining"
+            await self._drain(intake, readers, shards)
+            settler.cancel()
+            heart.cancel()
+        log.info("service.stopped")
+
+    def _readers(self, intake: Intake) -> list[Coroutine[object, object, None]]:
+        parts, settings = self._parts, self._parts.settings
+        readers: list[Coroutine[object, object, None]] = []
+        consumer = None
+        if parts.queue is not None:
+            consumer = Consumer(
+                queue=parts.queue,
+                intake=intake,
+                shards=self._shards,
+                world=parts.world,
+                health=self.health,
+                reclaim_idle_s=settings.queue.reclaim_idle_s,
+            )
+            readers.append(consumer.run())
+        reconciler = Reconciler(
+            inbox=parts.inbox,
+            quarantine=parts.quarantine,
+            replaying=Replays(parts.storage, settings.inbox).copies,
+            intake=intake,
+            shards=self._shards,
+            foreign_entries=self._shop.foreign_entries,
+            world=parts.world,
+            health=self.health,
+            metrics=self._overview.metrics,
+            queue_is_away=consumer.is_away if consumer else None,
+            queue_is_read=consumer.has_caught_up if consumer else None,
+            is_leaving=self._settler.is_leaving,
+            interval_s=settings.service.reconcile_interval_s,
+            age_s=settings.service.reconcile_age_s,
+        )
+        readers.append(reconciler.run())
+        watch = Watch(
+            queue=parts.queue,
+            quarantine=parts.quarantine,
+            storage=parts.storage,
+            folders={name: f"{settings.inbox.rstrip('/')}/{name}/" for name in _SMALL_FOLDERS},
+            landed_after_all=LandedAfterAll(parts.catalog, parts.storage, parts.quarantine),
+            world=parts.world,
+            metrics=self._overview.metrics,
+        )
+        readers.append(watch.run())
+        reachability = Reachability(catalog=parts.catalog, world=parts.world, health=self.health)
+        readers.append(reachability.run())
+        readers.append(self._signatures.run())
+        self._overview.started(intake, reconciler, self._shards)
+        return readers
+
+    async def _probe(self, stop: asyncio.Event) -> None:
+        """Refuse back ends that do not enforce conditions; wait for those that do not answer."""
+        probes: list[tuple[str, Callable[[], Awaitable[object]]]] = [
+            ("storage", self._probe_inbox),
+            ("catalog", self._parts.catalog.probe),
+            ("keys", self._signatures.load),
+        ]
+        for component, probe in probes:
+            await until_answered(component, probe, stop, self.health)
+
+    async def _probe_inbox(self) -> None:
+        with named_setting("inbox"):
+            await self._parts.storage.probe(self._parts.settings.inbox)
+
+    def _let_go(self, intake: Intake) -> LetGo:
+        async def let_go(shards: frozenset[int]) -> None:
+            if await intake.let_go(shards):
+                # So that the next owner is not handed what has landed.
+                await self._settler.flush()
+
+        return let_go
+
+    async def _drain(
+        self, intake: Intake, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]
+    ) -> None:
+        """Stop reading; finish the attempts in hand; tell what is known, and hand over each shard
+        as soon as it is done. The rest comes again.
+        """
+        for reader in readers:
+            reader.cancel()
+        self._shards.leave()
+        deadline_s = self._parts.settings.service.drain_s_max
+        log.info("service.draining", deadline_s=deadline_s)
+        try:
+            async with asyncio.timeout(deadline_s):
+                await asyncio.wait([shards])
+                await intake.stop()
+                await self._settler.flush()
+        except TimeoutError:
+            log.warning("service.drain_exceeded", deadline_s=deadline_s)
+            shards.cancel()
+            intake.abandon()
+            await self._shards.abandon()
+
+
+T = TypeVar("T")
+
+# How long a question of the start may go on behind the stop.
+CUT_OFF_S = 5.0
+
+
+async def until_answered(
+    component: str, ask: Callable[[], Awaitable[T]], stop: asyncio.Event, health: Health
+) -> T | None:
+    """Ask until the component answers, with back-off. None if stopped before, also while a question
+    gets no answer.
+    """
+    failures = 0
+    while not stop.is_set():
+        try:
+            answer = await _unless(stop, ask())
+        except TransientError as error:
+            if health.trouble(component, str(error)):
+                log.warning(f"{component}.unavailable", error=str(error), now="waiting for it")
+            failures += 1
+            await _pause(backoff_s(failures + 3, 0.5 + health.world.jitter() / 2), stop)
+        else:
+            if health.well(component):
+                log.info(f"{component}.returned")
+            return answer
+    return None
+
+
+async def _unless(stop: asyncio.Event, question: Awaitable[T]) -> T | None:
+    """The answer, or None when `stop` has been set for a while: a probe that is cut off leaves
+    something behind, a server that does not answer must not hold up the end.
+    """
+    asking, stopping = asyncio.ensure_future(question), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((asking, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not asking.done():
+            await asyncio.wait((asking,), timeout=CUT_OFF_S)
+        return asking.result() if asking.done() else None
+    finally:
+        stopping.cancel()
+        asking.cancel()
+        await asyncio.gather(asking, stopping, return_exceptions=True)
+
+
+async def _pause(delay_s: float, stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(delay_s):
+            await stop.wait()

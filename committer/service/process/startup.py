@@ -1,0 +1,148 @@
+"""From settings to a process that serves until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from committer.errors import FrazilError, SettingsError
+from committer.ports import World
+from committer.service.checks.check_process import CheckProcess
+from committer.service.checks.checks import ChecksInProcesses
+from committer.service.process.composition import (
+    RequestParts,
+    open_known_catalog,
+    open_request_parts,
+    with_catalog,
+)
+from committer.service.process.http import serving
+from committer.service.process.redis_server import RedisServer, keep_running
+from committer.service.process.service import Service, until_answered
+from committer.service.process.status_collector import Identity, Overview
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.instrumented_ports import (
+    CountedCatalog,
+    CountedLeases,
+    CountedQueue,
+    CountedStorage,
+)
+from committer.service.telemetry.metrics import Metrics
+from committer.settings import Settings
+from committer.stop_signals import StopRequest
+from committer.storage.inbox import Inbox, Quarantine
+
+# With fewer there is one process for large requests, else there are two.
+_PROCESSORS_MIN = 4
+# Behind the drain: to let go of servers, and to end.
+CLOSING_S_MAX = 5.0
+
+
+async def serve(
+    settings: Settings,
+    told: StopRequest,
+    *,
+    opened: Callable[[], None] = lambda: None,
+    queue_server: RedisServer | None = None,
+    end_by: Callable[[float], None] = lambda _: None,
+) -> None:
+    """Run until told to stop. `opened` is called once the port and the catalog are open, `end_by`
+    with the seconds that are left, once the service is to end: a thread may be stuck. A private
+    queue server is started again if it dies.
+
+    Errors: `FrazilError`, also from inside the tasks.
+    """
+    stop = asyncio.Event()
+    told.set_on(stop)
+    parts = open_request_parts(settings)
+    ending = asyncio.create_task(_end_in_time(stop, settings.service.drain_s_max, end_by))
+    try:
+        async with kept_running(queue_server, parts.world):
+            await serve_parts(parts, stop, opened=opened)
+    except BaseExceptionGroup as group:
+        expected, rest = group.split(FrazilError)
+        if expected is None or rest is not None:
+            raise
+        raise first_error(expected) from group
+    finally:
+        end_by(CLOSING_S_MAX)
+        ending.cancel()
+        await parts.close()
+
+
+@asynccontextmanager
+async def kept_running(server: RedisServer | None, world: World) -> AsyncIterator[None]:
+    """While the block runs."""
+    keeper = asyncio.create_task(keep_running(server, world)) if server else None
+    try:
+        yield
+    finally:
+        if keeper is not None:
+            keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeper
+
+
+async def _end_in_time(
+    stop: asyncio.Event, drain_s_max: float, end_by: Callable[[float], None]
+) -> None:
+    await stop.wait()
+    end_by(drain_s_max + CLOSING_S_MAX)
+
+
+async def serve_parts(
+    parts: RequestParts, stop: asyncio.Event, *, opened: Callable[[], None] = lambda: None
+) -> None:
+    """Serve with these parts until `stop`: endpoints first, then the catalog, then the work.
+
+    Errors: those of the tasks, as groups.
+    """
+    settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
+    overview = Overview(Identity(settings.catalog.name, settings.inbox), health, metrics)
+    parts = _counted(parts, metrics)
+    async with serving(overview, host=settings.service.http_host, port=settings.service.http_port):
+        catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
+        if catalog is None:
+            return
+        checks = ChecksInProcesses([CheckProcess() for _ in range(_processes())])
+        try:
+            opened()
+            counted = CountedCatalog(catalog, metrics.meter("catalog", parts.world))
+            await Service(with_catalog(parts, counted), overview, checks).run(stop)
+        finally:
+            await checks.close()
+            await catalog.close()
+
+
+def _processes() -> int:
+    """One beside the loop; a second where there are processors for it."""
+    return 1 if (os.cpu_count() or 1) < _PROCESSORS_MIN else 2
+
+
+def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
+    """The same parts with every call counted: those for requests apart from those for tables."""
+    world, inbox = parts.world, parts.settings.inbox
+    requests = CountedStorage(parts.storage, metrics.meter("inbox", world))
+    return replace(
+        parts,
+        storage=CountedStorage(parts.storage, metrics.meter("storage", world)),
+        queue=parts.queue and CountedQueue(parts.queue, metrics.meter("queue", world)),
+        leases=parts.leases and CountedLeases(parts.leases, metrics.meter("leases", world)),
+        inbox=Inbox(requests, inbox),
+        quarantine=Quarantine(requests, inbox),
+    )
+
+
+def first_error(group: BaseExceptionGroup[FrazilError]) -> FrazilError:
+    """The error that ended the service; a setting's before any other."""
+    errors = list(_leaves(group))
+    return next((error for error in errors if isinstance(error, SettingsError)), errors[0])
+
+
+def _leaves(group: BaseExceptionGroup[FrazilError]) -> list[FrazilError]:
+    found: list[FrazilError] = []
+    for error in group.exceptions:
+        found.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return found

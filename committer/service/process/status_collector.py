@@ -1,0 +1,225 @@
+"""What the process knows of itself now: one look at it, shown as metrics and as `/status`.
+
+`/status` is made from the metrics, so that the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from heapq import nsmallest
+from importlib.metadata import version
+
+from committer.service.ingest.intake import Intake
+from committer.service.ingest.reconciler import Reconciler
+from committer.service.process.status_model import (
+    HeldProducerStatus,
+    InboxStatus,
+    QueueStatus,
+    ShardsStatus,
+    Status,
+    TableStatus,
+    member_statuses,
+)
+from committer.service.sharding.shard_leases import Shards
+from committer.service.table.table_committer import TableCommitter
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.instruments import Sample
+from committer.service.telemetry.metrics import NO_TABLE, Metrics, TableBacklog
+
+# Fields of a table's status, and the metrics that they are.
+_OF_A_TABLE = {
+    "lag_s": "frazil_table_lag_seconds",
+    "pending_requests": "frazil_pending_requests",
+    "pending_bytes": "frazil_pending_bytes",
+    "commits": "frazil_commits_total",
+    "requests": "frazil_committed_requests_total",
+    "files": "frazil_committed_files_total",
+    "rows": "frazil_committed_rows_total",
+    "bytes": "frazil_committed_bytes_total",
+    "recovered": "frazil_recovered_requests_total",
+    "duplicates": "frazil_duplicate_requests_total",
+    "last_commit_s": "frazil_last_commit_timestamp_seconds",
+    "metadata_bytes": "frazil_metadata_bytes",
+    "frozen_producers": "frazil_frozen_producers",
+}
+HELD_SHOWN_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which committer this is: what it commits to, and from where."""
+
+    catalog: str
+    inbox: str
+
+
+class Overview:
+    """The parts that know something. Those that work come when the service starts."""
+
+    def __init__(self, identity: Identity, health: Health, metrics: Metrics) -> None:
+        self.health = health
+        self.metrics = metrics
+        self._identity = identity
+        self._intake: Intake | None = None
+        self._reconciler: Reconciler | None = None
+        self._shards: Shards | None = None
+
+    def started(self, intake: Intake, reconciler: Reconciler, shards: Shards) -> None:
+        """From now on there is work to show."""
+        self._intake, self._reconciler, self._shards = intake, reconciler, shards
+
+    def page(self) -> bytes:
+        """All metrics, as Prometheus reads them."""
+        self._look()
+        return self.metrics.instruments.page()
+
+    def status(self) -> Status:
+        """What `/status` says."""
+        self._look()
+        numbers = _Numbers(self.metrics.instruments.samples())
+        health, identity = self.health, self._identity
+        return Status(
+            version=version("frazil"),
+            catalog=identity.catalog,
+            now_s=health.world.now_ms() / 1000,
+            phase=health.phase,
+            ready=health.is_ready,
+            troubles=dict(health.troubles),
+            lag_s=numbers.one("frazil_lag_seconds"),
+            inbox=InboxStatus(
+                location=identity.inbox,
+                requests=numbers.count("frazil_inbox_requests"),
+                listed_s=numbers.one("frazil_inbox_listed_timestamp_seconds"),
+                foreign=numbers.foreign("inbox"),
+            ),
+            queue=QueueStatus(
+                waiting=numbers.count("frazil_queue_waiting_doorbells"),
+                pending=numbers.count("frazil_queue_pending_doorbells"),
+            ),
+            shards=self._shards and _shards(self._shards),
+            quarantine=numbers.by("frazil_quarantine_requests", "reason"),
+            quarantine_bytes=numbers.count("frazil_quarantine_bytes"),
+            quarantine_age_s=numbers.one("frazil_quarantine_age_seconds"),
+            quarantined=numbers.by("frazil_quarantined_requests_total", "reason"),
+            held_producers=self._held(),
+            unannounced=numbers.count("frazil_unannounced_requests_total") or 0,
+            redelivered=numbers.count("frazil_redelivered_doorbells_total") or 0,
+            internal_errors=numbers.by("frazil_internal_errors_total", "where"),
+            tables=[_table(numbers, table) for table in numbers.tables],
+        )
+
+    def _look(self) -> None:
+        """Bring the metrics of what is so now up to date."""
+        self.metrics.show_health(self.health.is_ready, self.health.troubles)
+        if self._intake is None or self._reconciler is None:
+            self.metrics.show_backlog(None, ())
+            self.metrics.show_inbox(None, None)
+            return
+        self.metrics.keep_tables(self._intake.shown_tables)
+        listing, now_ms = self._reconciler.listing, self.health.world.now_ms()
+        backlog = _backlog(self._intake, now_ms)
+        ages = [one.lag_s for one in backlog]
+        if listing is not None and listing.unread_ms is not None:
+            ages.append(_age_s(listing.unread_ms, now_ms))
+        if (large_ms := self._intake.oldest_large_ms) is not None:
+            ages.append(_age_s(large_ms, now_ms))
+        is_known = ages or listing is not None
+        self.metrics.show_backlog(max(ages, default=0.0) if is_known else None, backlog)
+        self.metrics.show_inbox(
+            listing.requests if listing else None, listing.began_ms if listing else None
+        )
+        held = sum(1 for _ in self._intake.held())
+        self.metrics.show_producers(held, _frozen(self._intake.tables))
+
+    def _held(self) -> list[HeldProducerStatus]:
+        """The first ones by name."""
+        held = self._intake.held() if self._intake else ()
+        first = nsmallest(HELD_SHOWN_MAX, held, key=lambda one: (one.table, one.producer))
+        return [HeldProducerStatus(**asdict(one)) for one in first]
+
+
+def _backlog(intake: Intake, now_ms: int) -> list[TableBacklog]:
+    """By name; tables that were dropped and made again share one, those unknown too."""
+    found: dict[str, TableBacklog] = {}
+    for table in intake.tables:
+        name = str(table.identifier) if table.state else NO_TABLE
+        oldest_ms = table.oldest_ms
+        lag_s = 0.0 if oldest_ms is None else _age_s(oldest_ms, now_ms)
+        known = found.get(name, TableBacklog(name, 0, 0, 0.0))
+        found[name] = TableBacklog(
+            name,
+            known.requests + table.pending_count,
+            known.size_bytes + table.pending_bytes,
+            max(known.lag_s, lag_s),
+        )
+    return list(found.values())
+
+
+def _frozen(tables: Iterable[TableCommitter]) -> Counter[str]:
+    """How many producers are frozen, by table."""
+    found: Counter[str] = Counter()
+    for table in tables:
+        if table.state is not None:
+            found[str(table.identifier)] += len(table.state.ledger.frozen)
+    return found
+
+
+def _shards(shards: Shards) -> ShardsStatus:
+    return ShardsStatus(
+        owned=len(shards.owned), members=member_statuses(shards.seen) if shards.seen else []
+    )
+
+
+def _age_s(since_ms: int, now_ms: int) -> float:
+    return max(0, now_ms - since_ms) / 1000
+
+
+def _table(numbers: _Numbers, table: str) -> TableStatus:
+    found = {name: numbers.of(metric, table) for name, metric in _OF_A_TABLE.items()}
+    return TableStatus(
+        table=table,
+        swaps=numbers.by("frazil_swap_answers_total", "answer", table),
+        **{name: value for name, value in found.items() if value is not None},
+    )
+
+
+class _Numbers:
+    """The samples by name."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self._samples: defaultdict[str, list[Sample]] = defaultdict(list)
+        for sample in samples:
+            self._samples[sample.name].append(sample)
+
+    @property
+    def tables(self) -> list[str]:
+        """All that any number of a table names."""
+        metrics = (*_OF_A_TABLE.values(), "frazil_swap_answers_total")
+        return sorted({one.labels["table"] for name in metrics for one in self._samples[name]})
+
+    def one(self, name: str) -> float | None:
+        return next((one.value for one in self._samples[name]), None)
+
+    def count(self, name: str) -> int | None:
+        return next((int(one.value) for one in self._samples[name]), None)
+
+    def of(self, name: str, table: str) -> float | None:
+        found = (one.value for one in self._samples[name] if one.labels["table"] == table)
+        return next(found, None)
+
+    def foreign(self, folder: str) -> dict[str, int]:
+        """Foreign entries of a folder by kind, without those that have gone."""
+        return {
+            one.labels["kind"]: int(one.value)
+            for one in self._samples["frazil_foreign_entries"]
+            if one.labels["folder"] == folder and one.value
+        }
+
+    def by(self, name: str, label: str, table: str | None = None) -> dict[str, int]:
+        return {
+            one.labels[label]: int(one.value)
+            for one in self._samples[name]
+            if table is None or one.labels["table"] == table
+        }

@@ -1,0 +1,136 @@
+"""What `/status` says, as a model that both sides share: the endpoint and `frazil status`.
+
+Fields may be added; a reader ignores those that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from committer.ports import Assignment
+from committer.service.telemetry.health import Phase
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class InboxStatus(_Said):
+    """What the last whole listing of the inbox has found; null before the first."""
+
+    location: str
+    requests: int | None
+    listed_s: float | None
+    """When it began, seconds since 1970."""
+    foreign: dict[str, int] = {}
+    """Entries that are no requests and stay where they are, by kind."""
+
+
+class QueueStatus(_Said):
+    """Doorbells in the queue; null where it does not answer, or there is none."""
+
+    waiting: int | None
+    pending: int | None
+    """Those of them that were handed out and are not acknowledged."""
+
+
+class HeldProducerStatus(_Said):
+    """A producer whose requests wait in the inbox, because the last ones all went to quarantine."""
+
+    table: str
+    producer: str
+    failures: int
+    """Requests in a row."""
+    reason: str
+    """The last one's."""
+    again_s: float
+    """Until one of those that wait is tried."""
+
+
+class MemberStatus(_Said):
+    """One of the committers that share the shards."""
+
+    name: str
+    shards: int
+    is_leaving: bool
+
+
+class ShardsStatus(_Said):
+    """Who works on what. A table belongs to the owner of its shard."""
+
+    owned: int
+    """By the committer that answers, of 64."""
+    members: list[MemberStatus]
+    """As the queue's server told it last; empty without a queue."""
+
+
+class TableStatus(_Said):
+    """One table, since the process has started."""
+
+    table: str
+    lag_s: float = 0
+    """Age of the oldest request that the committer has in hand."""
+    pending_requests: int = 0
+    pending_bytes: int = 0
+    commits: int = 0
+    requests: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    recovered: int = 0
+    """Requests found to have landed by a swap whose answer was lost; not in `requests`."""
+    duplicates: int = 0
+    swaps: dict[str, int] = Field(default_factory=dict)
+    """Swaps by answer: `committed`, `conflict`, `rejected`, `unknown`."""
+    last_commit_s: float | None = None
+    """Seconds since 1970."""
+    metadata_bytes: int | None = None
+    frozen_producers: int = 0
+    """Producers of which nothing lands, by the ledger."""
+
+
+class Status(_Said):
+    """The whole answer. Numbers of things that happened count from the start of the process."""
+
+    version: str
+    catalog: str
+    """The catalog's name."""
+    now_s: float
+    """The committer's clock, seconds since 1970."""
+    phase: Phase
+    ready: bool
+    troubles: dict[str, str]
+    """Why, by component."""
+    lag_s: float | None
+    """Age of the oldest request that is durable and not committed; null while not known."""
+    inbox: InboxStatus
+    queue: QueueStatus
+    shards: ShardsStatus | None = None
+    """Null before the committer has started."""
+    quarantine: dict[str, int]
+    """Requests in quarantine by reason."""
+    quarantine_bytes: int | None = None
+    quarantine_age_s: float | None = None
+    """For how long its oldest request has been there, 0 if it is empty; null while not known."""
+    held_producers: list[HeldProducerStatus] = []
+    """The first hundred."""
+    quarantined: dict[str, int]
+    """Requests put into quarantine by reason."""
+    unannounced: int
+    """Requests that only a listing found, although the queue was there."""
+    redelivered: int
+    """Doorbells that the queue handed out again."""
+    internal_errors: dict[str, int]
+    """Unexpected exceptions that were survived, by place."""
+    tables: list[TableStatus]
+
+
+def member_statuses(seen: Assignment) -> list[MemberStatus]:
+    """The members of an assignment, and how many shards each owns."""
+    shares = Counter(lease.member for lease in seen.leases.values())
+    return [
+        MemberStatus(name=one.name, shards=shares[one.name], is_leaving=one.is_leaving)
+        for one in seen.members
+    ]

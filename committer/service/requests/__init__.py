@@ -1,0 +1,1 @@
+"""A request in the service, and everything that is known of it outside of its table."""

@@ -1,0 +1,174 @@
+"""A circuit breaker for each producer: who fails again and again waits, instead of piling up.
+
+After so many requests in a row that went to quarantine, the further ones of a producer are left in
+the inbox: durable, not acknowledged, not in memory. After a pause one of them is tried: if it
+lands, the reconciler takes up the others; if not, the next pause is twice as long. What waited for
+a table to be repaired needs no replay then.
+
+In memory only: another process finds out for itself, and nothing rests on it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.ports import World
+from committer.request import CommitRequest, RequestKey
+from committer.service.telemetry.log import log
+
+# A trial without an end (its table's committer has ended, say) is not waited for any longer.
+TRIAL_S_MAX = 60.0
+# A pause doubles up to so many first pauses.
+PAUSES_MAX = 10
+# Producers that failed at least once, lately.
+KNOWN_MAX = 10_000
+
+_ProducerKey = tuple[UUID, str]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerPolicy:
+    """After so many in a row (0: never) a producer waits for `pause_s` seconds."""
+
+    after: int = 20
+    pause_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeldProducer:
+    """A producer whose requests wait. `failures` in a row, the last for `reason`. `table`: its
+    name, or its uuid where no request could be read.
+    """
+
+    table: str
+    producer: str
+    failures: int
+    reason: str
+    again_s: float
+
+
+@dataclass(slots=True)
+class _Breaker:
+    """One producer that failed. Not open while `until_s` is None."""
+
+    table: str
+    reason: str
+    failures: int = 0
+    pause_s: float = 0.0
+    until_s: float | None = None
+    trial: str | None = None
+    trial_until_s: float = 0.0
+
+
+class Breakers:
+    """The breakers of all producers of a process."""
+
+    def __init__(self, policy: BreakerPolicy, world: World) -> None:
+        self._policy = policy
+        self._world = world
+        self._known: OrderedDict[_ProducerKey, _Breaker] = OrderedDict()
+        self._open: set[_ProducerKey] = set()
+
+    # --- Verdicts ---
+
+    def room(self, request: CommitRequest) -> int | None:
+        """How many more may go to quarantine before their producer has to wait; None: any."""
+        if not self._counts(request):
+            return None
+        known = self._known.get(_key(request))
+        if known is None:
+            return self._policy.after
+        return 1 if known.until_s is not None else self._policy.after - known.failures
+
+    def quarantined(self, request: CommitRequest, reason: str) -> None:
+        """One more has gone to quarantine."""
+        if self._counts(request):
+            self._failed(_key(request), str(request.identifier), reason)
+
+    def unreadable(self, inbox_key: RequestKey, reason: str) -> None:
+        """One has gone to quarantine of which nothing but its key is known."""
+        if self._policy.after > 0:
+            key = inbox_key.table_uuid, inbox_key.producer
+            self._failed(key, str(inbox_key.table_uuid), reason)
+
+    def _failed(self, key: _ProducerKey, table: str, reason: str) -> None:
+        known = self._known.setdefault(key, _Breaker(table, reason))
+        self._known.move_to_end(key)
+        known.failures += 1
+        known.reason = reason
+        if known.failures >= self._policy.after:
+            self._hold(key, known)
+        while len(self._known) > KNOWN_MAX:
+            forgotten, _ = self._known.popitem(last=False)
+            self._open.discard(forgotten)
+
+    def landed(self, requests: Iterable[CommitRequest]) -> None:
+        """These are in the table: their producers are well."""
+        if not self._known:
+            return
+        for request in requests:
+            key = _key(request)
+            known = self._known.pop(key, None)
+            if known is not None and key in self._open:
+                self._open.discard(key)
+                log.info("producer.released", table=known.table, producer=key[1])
+
+    def _counts(self, request: CommitRequest) -> bool:
+        """A one-shot producer has nothing further."""
+        return self._policy.after > 0 and not request.producer.one_shot
+
+    def _hold(self, key: _ProducerKey, known: _Breaker) -> None:
+        first_s = self._policy.pause_s
+        known.pause_s = min(known.pause_s * 2 or first_s, first_s * PAUSES_MAX)
+        known.until_s = self._world.monotonic_s() + known.pause_s
+        known.trial = None
+        self._open.add(key)
+        log.warning(
+            "producer.held",
+            table=known.table,
+            producer=key[1],
+            failures=known.failures,
+            reason=known.reason,
+            pause_s=known.pause_s,
+        )
+
+    # --- Who waits ---
+
+    @property
+    def are_open(self) -> bool:
+        return bool(self._open)
+
+    def holds(self, table_uuid: UUID, producer: str, inbox_key: str) -> bool:
+        """Whether a request has to wait. After the pause the first that is asked about is the trial
+        and need not, and the others have to until it has its verdict.
+        """
+        if (table_uuid, producer) not in self._open:
+            return False
+        known = self._known[table_uuid, producer]
+        if known.trial == inbox_key:
+            return False
+        now_s = self._world.monotonic_s()
+        pauses = known.until_s is not None and now_s < known.until_s
+        if pauses or (known.trial is not None and now_s < known.trial_until_s):
+            return True
+        known.trial, known.trial_until_s = inbox_key, now_s + TRIAL_S_MAX
+        return False
+
+    def holds_request(self, request: CommitRequest) -> bool:
+        """The same of a request that was read."""
+        return self.holds(*_key(request), request.inbox_key)
+
+    def held(self) -> Iterator[HeldProducer]:
+        """All that wait. `again_s`: until the next trial."""
+        now_s = self._world.monotonic_s()
+        for key in self._open:
+            known = self._known[key]
+            again_s = max(0.0, (known.until_s or now_s) - now_s)
+            yield HeldProducer(known.table, key[1], known.failures, known.reason, again_s)
+
+
+def _key(request: CommitRequest) -> _ProducerKey:
+    return request.table_uuid, request.producer.id

@@ -1,0 +1,56 @@
+"""Doorbells whose requests could not be read, or have to wait, and who waits for their end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from committer.ports import Delivery
+from committer.service.requests.inbox_keys import shard_of_key
+
+# Beyond this they are left to redelivery and reconciler.
+MISSED_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Waiters:
+    """Who waits for a request's end: queue tokens to acknowledge, addresses to answer."""
+
+    tokens: tuple[str, ...] = ()
+    reply_to: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> Waiters:
+        reply_to = delivery.doorbell.reply_to
+        return cls((delivery.token,), frozenset((reply_to,)) if reply_to else frozenset())
+
+    def joined(self, other: Waiters | None) -> Waiters:
+        if other is None:
+            return self
+        return Waiters(self.tokens + other.tokens, self.reply_to | other.reply_to)
+
+
+class Missed:
+    """Inbox keys that wait for a second look, in the order in which they were missed."""
+
+    def __init__(self) -> None:
+        self._waiters: dict[str, Waiters] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._waiters
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._waiters)
+
+    def add(self, key: str, waiters: Waiters) -> None:
+        """Another copy of the doorbell may have been missed meanwhile."""
+        if key in self._waiters or len(self._waiters) < MISSED_MAX:
+            self._waiters[key] = waiters.joined(self._waiters.get(key))
+
+    def take(self, key: str) -> Waiters | None:
+        return self._waiters.pop(key, None)
+
+    def let_go(self, shards: Collection[int]) -> None:
+        """Forget those of shards that are somebody else's now."""
+        for key in [key for key in self._waiters if shard_of_key(key) in shards]:
+            del self._waiters[key]

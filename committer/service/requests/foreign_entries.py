@@ -1,0 +1,105 @@
+"""Entries of the inbox that others have made and that are no requests: named once, in no way.
+
+One in the place of a request (a FIFO, a link, a folder, or more bytes than a request may have) is
+quarantined by reference: its record says why, and nothing of it is read or moved. Any other is
+counted, and stays as well. Bounded: of many the first ones are named, all are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+from committer.errors import FrazilError
+from committer.ports import World
+from committer.reason import Reason
+from committer.service.requests.inbox_keys import parsed, printable
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
+from committer.skips import SkipKind, Skips
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+
+
+class ForeignEntries:
+    """Those of one inbox, as its last listing has shown them."""
+
+    def __init__(
+        self, inbox: Inbox, quarantine: Quarantine, world: World, metrics: Metrics
+    ) -> None:
+        self._inbox = inbox
+        self._quarantine = quarantine
+        self._world = world
+        self._metrics = metrics
+        self._named: set[str] = set()
+
+    async def saw(self, skips: Skips, is_ours: Callable[[str], bool]) -> None:
+        """A listing has skipped these. `is_ours`: whether this committer tells of a key; each is
+        told of by one.
+        """
+        _count("inbox", skips, self._metrics)
+        named: set[str] = set()
+        for one in skips.first:
+            # The folder of the inbox itself has no key.
+            key = self._inbox.key_of(one.location) or one.location
+            if key in self._named:
+                named.add(key)
+            elif is_ours(key):
+                await self._name(key, one.kind)
+                named.add(key)
+        # What has gone is named again if it comes back.
+        self._named = named
+
+    async def _name(self, key: str, kind: SkipKind) -> None:
+        if not _claims_a_place(key, kind):
+            _tell(key, kind, kind.text)
+            return
+        is_oversized = kind is SkipKind.OVERSIZED
+        try:
+            await self.refer(
+                key,
+                Reason.REQUEST_TOO_LARGE if is_oversized else Reason.REQUEST_NOT_A_FILE,
+                kind.text,
+            )
+        except FrazilError as error:
+            _tell(key, kind, f"{kind.text}; no record of it can be written: {error}")
+
+    async def refer(self, key: str, reason: Reason, text: str) -> QuarantineRecord:
+        """Quarantine by reference. Errors: the storage's."""
+        record = QuarantineRecord(
+            key=key,
+            reason=reason.value,
+            message=f"`{printable(self._inbox.location(key))}` is {text}: it stays, unread",
+            quarantined_at_ms=self._world.now_ms(),
+        )
+        if await self._quarantine.refer(record):
+            log.warning(
+                "request.quarantined", key=key, reason=record.reason, message=record.message
+            )
+            self._metrics.quarantined(record.reason)
+        return record
+
+
+def show(folder: str, skips: Skips, metrics: Metrics, named: Container[str]) -> frozenset[str]:
+    """Count what a listing of another folder has skipped, and name what is new in it. Returns what
+    is named now.
+    """
+    _count(folder, skips, metrics)
+    for one in skips.first:
+        if one.location not in named:
+            _tell(one.location, one.kind, one.kind.text)
+    return frozenset(one.location for one in skips.first)
+
+
+def _count(folder: str, skips: Skips, metrics: Metrics) -> None:
+    counts = {kind.value: count for kind, count in skips.counts.items()}
+    metrics.show_foreign_entries(folder, counts)
+
+
+def _claims_a_place(key: str, kind: SkipKind) -> bool:
+    """Whether it stands where a request would, or is a file that nobody can read for one."""
+    if kind is SkipKind.OVERSIZED:
+        return True
+    return kind is not SkipKind.NO_ACCESS and parsed(key) is not None
+
+
+def _tell(key: str, kind: SkipKind, text: str) -> None:
+    log.warning("inbox.foreign_entry", key=printable(key), kind=kind.value, why=f"it is {text}")

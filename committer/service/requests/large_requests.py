@@ -1,0 +1,139 @@
+"""Requests that are too large to be read at once: they wait for room in memory, in fair turns.
+
+A large request waits in the inbox, known here by its key and size alone, until the large ones in
+hand leave room for it. Whose turn it is depends on the producers, not on who came first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+
+from committer.plan.fair_queue import FairQueue
+from committer.ports import World
+from committer.service.requests.deferred_doorbells import Waiters
+from committer.service.requests.inbox_keys import folder_of, shard_of_key
+
+# Requests that no doorbell can carry are read one by one, and checked by worker processes.
+LARGE_BYTES_MIN = 64 * 1024
+# Of all large requests that are in hand. A lone larger one is taken all the same.
+IN_HAND_BYTES_MAX = 48 * 1024 * 1024
+READS_AT_ONCE = 4
+_POLL_S = 0.05
+
+
+class NamedManifests:
+    """The bytes in memory of manifests that requests name by path, of the whole process."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._turn = asyncio.Lock()
+        self.in_hand_bytes = 0
+
+    async def wait_for_room(self, size_bytes: int) -> None:
+        """Take so much, in the order of asking, as soon as it is there."""
+        async with self._turn:
+            while self.in_hand_bytes and self.in_hand_bytes + size_bytes > IN_HAND_BYTES_MAX:
+                await self._world.sleep(_POLL_S)
+            self.in_hand_bytes += size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        self.in_hand_bytes -= size_bytes
+
+
+@dataclass(slots=True)
+class LargeRequest:
+    """A request in the inbox with its size, and who waits for its end."""
+
+    key: str
+    size_bytes: int
+    waiters: Waiters
+    durable_ms: int
+    is_shared: bool
+
+
+class LargeRequests:
+    """Takes large requests in fair turns, a few at once. `in_hand_bytes`: of those that were taken
+    and have no verdict yet.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        tasks: asyncio.TaskGroup,
+        take: Callable[[LargeRequest], Awaitable[None]],
+        in_hand_bytes: Callable[[], int],
+    ) -> None:
+        self._world = world
+        self._tasks = tasks
+        self._take = take
+        self._in_hand_bytes = in_hand_bytes
+        self._turns = FairQueue[LargeRequest]()
+        self._known: dict[str, LargeRequest] = {}
+        self._reading_bytes = 0
+        self._readers: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Lock()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def find(self, key: str) -> LargeRequest | None:
+        """One that waits here, or is being read."""
+        return self._known.get(key)
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """Since when the oldest has been durable."""
+        return min((one.durable_ms for one in self._known.values()), default=None)
+
+    def add(self, request: LargeRequest) -> None:
+        """Let a request wait for its turn; another copy of one that waits shares its end."""
+        known = self._known.get(request.key)
+        if known is not None:
+            known.waiters = known.waiters.joined(request.waiters)
+            known.durable_ms = min(known.durable_ms, request.durable_ms)
+            known.is_shared = known.is_shared or request.is_shared
+            return
+        self._known[request.key] = request
+        self._turns.add(folder_of(request.key), request.size_bytes, request)
+        if len(self._readers) < READS_AT_ONCE:
+            reader = self._tasks.create_task(self._read(), name="large requests")
+            self._readers.add(reader)
+            reader.add_done_callback(self._readers.discard)
+
+    async def _read(self) -> None:
+        """Take requests until none waits."""
+        while (request := await self._next()) is not None:
+            try:
+                await self._take(request)
+            finally:
+                self._reading_bytes -= request.size_bytes
+                self._known.pop(request.key, None)
+
+    async def _next(self) -> LargeRequest | None:
+        """The one whose turn it is, as soon as there is room: nobody passes it meanwhile."""
+        async with self._room:
+            while len(self._turns):
+                request = self._turns.take()
+                if request.key not in self._known:
+                    continue
+                while not self._has_room(request.size_bytes):
+                    await self._world.sleep(_POLL_S)
+                self._reading_bytes += request.size_bytes
+                return request
+        return None
+
+    def _has_room(self, size_bytes: int) -> bool:
+        in_hand = self._reading_bytes + self._in_hand_bytes()
+        return in_hand == 0 or in_hand + size_bytes <= IN_HAND_BYTES_MAX
+
+    def let_go(self, shards: Collection[int]) -> None:
+        """Forget those of shards that are somebody else's now."""
+        for key in [key for key in self._known if shard_of_key(key) in shards]:
+            del self._known[key]
+
+    def abandon(self) -> None:
+        """Leave them all to the inbox."""
+        for reader in self._readers:
+            reader.cancel()

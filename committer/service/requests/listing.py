@@ -1,0 +1,58 @@
+"""What a pass over inbox and quarantine has seen, and what it may not have seen. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container
+from dataclasses import dataclass, field
+
+from committer.service.requests.inbox_keys import folder_of
+from committer.skips import Skips
+from committer.storage.inbox import Inbox, Quarantine
+
+
+class Folders(Container[str]):
+    """The folders of producers that have something in some places; and all that may, because a
+    listing could not see. Of the keys that are `sought` it is known whether they are there.
+    """
+
+    def __init__(self, sought: Collection[str] = ()) -> None:
+        self._found: set[str] = set()
+        self._unseen: list[tuple[Skips, str]] = []
+        self._sought = sought
+        self._keys: set[str] = set()
+
+    def add(self, key: str) -> None:
+        self._found.add(folder_of(key))
+        if key in self._sought:
+            self._keys.add(key)
+
+    def cannot_see(self, skips: Skips, place: Inbox | Quarantine) -> None:
+        """A listing of this place has skipped something."""
+        self._unseen.append((skips, place.folder))
+
+    def __contains__(self, folder: object) -> bool:
+        return folder in self._found or self._may_hide(folder)
+
+    def may_hold(self, key: str) -> bool:
+        """Whether a key that was sought may be there."""
+        return key in self._keys or self._may_hide(folder_of(key))
+
+    def _may_hide(self, folder: object) -> bool:
+        return any(skips.may_hide_below(f"{place}{folder}") for skips, place in self._unseen)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Container[str]):
+    """The folders of producers that have something in the inbox (`waiting`), or in quarantine and
+    on its way back (`judged`).
+    """
+
+    waiting: Folders = field(default_factory=Folders)
+    judged: Folders = field(default_factory=Folders)
+
+    def __contains__(self, folder: object) -> bool:
+        return folder in self.waiting or folder in self.judged
+
+    def has_left(self, key: str) -> bool:
+        """Whether a key that was sought is in none of these places."""
+        return not self.waiting.may_hold(key) and folder_of(key) not in self.judged

@@ -1,0 +1,102 @@
+"""Whose requests may land: signatures, the keys that are known now, and who must sign.
+
+Asked once for each request, before its check and behind the ledger: what has landed stays landed,
+whoever signed it. A request that was found authentic stays so while it waits here, because an
+attempt with it may be on its way when its key is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from committer.errors import FrazilError, InvalidRequestError
+from committer.ports import World
+from committer.reason import Reason
+from committer.service.requests.pending import Pending
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.log import log
+from committer.signature import Keys, verify
+from committer.storage.inbox import Inbox
+from committer.storage.key_file import KeyFile
+
+REQUIRE_PROPERTY = "frazil.require-signature"
+REREAD_S = 10.0
+# A request may be signed by a key that was added since; nobody makes us read more often than this.
+REREAD_UNKNOWN_S = 1.0
+
+
+class Signatures:
+    """Judges signatures for all tables of a process. Without a file of keys they mean nothing."""
+
+    def __init__(
+        self,
+        *,
+        key_file: KeyFile | None = None,
+        required: bool = False,
+        inbox: Inbox,
+        world: World,
+        health: Health,
+    ) -> None:
+        self._key_file = key_file
+        self._required = required
+        self._inbox = inbox
+        self._world = world
+        self._health = health
+        self._keys: Keys = {}
+
+    async def load(self) -> None:
+        """Read the keys for the first time. Errors: as `KeyFile.read`."""
+        if self._key_file is not None:
+            self._keys = await self._key_file.read()
+
+    async def run(self) -> None:
+        """Keep the keys as the file has them, for ever. While it cannot be read, as it had them."""
+        while self._key_file is not None:
+            await self._world.sleep(REREAD_S)
+            await self._reread(self._key_file)
+
+    async def _reread(self, key_file: KeyFile) -> None:
+        try:
+            self._keys = await key_file.read()
+        except FrazilError as error:
+            if self._health.trouble("keys", str(error)):
+                log.warning("keys.unavailable", error=str(error), now="going on with those known")
+        else:
+            if self._health.well("keys"):
+                log.info("keys.returned")
+
+    async def check(self, pending: Pending, properties: Mapping[str, str]) -> None:
+        """Check a request of a table with these properties, and note that it was.
+
+        Errors: `InvalidRequestError` with the reason; `NotFoundError` where it has left the inbox;
+        those of the storage.
+        """
+        if pending.is_authentic:
+            return
+        request = pending.sealed.request
+        if request.signature is None:
+            if self._required or properties.get(REQUIRE_PROPERTY, "").lower() == "true":
+                raise InvalidRequestError(
+                    Reason.SIGNATURE_MISSING,
+                    f"requests for table `{request.identifier}` must be signed, this one is not",
+                )
+        elif self._key_file is not None:
+            if request.key_id not in self._keys:
+                self._keys = await self._key_file.keys(age_s_max=REREAD_UNKNOWN_S)
+            verify(pending.sealed, self._keys)
+            if request.not_after_ms is not None:
+                await self._check_time(pending.key, request.not_after_ms)
+        pending.is_authentic = True
+
+    async def _check_time(self, key: str, not_after_ms: int) -> None:
+        """It counts when it became durable, not when somebody comes to look at it: a committer that
+        was away takes nothing from a producer. So every process comes to one answer.
+        """
+        if self._world.now_ms() <= not_after_ms:
+            return
+        durable_ms = await self._inbox.modified_ms(key)
+        if durable_ms > not_after_ms:
+            late_s = (durable_ms - not_after_ms) / 1000
+            raise InvalidRequestError(
+                Reason.SIGNATURE_EXPIRED, f"it came into the inbox {late_s:.0f} s after its time"
+            )

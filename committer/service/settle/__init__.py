@@ -1,0 +1,4 @@
+"""What follows a verdict: receipts, acknowledgements, inbox deletes, the high-water mark.
+
+Losing any of it costs work, never truth.
+"""

@@ -1,0 +1,157 @@
+"""Keeps the witness of each table durable. Whether a table is believed: `table_witness.py`.
+
+The witness is written behind the commits that it tells of, and always before the inbox objects go
+that those commits have landed: whatever moment a process ends at, a request is in the inbox, or its
+landing is in the witness. It is replaced on condition of what was read, so that of two committers
+the one with the older view takes nothing back; only an operator does (`accept`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from committer.errors import (
+    AlreadyExistsError,
+    InvalidMetadataError,
+    NotFoundError,
+    StorageUnavailableError,
+)
+from committer.plan.high_water_mark import (
+    Witness,
+    parse_witness,
+    print_witness,
+)
+from committer.plan.state import TableState
+from committer.storage.high_water_marks import Witnesses
+
+# Of tables that were not heard of for long what was read is forgotten, and read again.
+KNOWN_MAX = 1_000
+# As often as others may be faster in a row.
+TRIES_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was last read or written of a witness. No etag: there is none."""
+
+    etag: str | None
+    witness: Witness
+
+
+class WitnessKeeper:
+    """Reads and writes the witnesses of all tables of a process."""
+
+    def __init__(self, witnesses: Witnesses) -> None:
+        self._witnesses = witnesses
+        self._known: OrderedDict[UUID, _Known] = OrderedDict()
+
+    async def read(self, table_uuid: UUID) -> Witness:
+        """What is durably known of a table.
+
+        Errors: `InvalidMetadataError` for a witness that cannot be read; those of the storage.
+        """
+        return (await self._read(table_uuid)).witness
+
+    async def keep(self, seen: Witness) -> bool:
+        """Make durable what was seen. False where an operator has decided something else since, or
+        the table has gone on from older metadata: then it proves nothing any more.
+
+        Errors: as `read`; `StorageUnavailableError` also where others were faster every time.
+        """
+        known, is_fresh = self._known.get(seen.table_uuid), False
+        for _ in range(TRIES_MAX):
+            if known is None:
+                known, is_fresh = await self._read(seen.table_uuid), True
+            if known.witness.decided > seen.decided or known.witness.contradicts(seen):
+                return False
+            joined = known.witness.joined(seen)
+            if joined != known.witness:
+                if await self._replace(known, joined):
+                    return True
+            elif is_fresh:
+                return True
+            # What is only remembered proves nothing without a write on condition of it.
+            known = None
+        raise _contended(seen.table_uuid)
+
+    def has_decided_since(self, seen: Witness) -> bool:
+        """Whether an operator is known to have decided about the table after that was seen."""
+        known = self._known.get(seen.table_uuid)
+        return known is not None and known.witness.decided > seen.decided
+
+    async def _read(self, table_uuid: UUID) -> _Known:
+        etag, known = await self._witnesses.etag(table_uuid), self._known.get(table_uuid)
+        if known is not None and etag is not None and known.etag == etag:
+            return known
+        if etag is None:
+            return self._remember(_Known(None, Witness(table_uuid)))
+        try:
+            content = await self._witnesses.get(table_uuid)
+        except NotFoundError as error:
+            # Seen a moment ago: not nothing, but not known either.
+            raise StorageUnavailableError(str(error)) from error
+        return self._remember(_Known(etag, parse_witness(content, table_uuid)))
+
+    async def _replace(self, known: _Known, by: Witness) -> bool:
+        """Write, unless somebody else has written since."""
+        table_uuid = by.table_uuid
+        try:
+            etag = await self._witnesses.replace(table_uuid, print_witness(by), etag=known.etag)
+        except AlreadyExistsError:
+            self._known.pop(table_uuid, None)
+            return False
+        self._remember(_Known(etag, by))
+        return True
+
+    def _remember(self, known: _Known) -> _Known:
+        self._known[known.witness.table_uuid] = known
+        self._known.move_to_end(known.witness.table_uuid)
+        while len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return known
+
+    async def forget(
+        self, table_uuid: UUID, epochs: Mapping[str, int], *, sequence_number: int, now_ms: int
+    ) -> None:
+        """Let the ledger be without these epochs, by its properties, without those below them and
+        those that are known already: before the swap that takes them out, and as far as they have
+        landed up to that sequence number. Errors: as `keep`.
+        """
+        for _ in range(TRIES_MAX):
+            stored = await self.read(table_uuid)
+            known = {key: stored.producers.get(key, -1) for key in epochs}
+            less = stored.without(known, sequence_number=sequence_number)
+            less = less.without(epochs, sequence_number=sequence_number)
+            forgotten_ms = max(now_ms, stored.forgotten_ms + 1)
+            # Not kept where an operator has decided something else in between.
+            if await self.keep(replace(less, forgotten_ms=forgotten_ms)):
+                return
+        raise _contended(table_uuid)
+
+    async def accept(self, state: TableState, *, now_ms: int) -> Witness:
+        """Make a state of a table the truth: whatever else was known of it is void, and so is a
+        witness that nobody can read.
+
+        Errors: `StorageUnavailableError` where others were faster every time; the storage's.
+        """
+        table_uuid = state.metadata.require_uuid()
+        for _ in range(TRIES_MAX):
+            etag = await self._witnesses.etag(table_uuid)
+            try:
+                accepted_ms = (await self.read(table_uuid)).accepted_ms
+            except InvalidMetadataError:
+                accepted_ms = 0
+            # Later than any before it, even if the clock was put back.
+            accepted = Witness.of(state, accepted_ms=max(now_ms, accepted_ms + 1))
+            if await self._replace(_Known(etag, accepted), accepted):
+                return accepted
+        raise _contended(table_uuid)
+
+
+def _contended(table_uuid: UUID) -> StorageUnavailableError:
+    return StorageUnavailableError(
+        f"the witness of table {table_uuid} is written by others all the time"
+    )

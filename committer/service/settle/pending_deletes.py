@@ -1,0 +1,73 @@
+"""Inbox keys of requests that have landed, on their way out, by what proves it. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from committer.plan.high_water_mark import Witness
+from committer.service.requests.pending import Ended
+
+
+@dataclass(slots=True)
+class Proof:
+    """Keys, and the witness that has to be durable before they may go. None: they may go now."""
+
+    seen: Witness | None
+    keys: list[str] = field(default_factory=list)
+
+
+class Leaving:
+    """Keys by table, one proof for each. What a later decision made void stays apart."""
+
+    def __init__(self) -> None:
+        self._proofs: dict[tuple[UUID, tuple[int, int]] | None, Proof] = {}
+        self._keys: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Whether some wait to be taken."""
+        return bool(self._proofs)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether a key waits, or was taken and is not known to have left."""
+        return key in self._keys
+
+    def add(self, ended: Iterable[Ended]) -> None:
+        for one in ended:
+            if one.key is not None:
+                self.put_back(Proof(one.seen, [one.key]))
+                self._keys.add(one.key)
+
+    def take(self) -> Sequence[Proof]:
+        """Everything that waits."""
+        proofs, self._proofs = tuple(self._proofs.values()), {}
+        return proofs
+
+    def put_back(self, proof: Proof) -> None:
+        """What was taken waits again."""
+        group = _group(proof.seen)
+        known = self._proofs.setdefault(group, Proof(proof.seen))
+        if known.seen is not None and proof.seen is not None and known.seen is not proof.seen:
+            known.seen = known.seen.joined(proof.seen)
+        known.keys.extend(proof.keys)
+
+    def forget(self, proof: Proof) -> None:
+        """What was taken has left, or is not to leave."""
+        self._keys.difference_update(proof.keys)
+
+    def shorten(self, keys_max: int) -> int:
+        """Forget what is too much, the oldest of it; return how many keys."""
+        surplus = dropped = max(0, sum(len(one.keys) for one in self._proofs.values()) - keys_max)
+        for group, proof in list(self._proofs.items()):
+            gone = proof.keys[:surplus]
+            del proof.keys[:surplus]
+            self._keys.difference_update(gone)
+            surplus -= len(gone)
+            if not proof.keys:
+                del self._proofs[group]
+        return dropped
+
+
+def _group(seen: Witness | None) -> tuple[UUID, tuple[int, int]] | None:
+    return None if seen is None else (seen.table_uuid, seen.decided)

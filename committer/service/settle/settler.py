@@ -1,0 +1,182 @@
+"""What follows a verdict, off the critical path: receipts, acknowledgements, inbox clean-up.
+
+Losing any of it costs work, never truth: a doorbell that was not acknowledged comes again, an inbox
+object that was not deleted is found by the reconciler, and the ledger answers both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+
+from committer.errors import FrazilError
+from committer.plan.backoff import backoff_s
+from committer.ports import Queue, World
+from committer.service.requests.pending import Ended
+from committer.service.requests.settled_requests import SettledByTable
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.pending_deletes import Leaving, Proof
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.log import log
+from committer.storage.inbox import Inbox
+from committer.together import finish_all
+
+# What waits is held in memory; beyond this the oldest is left to redelivery and reconciler.
+WAITING_MAX = 100_000
+# A call deletes a thousand objects as well as one.
+GATHER_S = 0.1
+WITNESSES_AT_ONCE = 32
+
+
+class Settler:
+    """Collects ended requests of all tables and settles them in groups."""
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        queue: Queue | None,
+        world: World,
+        health: Health,
+        witnesses: WitnessKeeper,
+        settled: SettledByTable,
+    ) -> None:
+        self._inbox = inbox
+        self._queue = queue
+        self._world = world
+        self._health = health
+        self._witnesses = witnesses
+        self._settled = settled
+        self._to_answer: list[Ended] = []
+        self._leaving = Leaving()
+        self._deleting = asyncio.Lock()
+        self._witnesses_at_once = asyncio.Semaphore(WITNESSES_AT_ONCE)
+        self._has_ended = asyncio.Event()
+        self._has_keys = asyncio.Event()
+
+    def settle(self, ended: Sequence[Ended]) -> None:
+        """Take over requests that have their verdict (and, quarantined, their durable record)."""
+        self._to_answer.extend(ended)
+        self._leaving.add(ended)
+        dropped = max(len(self._to_answer) - WAITING_MAX, 0) + self._leaving.shorten(WAITING_MAX)
+        if dropped > 0:
+            log.warning("settler.overflowed", dropped=dropped)
+            del self._to_answer[:-WAITING_MAX]
+        if self._to_answer:
+            self._has_ended.set()
+        if self._leaving:
+            self._has_keys.set()
+
+    def is_leaving(self, key: str) -> bool:
+        """Whether a request has ended, and is about to leave the inbox."""
+        return key in self._leaving
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._to_answer and not self._leaving
+
+    async def run(self) -> None:
+        """Settle until cancelled. Nobody waits for a deletion, so answers do not either."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_on(self._has_ended, self._answer))
+            tasks.create_task(self._keep_on(self._has_keys, self._delete, gather_s=GATHER_S))
+
+    async def _keep_on(
+        self, wake: asyncio.Event, work: Callable[[], Awaitable[bool]], *, gather_s: float = 0.0
+    ) -> None:
+        failures = 0
+        while True:
+            await wake.wait()
+            if gather_s:
+                await self._world.sleep(gather_s)
+            wake.clear()
+            if await work():
+                failures = 0
+                continue
+            failures += 1
+            await self._world.sleep(backoff_s(failures + 3, self._world.jitter()))
+            wake.set()
+
+    async def flush(self) -> bool:
+        """Settle everything that waits now. False if some of it failed and waits again."""
+        answered, deleted = await asyncio.gather(self._answer(), self._delete())
+        return answered and deleted
+
+    async def _answer(self) -> bool:
+        ended, self._to_answer = self._to_answer, []
+        if self._queue is None or not ended:
+            return True
+        replies = [
+            (reply_to, one.receipt) for one in ended if one.receipt for reply_to in one.reply_to
+        ]
+        tokens = [token for one in ended for token in one.tokens]
+        try:
+            # At once, so that they share a round trip.
+            calls: list[Coroutine[object, object, None]] = []
+            if replies:
+                calls.append(self._queue.reply(replies))
+            if tokens:
+                calls.append(self._queue.acknowledge(tokens))
+            await finish_all(calls)
+        except FrazilError as error:
+            self._to_answer = ended + self._to_answer
+            if self._health.trouble("queue", str(error)):
+                log.warning("queue.unavailable", error=str(error))
+            return False
+        return True
+
+    async def _delete(self) -> bool:
+        """Delete what has landed: the witness of it goes first. What fails waits again."""
+        async with self._deleting:
+            proofs = self._leaving.take()
+            answers = await asyncio.gather(*(self._witness(proof) for proof in proofs))
+            pairs = list(zip(proofs, answers, strict=True))
+            for proof, answer in pairs:
+                if answer is None:
+                    self._leaving.put_back(proof)
+                elif not answer:
+                    self._void(proof)
+            is_deleted = await self._delete_now([proof for proof, answer in pairs if answer])
+        return is_deleted and None not in answers
+
+    async def _witness(self, proof: Proof) -> bool | None:
+        """Make durable what proves that the keys may go. False: it proves nothing. None: a
+        fault.
+        """
+        if proof.seen is None:
+            return True
+        try:
+            async with self._witnesses_at_once:
+                return await self._witnesses.keep(proof.seen)
+        except FrazilError as error:
+            self._trouble(error)
+            return None
+
+    def _void(self, proof: Proof) -> None:
+        """An operator has accepted a table without them, perhaps, or lets them land again: the
+        reconciler finds them, and the ledger knows.
+        """
+        table_uuid = str(proof.seen.table_uuid) if proof.seen else None
+        log.info("witness.superseded", table_uuid=table_uuid, requests=len(proof.keys))
+        self._leaving.forget(proof)
+
+    async def _delete_now(self, proofs: Sequence[Proof]) -> bool:
+        keys = [key for proof in proofs for key in proof.keys]
+        if not keys:
+            return True
+        try:
+            await self._inbox.delete(keys)
+        except FrazilError as error:
+            for proof in proofs:
+                self._leaving.put_back(proof)
+            self._trouble(error)
+            return False
+        self._settled.deleted(keys)
+        for proof in proofs:
+            self._leaving.forget(proof)
+        self._health.well("inbox")
+        return True
+
+    def _trouble(self, error: FrazilError) -> None:
+        if self._health.trouble("inbox", str(error)):
+            log.warning("inbox.unavailable", error=str(error))

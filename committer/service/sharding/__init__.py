@@ -1,0 +1,1 @@
+"""Which shards this committer owns. Leases are an optimization: no verdict rests on them."""

@@ -1,0 +1,246 @@
+"""This committer's share of the shards: which are its own, and how they come and go.
+
+A loop renews the membership three times in a lease, in one exchange whatever the number of shards,
+and at once when another member comes, goes, or gives something up. A shard that another should own
+is handed over: its tables finish the attempt in hand, then the lease is released, and the other
+takes it and what waits in it. All of that is an optimisation: no proof, no verdict and no deletion
+rests on a lease. While the server is away everybody keeps what it had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from committer.errors import (
+    AccessError,
+    FrazilError,
+    QueueKeyTakenError,
+    QueueUnavailableError,
+)
+from committer.plan.backoff import backoff_s
+from committer.plan.shards import next_step, ranked
+from committer.ports import ALL_SHARDS, Assignment, Leases, Renewal, World
+from committer.service.tasks.interruptible import Interruptible
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
+
+RENEWALS_A_LEASE = 3
+
+LetGo = Callable[[frozenset[int]], Awaitable[None]]
+
+
+class Shards:
+    """`leases` None: there is nobody to share with, and all shards are its own.
+
+    `member`: the name of this committer among the others. `failure`: why the last exchange failed.
+    """
+
+    def __init__(
+        self,
+        *,
+        leases: Leases | None,
+        member: str,
+        world: World,
+        health: Health,
+        metrics: Metrics,
+        lease_s: float,
+    ) -> None:
+        self._leases = leases
+        self._member = member
+        self._world = world
+        self._health = health
+        self._metrics = metrics
+        self._lease_s = lease_s
+        self._told: list[Callable[[], None]] = []
+        self._waiting = Interruptible()
+        self._seen: Assignment | None = None
+        self._claim: frozenset[int] = frozenset()
+        # Shards whose tables finish their attempts, and those that may be released after that.
+        self._busy: set[int] = set()
+        self._drained: set[int] = set()
+        self._before: frozenset[int] = frozenset()
+        self._settling_until_s = float("-inf")
+        self._failures = 0
+        self._is_leaving = False
+        self._has_said_so = False
+        self.failure: FrazilError | None = None
+        self.owned: frozenset[int] = frozenset(ALL_SHARDS if leases is None else ())
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is somebody to share with."""
+        return self._leases is not None
+
+    @property
+    def seen(self) -> Assignment | None:
+        """The assignment as the server told it last."""
+        return self._seen
+
+    def tell(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever `owned` has."""
+        self._told.append(changed)
+
+    def patience_s(self, shard: int) -> float:
+        """How old a request of this shard should be before this committer takes it from the inbox
+        while the server is away: the owner has none, the others wait for one another in the order
+        in which they would inherit the shard, a lease each.
+        """
+        seen = self._seen
+        if shard in self.owned or seen is None:
+            return 0.0
+        names = [member.name for member in seen.members if member.name != self._member]
+        heirs = ranked([*names, self._member], shard)
+        if (lease := seen.leases.get(shard)) is not None and lease.member in names:
+            heirs.remove(lease.member)
+            heirs.insert(0, lease.member)
+        return heirs.index(self._member) * self._lease_s
+
+    # --- The loop ---
+
+    async def run(self, let_go: LetGo) -> None:
+        """Share until everything has been handed over after `leave`.
+
+        `let_go` returns when nothing of these shards is under way any more.
+        """
+        if self._leases is None:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            while await self._turn(self._leases, let_go, tasks):
+                pass
+
+    def leave(self) -> None:
+        """From now on hand over everything, for good."""
+        self._is_leaving = True
+        self._waiting.interrupt()
+
+    async def abandon(self) -> None:
+        """Free at once what could not be handed over in time, where the server answers."""
+        if self._leases is None:
+            return
+        try:
+            await self._leases.leave()
+        except (QueueUnavailableError, AccessError) as error:
+            log.info("shards.left_behind", error=str(error))
+
+    async def _turn(self, leases: Leases, let_go: LetGo, tasks: asyncio.TaskGroup) -> bool:
+        """One exchange and the wait for the next. False once this committer has left."""
+        try:
+            seen = await self._renew(leases, let_go, tasks)
+            if self._is_leaving and not (self.owned or self._busy or self._drained):
+                await leases.leave()
+                return False
+            is_news = self._is_leaving and not self._has_said_so
+            if not (self._claim or self._drained or is_news):
+                await self._waiting.wait(self._wait(leases, seen))
+        except (QueueUnavailableError, AccessError) as error:
+            if self._is_leaving:
+                log.info("shards.left_behind", error=str(error))
+                return False
+            await self._failed(error)
+        return True
+
+    async def _renew(self, leases: Leases, let_go: LetGo, tasks: asyncio.TaskGroup) -> Assignment:
+        released = frozenset(self._drained)
+        renewal = Renewal(
+            self._lease_s,
+            is_new=self._seen is None,
+            is_leaving=self._is_leaving,
+            claim=frozenset() if self._is_leaving else self._claim,
+            release=released,
+        )
+        seen = await leases.renew(renewal)
+        self._drained -= released
+        self._has_said_so = renewal.is_leaving
+        self._returned(seen)
+        if seen.standing == "new" and self._seen and self._seen.standing != "displaced":
+            # The server was away, or we were: the others may not have come back to it yet.
+            self._before = self.owned
+            self._settling_until_s = self._world.monotonic_s() + self._lease_s
+        is_settling = self._world.monotonic_s() < self._settling_until_s
+        step = next_step(
+            seen,
+            self._member,
+            busy=frozenset(self._busy | self._drained),
+            only=self._before if is_settling else None,
+        )
+        self._seen, self._claim = seen, step.claim
+        # What the server has lost, and nobody has taken, stays ours until the next exchange.
+        owned = (step.owned - step.give_up) | (self.owned & step.claim)
+        lost = self.owned - owned - step.give_up
+        for shard in step.give_up:
+            self._start(frozenset({shard}), let_go, tasks, is_ours=True)
+        if lost:
+            self._start(lost, let_go, tasks, is_ours=False)
+        self._show(owned, released=len(released), lost=len(lost))
+        return seen
+
+    def _start(
+        self, shards: frozenset[int], let_go: LetGo, tasks: asyncio.TaskGroup, *, is_ours: bool
+    ) -> None:
+        self._busy |= shards
+        tasks.create_task(self._hand_over(shards, let_go, is_ours=is_ours), name="hand-over")
+
+    async def _hand_over(self, shards: frozenset[int], let_go: LetGo, *, is_ours: bool) -> None:
+        await let_go(shards)
+        self._busy -= shards
+        if is_ours:
+            self._drained |= shards
+        self._waiting.interrupt()
+
+    def _show(self, owned: frozenset[int], *, released: int, lost: int) -> None:
+        acquired = len(owned - self.owned)
+        self._metrics.show_shards(len(owned), len(self._seen.members) if self._seen else None)
+        self._metrics.shards_moved(acquired=acquired, released=released, lost=lost)
+        if acquired or released or lost:
+            log.info(
+                "shards.moved", acquired=acquired, released=released, lost=lost, owned=len(owned)
+            )
+        if owned != self.owned:
+            self.owned = owned
+            for changed in self._told:
+                changed()
+
+    # --- Waiting ---
+
+    async def _wait(self, leases: Leases, seen: Assignment) -> None:
+        """For news of the others; while tables of ours finish, for them."""
+        wait_s = self._wait_s(seen)
+        if self._busy:
+            await self._world.sleep(wait_s)
+        else:
+            await leases.wait_for_change(seen.version, wait_s=wait_s)
+
+    def _wait_s(self, seen: Assignment) -> float:
+        """Until the next renewal is due, or another member counts as gone, or all who come back
+        have come.
+        """
+        others = [one.left_s for one in seen.members if one.name != self._member]
+        settling_s = self._settling_until_s - self._world.monotonic_s()
+        soonest_s = min([self._lease_s / RENEWALS_A_LEASE, *others])
+        return max(0.01, min(soonest_s, settling_s) if settling_s > 0 else soonest_s)
+
+    def _returned(self, seen: Assignment) -> None:
+        self._failures = 0
+        self.failure = None
+        if seen.standing == "displaced":
+            why = (
+                f"another committer has taken the name `{self._member}` (queue.consumer): this one"
+                " has no shards until that one ends; give each a name of its own"
+            )
+            if self._health.trouble("leases", why):
+                log.warning("shards.displaced", member=self._member)
+        elif self._health.well("leases"):
+            log.info("shards.returned")
+
+    async def _failed(self, error: FrazilError) -> None:
+        """That the server is away is not said here: the reader of the queue says so."""
+        self.failure = error
+        self._failures += 1
+        is_own = isinstance(error, AccessError | QueueKeyTakenError)
+        is_news = is_own and self._health.trouble("leases", str(error))
+        if is_news:
+            log.warning("leases.unavailable", error=str(error), now="keeping the shards it has")
+        delay_s = backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2)
+        await self._waiting.wait(self._world.sleep(delay_s))

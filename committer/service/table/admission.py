@@ -1,0 +1,187 @@
+"""Which waiting requests may land on this state of the table, and what becomes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    InvariantError,
+    NotFoundError,
+)
+from committer.plan.ledger import (
+    Duplicate,
+    Forgotten,
+    LedgerAnswer,
+    NotLanded,
+    Refused,
+    compare,
+)
+from committer.plan.request_check import CheckBasis, Checker
+from committer.plan.state import TableState
+from committer.ports import Storage
+from committer.reason import Reason
+from committer.service.requests.evidence_reader import EvidenceReader
+from committer.service.requests.pending import Pending
+from committer.service.requests.signatures import Signatures
+from committer.service.table.admission_outcome import Admitted, AlreadyLanded, Quarantining
+from committer.service.table.content_checks import check_all
+from committer.service.table.inbox_lookup import Place, Whereabouts
+from committer.service.table.large_checks import LargeChecks
+from committer.storage.inbox import Inbox, Quarantine
+
+
+class Admission:
+    """Asks the ledger and checks requests; remembers what was checked against which basis."""
+
+    def __init__(
+        self,
+        catalog_name: str,
+        storage: Storage,
+        inbox: Inbox,
+        quarantine: Quarantine,
+        signatures: Signatures,
+        everybody: Callable[[], Iterable[Pending]],
+        large: LargeChecks,
+        crashed: Callable[[str], None],
+    ) -> None:
+        """`everybody` who waits for this table, also those who are not looked at yet. `crashed`
+        counts internal errors."""
+        self._large = large
+        self._crashed = crashed
+        self._catalog_name = catalog_name
+        self._storage = storage
+        self._whereabouts = Whereabouts(inbox, quarantine, everybody)
+        self._signatures = signatures
+        self.evidence = EvidenceReader(storage)
+        self._checker: Checker | None = None
+
+    @property
+    def basis(self) -> CheckBasis:
+        """What the last checks depended on."""
+        if self._checker is None:
+            raise InvariantError("nothing was admitted yet")
+        return self._checker.basis
+
+    async def admit(
+        self, waiting: Sequence[Pending], state: TableState, generation: int
+    ) -> Admitted:
+        """Look at the requests in order. `generation` counts the loads of the state."""
+        checker = self._checker_of(state)
+        admitted = Admitted()
+        landing: list[Pending] = []
+        unproven: list[tuple[Pending, NotLanded | Forgotten]] = []
+        for pending in waiting:
+            answer = _answer(pending, state, checker)
+            match answer:
+                case Duplicate(landed, warning):
+                    admitted.duplicates.append(AlreadyLanded(pending, landed, warning))
+                case Refused(reason, message):
+                    refusal = Quarantining(pending, reason, message)
+                    if reason is Reason.EPOCH_CONTENT_DIFFERS:
+                        await self._prove(pending, state, admitted, refusal)
+                    else:
+                        admitted.refused.append(refusal)
+                case _ if not await self._is_authentic(pending, state, admitted):
+                    pass
+                case NotLanded(known) if (
+                    known and not pending.is_shared
+                ) or pending.present_in == generation:
+                    landing.append(pending)
+                case NotLanded() | Forgotten():
+                    unproven.append((pending, answer))
+        landing.extend(await self._look_up(unproven, state, generation, admitted))
+        await check_all(landing, checker, self._storage, admitted, self._large, self._crashed)
+        return admitted
+
+    def _checker_of(self, state: TableState) -> Checker:
+        basis = CheckBasis.of(self._catalog_name, state.metadata)
+        if self._checker is None or self._checker.basis != basis:
+            self._checker = Checker(basis, state.metadata.current_schema)
+        return self._checker
+
+    async def _is_authentic(self, pending: Pending, state: TableState, admitted: Admitted) -> bool:
+        """Whether it may land as far as its signature goes; if not, `admitted` says why."""
+        try:
+            await self._signatures.check(pending, state.metadata.properties)
+        except InvalidRequestError as error:
+            admitted.refused.append(Quarantining(pending, Reason(error.reason), str(error)))
+        except NotFoundError:
+            admitted.gone.append(pending)
+        except FrazilError as error:
+            admitted.failed.append((pending, error))
+        else:
+            return True
+        return False
+
+    async def _look_up(
+        self,
+        unproven: Sequence[tuple[Pending, NotLanded | Forgotten]],
+        state: TableState,
+        generation: int,
+        admitted: Admitted,
+    ) -> list[Pending]:
+        """Ask the inbox where the ledger cannot answer; return those that may land.
+
+        Only an inbox object seen after the base was loaded proves that the request has not landed
+        and left the inbox since: what has gone is answered by silence.
+        """
+        found = await self._whereabouts.find_all(
+            [pending for pending, _ in unproven], state.metadata.require_uuid(), generation
+        )
+        landing = []
+        for (pending, answer), place in zip(unproven, found, strict=True):
+            if isinstance(place, FrazilError):
+                admitted.failed.append((pending, place))
+            elif place is Place.NOWHERE:
+                admitted.gone.append(pending)
+            elif place is Place.JUDGED:
+                admitted.judged.append(pending)
+            elif isinstance(answer, NotLanded):
+                pending.present_in = generation
+                landing.append(pending)
+            else:
+                await self._prove(pending, state, admitted, _unproven(pending, answer.why))
+        return landing
+
+    async def _prove(
+        self, pending: Pending, state: TableState, admitted: Admitted, refusal: Quarantining
+    ) -> None:
+        """What the ledger has forgotten a manifest list may still prove, also beside another
+        content of the epoch: somebody took the ledger away in between, and that was accepted.
+        """
+        request = pending.sealed.request
+        try:
+            landed = await self.evidence.find(state, request)
+        except FrazilError as error:
+            admitted.failed.append((pending, error))
+            return
+        match compare(landed, request) if landed else None:
+            case Duplicate(found, warning):
+                admitted.duplicates.append(AlreadyLanded(pending, found, warning))
+            case Refused(reason, message):
+                admitted.refused.append(Quarantining(pending, reason, message))
+            case None:
+                admitted.refused.append(refusal)
+
+
+def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnswer:
+    request = pending.sealed.request
+    try:
+        checker.check_target(request)
+    except InvalidRequestError as error:
+        return Refused(Reason(error.reason), str(error))
+    return state.ledger.ask(request)
+
+
+def _unproven(pending: Pending, why: str | None) -> Quarantining:
+    request = pending.sealed.request
+    where = f"epoch {request.epoch} of producer `{request.producer.id}`"
+    message = (
+        f"{where} landed so long ago that neither the ledger nor a manifest list proves what it"
+        " stood for"
+        if why is None
+        else f"{where} may have landed already, and no manifest list proves it: {why}"
+    )
+    return Quarantining(pending, Reason.EPOCH_LANDED_UNPROVEN, message)

@@ -1,0 +1,62 @@
+"""What becomes of the waiting requests of a table: values, without I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from committer.errors import FrazilError
+from committer.ledger_entry import Landed
+from committer.plan.request_check import CheckedRequest
+from committer.reason import Reason
+from committer.service.requests.pending import Pending
+from committer.storage.inbox import QuarantineRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantining:
+    """A request that cannot land, with its reason."""
+
+    pending: Pending
+    reason: Reason
+    message: str
+
+    def record(self, now_ms: int) -> QuarantineRecord:
+        return QuarantineRecord(
+            key=self.pending.key,
+            reason=self.reason.value,
+            message=self.message,
+            quarantined_at_ms=now_ms,
+            table=str(self.pending.sealed.request.identifier),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyLanded:
+    """A request whose epoch has landed."""
+
+    pending: Pending
+    landed: Landed
+    warning: str | None
+
+
+@dataclass(slots=True)
+class Admitted:
+    """The answer for each request looked at. `gone`: it has left the inbox, so it ended before.
+
+    `judged`: in quarantine, and in the inbox still. `suspects` may land as far as the table can
+    tell, but an attempt with each alone has failed.
+    `failed`: what is needed for an answer could not be read; nothing follows from that.
+    """
+
+    candidates: list[CheckedRequest] = field(default_factory=list)
+    duplicates: list[AlreadyLanded] = field(default_factory=list)
+    gone: list[Pending] = field(default_factory=list)
+    judged: list[Pending] = field(default_factory=list)
+    refused: list[Quarantining] = field(default_factory=list)
+    suspects: list[Quarantining] = field(default_factory=list)
+    failed: list[tuple[Pending, FrazilError]] = field(default_factory=list)
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether some requests would end here, which only fresh metadata may decide."""
+        return bool(self.duplicates or self.refused or self.suspects)

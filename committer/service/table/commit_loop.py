@@ -1,0 +1,214 @@
+"""One attempt at an intent: plan → write in parallel → swap → what each of four answers asks for.
+
+`Conflict`, `Rejected` and `Unknown` take the same road: forget the base, and the next round finds
+out. An attempt whose answer is lost is conditional on its base, exactly like the next one:
+whichever lands, the other cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import assert_never
+
+from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
+from committer.ledger_entry import property_key
+from committer.plan.backoff import backoff_s
+from committer.plan.commit import Attempt, CommitPlan, NeedsManifestList, plan_commit
+from committer.plan.state import TableState
+from committer.ports import Committed, Conflict, LoadedTable, Rejected, SwapAnswer, Unknown
+from committer.reason import Reason
+from committer.request import TableIdentifier
+from committer.service.requests.pending import Ended, Pending, Waiting
+from committer.service.requests.receipt_builders import committed_receipt
+from committer.service.table.cached_table import Base
+from committer.service.table.commit_pacer import Pace
+from committer.service.table.commit_report import LandedBatch, tell_landed
+from committer.service.table.inflight_batch import Intent, Intents
+from committer.service.table.shop import Shop
+from committer.service.tasks.steps import create_all, finish
+from committer.service.telemetry.log import log
+from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
+from committer.service.upkeep.table_upkeep import TableUpkeep
+
+# An answer that is lost now and then is nobody's business; a catalog that never answers is.
+UNKNOWN_SHOWN_AFTER = 3
+
+# In the summary of each snapshot.
+_VERSION = version("frazil")
+
+
+class Commits:
+    """Sends the attempts of one table."""
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        shop: Shop,
+        *,
+        waiting: Waiting,
+        base: Base,
+        intents: Intents,
+        pace: Pace,
+        upkeep: TableUpkeep,
+        ledger_upkeep: LedgerUpkeep,
+        put_off: Callable[[Pending, Exception], None],
+    ) -> None:
+        """`put_off`: leaves a request alone for a while."""
+        self._identifier = identifier
+        self._shop = shop
+        self._waiting = waiting
+        self._base = base
+        self._intents = intents
+        self._pace = pace
+        self._upkeep = upkeep
+        self._put_off = put_off
+        self._ledger_upkeep = ledger_upkeep
+
+    async def attempt(self, intent: Intent, state: TableState) -> None:
+        """Try to land it on this state. Errors: those of the ports, where nothing was swapped."""
+        world = self._shop.world
+        intent.attempts += 1
+        if intent.attempts == 1:
+            intent.started_ms = world.now_ms()
+            self._pace.started()
+        attempt = Attempt(intent.attempts, world.uuid(), world.now_ms(), _VERSION)
+        try:
+            plan = await self._plan(intent, state, attempt)
+        except FrazilError:
+            raise
+        except Exception as error:  # noqa: BLE001  # our bug must not stop the other requests
+            self._plan_crashed(intent, error)
+            return
+        await self._write(intent, plan)
+        answer = await self._swap(plan)
+        self._pace.swapped()
+        self._shop.metrics.swap_answered(self._identifier, answer)
+        await self._match(answer, intent, plan)
+
+    # --- Plan and write ---
+
+    async def _plan(self, intent: Intent, state: TableState, attempt: Attempt) -> CommitPlan:
+        requests = (one.request for one in intent.batch.requests)
+        landing = dict.fromkeys(property_key(one.producer.id, one.branch) for one in requests)
+        chores = self._ledger_upkeep.chores(self._shop.judged, state.ledger, landing)
+        while True:
+            plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores, intent.upkeep)
+            if not isinstance(plan, NeedsManifestList):
+                return plan
+            state = state.with_head(plan.snapshot_id, await self._manifest_list(plan.location))
+
+    async def _manifest_list(self, location: str) -> bytes:
+        try:
+            return await self._shop.storage.get(location)
+        except NotFoundError as error:
+            raise InvalidMetadataError(
+                f"table {self._identifier}: the manifest list {location} of its current snapshot"
+                " does not exist: another tool has deleted it; restore it, or roll the table back"
+            ) from error
+
+    def _plan_crashed(self, intent: Intent, error: Exception) -> None:
+        """Halve the batch. Whether the table or the last request alone is at fault is not known, so
+        nothing is quarantined: it is put off, and the others go on.
+        """
+        requests = intent.batch.requests
+        log.exception("plan.crashed", table=str(self._identifier), requests=len(requests))
+        self._shop.metrics.crashed("plan")
+        self._intents.halve(requests)
+        if len(requests) == 1:
+            self._put_off(self._waiting[requests[0].request.inbox_key], error)
+
+    async def _write(self, intent: Intent, plan: CommitPlan) -> None:
+        """One parallel round: manifests that are not there yet, the list, and the metadata file."""
+        before = self._shop.catalog.objects_before(plan.swap)
+        self._upkeep.sending(plan, [created.location for created in before])
+        objects = (*plan.objects, *before)
+        fresh = tuple(created for created in objects if created.location not in intent.written)
+        await create_all(self._shop.storage, fresh)
+        intent.written.update(created.location for created in fresh)
+        intent.metadata_bytes = next(
+            (len(one.content) for one in fresh if one.location == plan.swap.metadata_location), None
+        )
+
+    async def _swap(self, plan: CommitPlan) -> SwapAnswer:
+        """What escapes otherwise than as an error that nothing was applied leaves that open."""
+        try:
+            return await finish(self._shop.catalog.swap(plan.swap))
+        except FrazilError:
+            raise
+        except Exception as error:  # noqa: BLE001  # our bug: it may have been sent
+            log.exception("swap.crashed", table=str(self._identifier))
+            self._shop.metrics.crashed("swap")
+            return Unknown(repr(error))
+
+    # --- The four answers ---
+
+    async def _match(self, answer: SwapAnswer, intent: Intent, plan: CommitPlan) -> None:
+        match answer:
+            case Committed(table):
+                self._landed(intent, plan, table)
+            case Conflict():
+                self._upkeep.refused(plan)
+                log.info("commit.conflicted", **self._about(intent, plan))
+                await self._again(intent)
+            case Unknown(cause):
+                self._intents.doubt()
+                self._base.doubt(plan.swap.base.metadata_location)
+                self._upkeep.doubted(plan)
+                log.warning("commit.unknown", cause=cause, **self._about(intent, plan))
+                if intent.attempts >= UNKNOWN_SHOWN_AFTER:
+                    component = f"table {self._identifier}"
+                    self._shop.health.trouble(component, f"no answer to a swap: {cause}")
+                await self._again(intent)
+            case Rejected(reason):
+                self._upkeep.refused(plan)
+                log.warning("commit.rejected", reason=reason, **self._about(intent, plan))
+                self._intents.isolate(intent.batch.requests, Reason.COMMIT_REJECTED, reason)
+            case _:
+                assert_never(answer)
+
+    async def _again(self, intent: Intent) -> None:
+        """Forget the base; wait a little, more with every attempt."""
+        self._base.forget()
+        await self._pace.sleep(backoff_s(intent.attempts - 1, self._shop.world.jitter()))
+
+    def _landed(self, intent: Intent, plan: CommitPlan, table: LoadedTable) -> None:
+        is_as_planned = table.metadata is plan.swap.metadata
+        state = plan.state if is_as_planned else TableState.of(table, plan.state)
+        requests = [one.request for one in intent.batch.requests]
+        keys = {property_key(one.producer.id, one.branch) for one in requests}
+        self._base.landed(state, keys, is_as_planned=is_as_planned)
+        self._intents.landed()
+        self._pace.landed(len(requests), intent.metadata_bytes)
+        self._ledger_upkeep.landed(plan.chores, state.ledger)
+        self._shop.breakers.landed(requests)
+        ended = []
+        for request in requests:
+            key = request.inbox_key
+            receipt = committed_receipt(request, plan.landed[key])
+            ended.append(Ended.landed(self._waiting.end(key), receipt, self._base.known))
+        self._shop.settle(ended)
+        self._tell_landed(intent, plan)
+        self._upkeep.landed(plan, state, intent.batch.branch)
+
+    def _tell_landed(self, intent: Intent, plan: CommitPlan) -> None:
+        tell_landed(
+            LandedBatch(
+                self._identifier,
+                intent.batch,
+                plan.snapshot,
+                attempts=intent.attempts,
+                started_ms=intent.started_ms,
+                metadata_bytes=intent.metadata_bytes,
+            ),
+            self._shop.metrics,
+            now_ms=self._shop.world.now_ms(),
+        )
+
+    def _about(self, intent: Intent, plan: CommitPlan) -> dict[str, object]:
+        return {
+            "table": str(self._identifier),
+            "snapshot_id": plan.snapshot.snapshot_id,
+            "attempt": intent.attempts,
+            "requests": len(intent.batch.requests),
+        }

@@ -1,0 +1,146 @@
+"""When the next commit of a table may start: interval, gathering, and gaps for other engines."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from committer.errors import NoSuchTableError
+from committer.plan.batch_policy import (
+    METADATA_BYTES_MAX,
+    BatchPolicy,
+    interval_ms,
+    stretched_ms,
+    wait_ms,
+)
+from committer.plan.quiet_gap import (
+    GapHistory,
+    GapPolicy,
+    gap_ms,
+    is_foreign_change,
+    last_foreign_snapshot_ms,
+)
+from committer.plan.state import TableState
+from committer.ports import Catalog, LoadedTable, World
+from committer.request import TableIdentifier
+from committer.service.telemetry.log import log
+
+# In a gap for other engines: how often to look whether one has got through.
+GAP_POLL_S = 0.5
+
+
+class Pace:
+    """The pace of one table. Every wait ends early when `stopping` is set."""
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        catalog: Catalog,
+        world: World,
+        policy: BatchPolicy,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._identifier = identifier
+        self._catalog = catalog
+        self._world = world
+        self._policy = policy
+        self._stopping = stopping
+        self._last_start_ms: int | None = None
+        self._last_had_several = False
+        self._metadata_bytes: int | None = None
+        self._gaps = GapHistory()
+
+    def policy(self, state: TableState | None) -> BatchPolicy:
+        """The service's policy, with the table's own interval and gaps."""
+        properties = state.metadata.properties if state else {}
+        own_interval_ms = interval_ms(properties, self._policy.min_interval_ms)
+        return replace(
+            self._policy,
+            min_interval_ms=stretched_ms(own_interval_ms, self._metadata_bytes),
+            gap=self._policy.gap.for_table(properties),
+        )
+
+    async def wait(self, state: TableState | None) -> bool:
+        """Wait until the next commit may start. False if the table was seen to move meanwhile."""
+        policy = self.policy(state)
+        delay_ms = wait_ms(
+            policy,
+            last_start_ms=self._last_start_ms,
+            now_ms=self._world.now_ms(),
+            several=self._last_had_several,
+        )
+        await self.sleep(delay_ms / 1000)
+        return state is None or await self._leave_gap(policy.gap, state)
+
+    async def sleep(self, delay_s: float) -> None:
+        """Wait, but not longer than until the stop."""
+        if delay_s <= 0:
+            return
+        try:
+            async with asyncio.timeout(delay_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+    # --- What it learns from ---
+
+    def started(self) -> None:
+        """A commit begins, with its first attempt."""
+        self._last_start_ms = self._world.now_ms()
+
+    def swapped(self) -> None:
+        """An attempt has its answer."""
+        self._gaps = self._gaps.swapped(self._world.now_ms())
+
+    def landed(self, requests_count: int, metadata_bytes: int | None) -> None:
+        """A commit of so many requests has landed, with a metadata file of this size."""
+        self._last_had_several = requests_count > 1
+        self._weigh(metadata_bytes)
+
+    def saw(self, known: TableState | None, table: LoadedTable) -> None:
+        """The table was loaded: was there a foreign commit since it was known?"""
+        now_ms = self._world.now_ms()
+        if known is None:
+            seen_ms = last_foreign_snapshot_ms(table.metadata)
+        elif table.metadata_location == known.table.metadata_location:
+            return
+        else:
+            seen_ms = now_ms if is_foreign_change(known.metadata, table.metadata) else None
+        if seen_ms is not None:
+            self._gaps = self._gaps.saw_foreign(min(seen_ms, now_ms))
+
+    # --- How ---
+
+    async def _leave_gap(self, policy: GapPolicy, state: TableState) -> bool:
+        """Let other engines commit, where they do; what waits is durable. A gap ends early when
+        somebody has got through.
+        """
+        delay_ms = gap_ms(policy, self._gaps, now_ms=self._world.now_ms())
+        if delay_ms is None:
+            return True
+        moved = False
+        until_s = self._world.monotonic_s() + delay_ms / 1000
+        while not moved and not self._stopping.is_set():
+            left_s = until_s - self._world.monotonic_s()
+            if left_s <= 0:
+                break
+            await self.sleep(min(left_s, GAP_POLL_S))
+            moved = await self._has_moved(state)
+        self._gaps = self._gaps.had_gap(self._world.now_ms())
+        return not moved
+
+    async def _has_moved(self, state: TableState) -> bool:
+        try:
+            location = await self._catalog.current_location(self._identifier)
+        except NoSuchTableError:
+            return True
+        return location != state.table.metadata_location
+
+    def _weigh(self, metadata_bytes: int | None) -> None:
+        """Raise an alarm when the metadata file has become too large; the interval stretches."""
+        before, self._metadata_bytes = self._metadata_bytes or 0, metadata_bytes
+        size_bytes = metadata_bytes or 0
+        if size_bytes > METADATA_BYTES_MAX >= before:
+            log.warning("table.metadata_large", table=str(self._identifier), bytes=size_bytes)
+        elif size_bytes <= METADATA_BYTES_MAX < before:
+            log.info("table.metadata_fits", table=str(self._identifier), bytes=size_bytes)

@@ -1,0 +1,129 @@
+"""Believes no metadata of a table that lacks what is known to have been committed.
+
+`committer.plan.high_water_mark` decides whether metadata lacks anything. Known are the durable
+witness and the commits that this committer has seen, perhaps before others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+from itertools import islice
+from uuid import UUID
+
+from committer.errors import InvalidMetadataError, TableFrozenError
+from committer.plan.high_water_mark import (
+    Unclaimed,
+    Witness,
+    dropped_branches,
+    missing_from,
+    not_in_ledger,
+    unwitnessed,
+)
+from committer.plan.state import TableState
+from committer.ports import Catalog
+from committer.request import TableIdentifier
+from committer.service.requests.evidence_reader import EvidenceReader
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+
+TOLD_MAX = 3
+
+
+class TableWitness:
+    """Loads one table for its committer, and remembers what it has shown."""
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        table_uuid: UUID,
+        keeper: WitnessKeeper,
+        catalog: Catalog,
+        evidence: EvidenceReader,
+    ) -> None:
+        self._identifier = identifier
+        self._table_uuid = table_uuid
+        self._keeper = keeper
+        self._catalog = catalog
+        self._evidence = evidence
+        self.known = Witness(table_uuid)
+
+    async def load(self, previous: TableState | None) -> TableState:
+        """Read the pointer and its metadata. Another table of this name comes as it is.
+
+        Errors: `TableFrozenError` where it lacks what is known, or nobody can read what is;
+        those of `Catalog.load`, and of the storage.
+        """
+        # At once, so that the witness costs no time. It may know of a commit that came after the
+        # pointer was read: only a pointer that is read behind it proves anything against a table.
+        state, stored = await self._read(previous)
+        # And what was decided may let it be less: only what is read behind a decision follows it.
+        known = stored.joined(self.known)
+        if stored.decided > self.known.decided or self._lacks(state, known):
+            state = await self._load(previous)
+            missing = self._lacks(state, known)
+            if missing:
+                raise TableFrozenError(_frozen(self._identifier, missing))
+        await self._ask_manifest_lists(state, known)
+        self._believe(state, known)
+        return state
+
+    @property
+    def is_void(self) -> bool:
+        """Whether an operator has decided about the table since it was loaded: load it again."""
+        return self._keeper.has_decided_since(self.known)
+
+    def landed(self, state: TableState, keys: Collection[str]) -> None:
+        """A commit of ours has led to this state, and changed these entries of the ledger."""
+        self.known = self.known.after(state, keys)
+
+    async def _read(self, previous: TableState | None) -> tuple[TableState, Witness]:
+        state, stored = await asyncio.gather(
+            self._load(previous), self._keeper.read(self._table_uuid), return_exceptions=True
+        )
+        if isinstance(state, BaseException):
+            raise state
+        if isinstance(stored, InvalidMetadataError):
+            raise TableFrozenError(_frozen(self._identifier, (str(stored),))) from stored
+        if isinstance(stored, BaseException):
+            raise stored
+        return state, stored
+
+    async def _load(self, previous: TableState | None) -> TableState:
+        return TableState.of(await self._catalog.load(self._identifier), previous)
+
+    def _lacks(self, state: TableState, known: Witness) -> tuple[str, ...]:
+        """What is missing, the first of it. Of another table nothing is known."""
+        if state.metadata.table_uuid != self._table_uuid:
+            return ()
+        return tuple(islice(missing_from(state, known), TOLD_MAX))
+
+    async def _ask_manifest_lists(self, state: TableState, known: Witness) -> None:
+        """What the witness was not told of before a process ended, its commits still prove. Usually
+        there is none. Errors: `TableFrozenError`; those of the storage.
+        """
+        if state.metadata.table_uuid != self._table_uuid:
+            return
+        unclaimed: list[Unclaimed] = []
+        for snapshot in unwitnessed(state.metadata, known):
+            landed = await self._evidence.evidence_of(snapshot)
+            unclaimed += not_in_ledger(state, known, landed)
+        if unclaimed:
+            # Durable, as the table would thaw by itself once another engine expires the proof.
+            await self._keeper.keep(known.with_proven(unclaimed))
+            said = map(str, unclaimed[:TOLD_MAX])
+            raise TableFrozenError(_frozen(self._identifier, said))
+
+    def _believe(self, state: TableState, known: Witness) -> None:
+        self.known = known
+        if state.metadata.table_uuid == self._table_uuid:
+            seen = Witness.of(state, accepted_ms=known.accepted_ms)
+            dropped, number = dropped_branches(state, known), state.metadata.last_sequence_number
+            joined = known.joined(seen).without(dropped, sequence_number=number)
+            self.known = joined.with_landed_again(state.ledger, state.ledger.entries)
+
+
+def _frozen(identifier: TableIdentifier, missing: Iterable[str]) -> str:
+    return (
+        f"table {identifier} does not hold what was committed to it: {'; '.join(missing)}. Put the"
+        f" newer metadata back, or go on with what there is: `frazil table accept {identifier}`"
+    )

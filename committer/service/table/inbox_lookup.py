@@ -1,0 +1,114 @@
+"""Where requests are that the ledger cannot tell of: in the inbox still, or nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Self
+from uuid import UUID
+
+from committer.errors import AccessError, FrazilError
+from committer.service.requests.pending import Pending
+from committer.skips import Skips
+from committer.storage.inbox import Inbox, Quarantine, skips_of
+
+LOOKUPS_AT_ONCE = 32
+LISTED_MIN = 64
+
+
+class Place(Enum):
+    """Where a request was found. `JUDGED`: in quarantine, and not gone from the inbox yet."""
+
+    INBOX = auto()
+    JUDGED = auto()
+    NOWHERE = auto()
+
+
+class Whereabouts:
+    """Looks for the waiting requests of one table."""
+
+    def __init__(
+        self, inbox: Inbox, quarantine: Quarantine, everybody: Callable[[], Iterable[Pending]]
+    ) -> None:
+        """`everybody` who waits for this table, also those who are not looked at yet."""
+        self._inbox = inbox
+        self._quarantine = quarantine
+        self._everybody = everybody
+
+    async def find_all(
+        self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
+    ) -> Sequence[Place | FrazilError]:
+        """Where each is, or why that could not be found out. `generation` counts the loads of the
+        table's state: who is seen in the inbox was there after it.
+        """
+        if len(waiting) >= LISTED_MIN:
+            return await self._list_all(waiting, table_uuid, generation)
+        limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+
+        async def find(pending: Pending) -> Place | FrazilError:
+            async with limit:
+                try:
+                    return await self._find(pending)
+                except FrazilError as error:
+                    return error
+
+        return await asyncio.gather(*(find(pending) for pending in waiting))
+
+    async def _find(self, pending: Pending) -> Place:
+        """Only of what others were handed too may one have begun to put it into quarantine, and not
+        ended.
+        """
+        if not await self._inbox.contains(pending.key):
+            return Place.NOWHERE
+        if pending.is_shared and await self._quarantine.contains(pending.key):
+            return Place.JUDGED
+        return Place.INBOX
+
+    async def _list_all(
+        self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
+    ) -> Sequence[Place | FrazilError]:
+        """One listing tells of a thousand requests, a look at each only of one; and it tells of all
+        that wait, so that a backlog is listed once and not for each of its batches.
+        """
+        others = list(self._everybody())
+        try:
+            listed = await _Listed.of(self._inbox, table_uuid)
+            judged = await _Listed.of(self._quarantine, table_uuid)
+        except FrazilError as error:
+            return [error] * len(waiting)
+        for pending in others:
+            if pending.key in listed.keys and judged.lacks(pending.key):
+                pending.present_in = generation
+        return [_place(pending.key, listed, judged) for pending in waiting]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The keys that a listing has shown of a place, and where it could not look."""
+
+    place: Inbox | Quarantine
+    keys: frozenset[str]
+    skips: Skips
+
+    @classmethod
+    async def of(cls, place: Inbox | Quarantine, table_uuid: UUID) -> Self:
+        skips = skips_of(table_uuid)
+        keys = frozenset([found.key async for found in place.list(table_uuid, skips=skips)])
+        return cls(place, keys, skips)
+
+    def lacks(self, key: str) -> bool:
+        """Whether it surely is not there."""
+        return key not in self.keys and not self.skips.may_hide(self.place.location(key))
+
+    def unseen(self, key: str) -> AccessError:
+        return AccessError(f"whether `{self.place.location(key)}` exists cannot be seen")
+
+
+def _place(key: str, listed: _Listed, judged: _Listed) -> Place | AccessError:
+    if key not in listed.keys:
+        return Place.NOWHERE if listed.lacks(key) else listed.unseen(key)
+    if key in judged.keys:
+        return Place.JUDGED
+    return Place.INBOX if judged.lacks(key) else judged.unseen(key)

@@ -1,0 +1,175 @@
+"""What a table is to commit next, kept apart from the attempts at it.
+
+An intent is a batch on its way: over conflicts and lost answers it stays the same, so that whatever
+was written of it is used again, and its snapshot keeps its id. A batch that fails is halved until
+the request at fault stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
+from committer.plan.batch_policy import BatchPolicy, next_batch
+from committer.plan.maintenance import Upkeep
+from committer.plan.request_check import CheckBasis, CheckedRequest
+from committer.plan.state import TableState
+from committer.reason import Reason
+from committer.request import TableIdentifier
+from committer.service.requests.pending import Waiting
+from committer.service.table.cached_table import Base
+from committer.service.table.commit_pacer import Pace
+from committer.service.table.shop import Shop
+from committer.service.tasks.steps import off_loop_if_large
+from committer.service.telemetry.log import log
+from committer.service.upkeep.table_upkeep import TableUpkeep
+
+# Nothing names what was written for a batch before it lands: an engine's orphan clean-up takes it,
+# though not so soon.
+INTENT_S_MAX = 3_600.0
+
+
+@dataclass(slots=True)
+class Intent:
+    """A batch on its way, kept over attempts, with what was written of it already."""
+
+    batch: Batch
+    basis: CheckBasis
+    prepared: tuple[PreparedManifest, ...]
+    upkeep: Upkeep
+    since_s: float
+    attempts: int = 0
+    started_ms: int = 0
+    written: set[str] = field(default_factory=set)
+    metadata_bytes: int | None = None
+
+
+class Intents:
+    """The intents of one table, one at a time."""
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        shop: Shop,
+        *,
+        waiting: Waiting,
+        base: Base,
+        pace: Pace,
+        upkeep: TableUpkeep,
+    ) -> None:
+        self._identifier = identifier
+        self._shop = shop
+        self._waiting = waiting
+        self._base = base
+        self._pace = pace
+        self._upkeep = upkeep
+        self._current: Intent | None = None
+        self._batch_max: int | None = None
+        self._is_doubted = False
+
+    @property
+    def sent_keys(self) -> frozenset[str]:
+        """Of the batch on its way: its requests may have landed."""
+        sent = self._current.batch.requests if self._current else ()
+        return frozenset(one.request.inbox_key for one in sent)
+
+    @property
+    def are_urgent(self) -> bool:
+        """A retry goes at once, and so does each half of a batch that failed."""
+        return self._current is not None or self._batch_max is not None
+
+    async def next(
+        self, candidates: Sequence[CheckedRequest], basis: CheckBasis, state: TableState
+    ) -> Intent | None:
+        """The batch on its way if all of it still may land, else a new one. None: nothing is to be
+        committed.
+        """
+        intent = self._current
+        if intent is not None and basis == intent.basis and self._is_fresh(intent, state):
+            still = {candidate.request.inbox_key for candidate in candidates}
+            if all(one.request.inbox_key in still for one in intent.batch.requests):
+                return intent
+        self._current = None
+        self._is_doubted = self._is_doubted and self._base.is_doubted(state)
+        requests = _one_branch(next_batch(candidates, self._policy(state)))
+        if requests:
+            self._current = await self._prepared(requests, basis, state)
+        return self._current
+
+    def doubt(self) -> None:
+        """The answer to an attempt is lost."""
+        self._is_doubted = True
+
+    def drop(self) -> None:
+        """Begin anew with the next round."""
+        self._current = None
+
+    def landed(self) -> None:
+        """The batch on its way is in the table."""
+        self._current = None
+        self._batch_max = None
+        self._is_doubted = False
+
+    def isolate(self, requests: Sequence[CheckedRequest], reason: Reason, message: str) -> None:
+        """Halve the batches until the request at fault stands alone, then suspect it: the next
+        round asks the ledger, in freshly read metadata, whether it has landed after all.
+        """
+        self._base.forget()
+        self.halve(requests)
+        if len(requests) == 1:
+            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)
+
+    def halve(self, requests: Sequence[CheckedRequest]) -> None:
+        """Let the next batch have half as many."""
+        self._current = None
+        self._batch_max = max(1, len(requests) // 2)
+
+    async def _prepared(
+        self, requests: tuple[CheckedRequest, ...], basis: CheckBasis, state: TableState
+    ) -> Intent | None:
+        batch = Batch(requests, self._new_snapshot_id(state), self._shop.world.uuid())
+        try:
+            prepared = await off_loop_if_large(
+                sum(one.size_bytes for one in requests), prepare_manifests, batch, state.metadata
+            )
+        except Exception as error:  # noqa: BLE001  # isolates the request that our own bug trips over
+            log.exception("plan.crashed", table=str(self._identifier), requests=len(requests))
+            self._shop.metrics.crashed("plan")
+            self.isolate(requests, Reason.PLAN_FAILED, repr(error))
+            return None
+        now_s = self._shop.world.monotonic_s()
+        return Intent(batch, basis, prepared, self._upkeep.offer(), now_s)
+
+    def _is_fresh(self, intent: Intent, state: TableState) -> bool:
+        """Not if its snapshot is in the table: its ledger was taken away, and that was accepted.
+        Nor if it may have been, with manifests of ours that went when it was rolled back and has
+        expired.
+        """
+        age_s = self._shop.world.monotonic_s() - intent.since_s
+        is_there = state.metadata.snapshot_by_id(intent.batch.snapshot_id) is not None
+        return age_s <= INTENT_S_MAX and not is_there and not self._may_have_gone(state)
+
+    def _may_have_gone(self, state: TableState) -> bool:
+        """Whether the table has moved since the answer to an attempt was lost."""
+        return self._is_doubted and not self._base.is_doubted(state)
+
+    def _policy(self, state: TableState) -> BatchPolicy:
+        """The table's policy, with the limit while bisecting."""
+        policy = self._pace.policy(state)
+        limit = min(self._batch_max or policy.requests_max, policy.requests_max)
+        return replace(policy, requests_max=limit)
+
+    def _new_snapshot_id(self, state: TableState) -> int:
+        while True:
+            snapshot_id = snapshot_id_from(self._shop.world.uuid(), state.metadata)
+            if snapshot_id is not None:
+                return snapshot_id
+
+
+def _one_branch(requests: Sequence[CheckedRequest]) -> tuple[CheckedRequest, ...]:
+    """The requests of the first one's branch: a batch makes one snapshot."""
+    if not requests:
+        return ()
+    branch = requests[0].request.branch
+    return tuple(one for one in requests if one.request.branch == branch)

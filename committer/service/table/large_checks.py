@@ -1,0 +1,114 @@
+"""Checks of requests that take long, beside the rounds of their table: the others land meanwhile.
+
+Such a request is set aside; once it is checked it is ready again, and the next round takes what was
+found, if the table is still as it was for the check.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
+from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
+from committer.reason import Reason
+from committer.request import REQUEST_BYTES_MAX
+from committer.service.requests.inbox_keys import folder_of
+from committer.service.requests.pending import Pending, Refusal, Waiting
+from committer.service.table.shop import Shop
+from committer.service.telemetry.log import log
+
+
+class LargeChecks:
+    """Those of one table. `is_ready` is called when one has come back."""
+
+    def __init__(self, waiting: Waiting, shop: Shop, is_ready: Callable[[], None]) -> None:
+        self._waiting = waiting
+        self._shop = shop
+        self._is_ready = is_ready
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, pending: Pending, checker: Checker) -> None:
+        """Set a ready request aside and check it."""
+        self._waiting.set_aside(pending.key)
+        task = asyncio.create_task(self._check(pending, checker), name="large check")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Give up, at the end of the table; what waits stays in the inbox."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for pending in self._waiting.all():
+            self._waiting.drop_named(pending)
+
+    async def _check(self, pending: Pending, checker: Checker) -> None:
+        self._waiting.drop_named(pending)
+        found = await self._found(pending, checker)
+        if not isinstance(found, CheckedRequest):
+            self._waiting.drop_named(pending)
+        if isinstance(found, tuple) and found[0] is Reason.PLAN_FAILED:
+            self._shop.metrics.crashed("check")
+        pending.found = checker.basis, found
+        self._waiting.bring_back(pending.key)
+        self._is_ready()
+
+    async def _found(
+        self, pending: Pending, checker: Checker
+    ) -> CheckedRequest | Refusal | FrazilError:
+        try:
+            return await self._checked(pending, checker)
+        except InvalidRequestError as error:
+            return Reason(error.reason), str(error)
+        except FrazilError as error:
+            return error
+        except Exception as error:  # noqa: BLE001  # one request must not stop the others
+            log.exception("check.crashed", key=pending.key)
+            return Reason.PLAN_FAILED, f"the check itself failed: {error!r}"
+
+    async def _checked(self, pending: Pending, checker: Checker) -> CheckedRequest:
+        """Ask until nothing is missing: the manifests that it names, room for what is kept."""
+        sealed, producer = pending.sealed, folder_of(pending.key)
+        lengths: Mapping[str, int] | None = None
+        inflated_bytes = free_bytes = pending.inflated_bytes_max
+        while True:
+            read = None if lengths is None else await self._read(lengths)
+            found = await self._shop.checks.check(checker, sealed, producer, read, inflated_bytes)
+            # Not while it waits for room: others may wait for what it holds.
+            del read
+            match found:
+                case CheckedRequest():
+                    return found
+                case NeedsManifests(lengths) if pending.named_bytes == 0:
+                    pass
+                case Inflates(inflated_bytes):
+                    pass
+                case _:
+                    raise InvariantError(f"asked twice for the manifests of `{pending.key}`")
+            named_bytes = sum((lengths or {}).values())
+            kept_bytes = 0 if inflated_bytes == free_bytes else inflated_bytes
+            await self._make_room(pending, named_bytes + kept_bytes)
+
+    async def _make_room(self, pending: Pending, size_bytes: int) -> None:
+        """All at once: whoever held some while waiting for more could wait for ever."""
+        if size_bytes > REQUEST_BYTES_MAX:
+            raise InvalidRequestError(
+                Reason.REQUEST_TOO_LARGE,
+                f"its manifests take {size_bytes} bytes, those that it names and those that are in"
+                f" blocks of few entries inflated; the limit is {REQUEST_BYTES_MAX}",
+            )
+        self._waiting.drop_named(pending)
+        await self._shop.named.wait_for_room(size_bytes)
+        pending.named_bytes = size_bytes
+
+    async def _read(self, lengths: Mapping[str, int]) -> Mapping[str, bytes]:
+        read: dict[str, bytes] = {}
+        for location, length in lengths.items():
+            try:
+                read[location] = await self._shop.storage.get(location, length=length + 1)
+            except NotFoundError as error:
+                message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
+                raise InvalidRequestError(Reason.MANIFEST_MISSING, message) from None
+        return read

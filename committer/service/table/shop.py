@@ -1,0 +1,47 @@
+"""What all table committers of a process share. No logic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from committer.plan.batch_policy import BatchPolicy
+from committer.ports import Catalog, Storage, World
+from committer.service.checks.checks import Checks, ChecksHere
+from committer.service.requests.circuit_breakers import Breakers
+from committer.service.requests.foreign_entries import ForeignEntries
+from committer.service.requests.large_requests import NamedManifests
+from committer.service.requests.pending import Ended
+from committer.service.requests.recently_quarantined import Judged
+from committer.service.requests.settled_requests import SettledByTable
+from committer.service.requests.signatures import Signatures
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.metrics import Metrics
+from committer.service.upkeep.table_files import UpkeepParts
+from committer.storage.inbox import Inbox, Quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """Parts of a process, and its settings for tables. `settle`: takes over what has ended."""
+
+    catalog_name: str
+    catalog: Catalog
+    storage: Storage
+    inbox: Inbox
+    quarantine: Quarantine
+    world: World
+    health: Health
+    metrics: Metrics
+    foreign_entries: ForeignEntries
+    breakers: Breakers
+    judged: Judged
+    settled: SettledByTable
+    policy: BatchPolicy
+    signatures: Signatures
+    witnesses: WitnessKeeper
+    upkeep: UpkeepParts
+    settle: Callable[[Sequence[Ended]], None]
+    named: NamedManifests
+    checks: Checks = field(default_factory=ChecksHere)

@@ -1,0 +1,341 @@
+"""One task for one table: gathers its requests, and lands them with one swap after another.
+
+A round is one attempt, whatever became of the one before: load the base → ask the ledger (has it
+landed?) and check the requests → the batch on its way, or the next one → attempt (`commit.py`). No
+verdict rests on anything but freshly read metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from uuid import UUID
+
+from committer.errors import (
+    FrazilError,
+    InvariantError,
+    NoSuchTableError,
+    TableFrozenError,
+    TransientError,
+    reason_of,
+)
+from committer.plan.backoff import backoff_s
+from committer.plan.state import TableState
+from committer.request import TableIdentifier
+from committer.service.requests.pending import Pending, Waiting
+from committer.service.table.admission import Admission
+from committer.service.table.admission_outcome import Admitted
+from committer.service.table.cached_table import Base
+from committer.service.table.commit_loop import Commits
+from committer.service.table.commit_pacer import Pace
+from committer.service.table.high_water_check import TableWitness
+from committer.service.table.inflight_batch import Intents
+from committer.service.table.large_checks import LargeChecks
+from committer.service.table.shop import Shop
+from committer.service.table.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
+from committer.service.telemetry.log import log
+from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
+from committer.service.upkeep.table_files import TableFiles
+from committer.service.upkeep.table_upkeep import TableUpkeep
+
+IDLE_S_MAX = 600.0
+NO_TABLE_S_MAX = 1.0
+STUCK_S_MAX = 30.0
+STUCK_AFTER = 4
+# How soon a table that an operator has accepted, or put right, is found to be.
+FROZEN_PAUSE_S = 5.0
+
+
+class TableCommitter:
+    """Commits the requests of one table (name and uuid), one attempt at a time. Its commits take
+    along what `ledger_upkeep` has found.
+    """
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        table_uuid: UUID,
+        shop: Shop,
+        let_go: Callable[[Pending], None],
+        upkeep_before: LedgerUpkeep | None = None,
+    ) -> None:
+        """`let_go`: takes requests that are left to the inbox. `upkeep_before`: that of the ledger
+        by the table's committer before this one, if it has rested since.
+        """
+        self.identifier = identifier
+        self.table_uuid = table_uuid
+        settled = shop.settled.of(table_uuid)
+        self.ledger_upkeep = LedgerUpkeep(table_uuid, settled, upkeep_before)
+        self.is_gone = False
+        self._shop = shop
+        self._leave_to_inbox = let_go
+        self._waiting = Waiting(shop.named.give_back)
+        self._failures = 0
+        self._work = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._verdicts = Verdicts(self._waiting, shop)
+        self._large_checks = LargeChecks(self._waiting, shop, self._work.set)
+        self._admission = Admission(
+            shop.catalog_name,
+            shop.storage,
+            shop.inbox,
+            shop.quarantine,
+            shop.signatures,
+            self._waiting.all,
+            self._large_checks,
+            shop.metrics.crashed,
+        )
+        self._base = Base(
+            TableWitness(
+                identifier, table_uuid, shop.witnesses, shop.catalog, self._admission.evidence
+            )
+        )
+        self._upkeep = TableUpkeep(
+            TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._base.state),
+            self._waiting.all,
+        )
+        self._pace = Pace(identifier, shop.catalog, shop.world, shop.policy, self._stopping)
+        self._intents = Intents(
+            identifier,
+            shop,
+            waiting=self._waiting,
+            base=self._base,
+            pace=self._pace,
+            upkeep=self._upkeep,
+        )
+        self._commits = Commits(
+            identifier,
+            shop,
+            waiting=self._waiting,
+            base=self._base,
+            intents=self._intents,
+            pace=self._pace,
+            upkeep=self._upkeep,
+            ledger_upkeep=self.ledger_upkeep,
+            put_off=self._verdicts.put_off,
+        )
+
+    # --- What others see ---
+
+    def submit(self, pending: Pending) -> None:
+        """Add a request, or another copy of one that waits."""
+        self._waiting.add(pending)
+        self._work.set()
+
+    def stop(self) -> None:
+        """Finish the attempt in hand and end; what waits stays un-acknowledged."""
+        self._stopping.set()
+        self._work.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def find(self, key: str) -> Pending | None:
+        """A request that waits here."""
+        return self._waiting.find(key)
+
+    @property
+    def pending_count(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it has got nowhere for a while: frozen, or its servers do not let it."""
+        return self._failures >= STUCK_AFTER
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._waiting.size_bytes
+
+    @property
+    def weight_bytes(self) -> int:
+        """What its small requests take of memory, by estimate."""
+        return self._waiting.weight_bytes
+
+    @property
+    def large_bytes(self) -> int:
+        return self._waiting.large_bytes
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """Since when the oldest request that waits here has been durable."""
+        return self._waiting.oldest_ms
+
+    @property
+    def state(self) -> TableState | None:
+        """The table as last loaded or committed; None before the first round."""
+        return self._base.state
+
+    # --- The loop ---
+
+    async def run(self) -> None:
+        """Work until stopped, or until nothing has come for long."""
+        try:
+            await self._work_on()
+        finally:
+            # Who has the table from now on says how it is.
+            self._shows_well()
+            self._shop.settled.forget(self.table_uuid)
+            await self._large_checks.close()
+            await self._upkeep.close()
+
+    async def _work_on(self) -> None:
+        while await self._wait_for_work():
+            try:
+                await self._wait_for_turn()
+                await self._round()
+                self._recovered()
+            except TransientError as error:
+                await self._pause("unavailable", error, backoff_s(self._failures, 1.0))
+            except TableFrozenError as error:
+                await self._freeze(error)
+            except FrazilError as error:
+                if isinstance(error, InvariantError):
+                    self._intents.drop()
+                await self._pause("at_fault", error, FAULT_PAUSE_S)
+            except Exception as error:  # noqa: BLE001  # our bug: keep the evidence, go on later
+                log.exception("table.crashed", table=str(self.identifier))
+                self._shop.metrics.crashed("table")
+                self._intents.drop()
+                await self._pause("crashed", error, FAULT_PAUSE_S)
+
+    async def _wait_for_work(self) -> bool:
+        while not self._stopping.is_set():
+            next_s = self._waiting.recall(self._shop.world.monotonic_s())
+            self._let_go()
+            if self._waiting.has_ready:
+                return True
+            self._work.clear()
+            try:
+                async with asyncio.timeout(self._idle_s_max if next_s is None else next_s):
+                    await self._work.wait()
+            except TimeoutError:
+                if not self._waiting:
+                    return False
+        return False
+
+    @property
+    def _idle_s_max(self) -> float:
+        """What requests name that is no table is not worth remembering; and a table that gets
+        nowhere, for which large requests wait in the inbox, is tried anew.
+        """
+        if self.is_stuck:
+            return STUCK_S_MAX
+        state = self._base.state
+        is_there = state is not None and state.metadata.table_uuid == self.table_uuid
+        return IDLE_S_MAX if is_there else NO_TABLE_S_MAX
+
+    def _let_go(self) -> None:
+        """Of requests whose producer has to wait, all but those of an attempt on its way: they may
+        have landed, and are told so. While nothing lands, all large ones: the memory is for other
+        tables, and the ledger tells of those that may have landed.
+        """
+        left: list[Pending] = []
+        if self._shop.breakers.are_open:
+            holds = self._shop.breakers.holds_request
+            kept = self._intents.sent_keys
+            left += self._waiting.let_go(lambda one: holds(one.sealed.request), kept)
+        if self.is_stuck and (large := list(self._waiting.let_go(lambda one: one.is_large, ()))):
+            self._intents.drop()
+            left += large
+        for pending in left:
+            self._leave_to_inbox(pending)
+
+    async def _wait_for_turn(self) -> None:
+        if not self._intents.are_urgent and not await self._pace.wait(self._base.state):
+            self._base.forget()
+
+    async def _freeze(self, error: TableFrozenError) -> None:
+        """What waits goes on waiting, and nothing is tidied up, until the table is right again."""
+        self._shop.metrics.frozen(self.identifier, is_frozen=True)
+        self._doubt_all()
+        await self._upkeep.close()
+        await self._pause("frozen", error, FROZEN_PAUSE_S)
+
+    async def _pause(self, event: str, error: Exception, delay_s: float) -> None:
+        self._base.forget()
+        self._failures += 1
+        if self._shop.health.trouble(self._component, reason_of(error)):
+            log.warning(f"table.{event}", table=str(self.identifier), error=str(error))
+        jittered = delay_s * (0.5 + self._shop.world.jitter() / 2)
+        await self._pace.sleep(jittered)
+
+    def _recovered(self) -> None:
+        self._failures = 0
+        if not self._base.has_doubts and self._shows_well():
+            log.info("table.recovered", table=str(self.identifier))
+
+    def _shows_well(self) -> bool:
+        """Show no trouble any more; whether there was some."""
+        had_some = self._shop.health.well(self._component)
+        if had_some:
+            self._shop.metrics.frozen(self.identifier, is_frozen=False)
+        return had_some
+
+    @property
+    def _component(self) -> str:
+        return f"table {self.identifier}"
+
+    # --- One round ---
+
+    async def _round(self) -> None:
+        try:
+            state, admitted = await self._admit_on_fresh_enough()
+        except NoSuchTableError:
+            self.is_gone = True
+            self._intents.drop()
+            self._base.forget()
+            unknown = [unknown_table(one, self._shop.catalog_name) for one in self._first()]
+            await self._verdicts.quarantine_all(unknown)
+            return
+        self.is_gone = False
+        self._judge_suspects(admitted, state)
+        await self._verdicts.conclude(admitted, self._base.known)
+        intent = await self._intents.next(admitted.candidates, self._admission.basis, state)
+        if intent is not None:
+            await self._commits.attempt(intent, state)
+
+    async def _admit_on_fresh_enough(self) -> tuple[TableState, Admitted]:
+        """A cached table may lag behind: it lets requests land (the swap finds out), but only
+        fresh metadata ends one without a commit.
+        """
+        if (state := self._base.usable) is not None:
+            admitted = await self._admit(state)
+            if not admitted.has_verdicts:
+                return state, admitted
+        state = await self._load()
+        return state, await self._admit(state)
+
+    async def _admit(self, state: TableState) -> Admitted:
+        return await self._admission.admit(self._first(), state, self._base.generation)
+
+    async def _load(self) -> TableState:
+        before, decided = self._base.state, self._base.known.decided
+        state = await self._base.load()
+        if self._base.known.decided > decided:
+            self._doubt_all()
+        self._pace.saw(before, state.table)
+        self._upkeep.loaded(state)
+        return state
+
+    def _doubt_all(self) -> None:
+        """What has waited here others may have ended meanwhile, and an operator has decided since:
+        what the ledger lacks may be what he took out.
+        """
+        for pending in self._waiting.all():
+            pending.is_shared = True
+
+    def _first(self) -> list[Pending]:
+        return self._waiting.ready(self._shop.policy.requests_max)
+
+    def _judge_suspects(self, admitted: Admitted, state: TableState) -> None:
+        """Freshly read, the table still does not have them: quarantine. Not while an earlier
+        attempt may land on this very base: then let others move the pointer, and try again.
+        """
+        for suspect in admitted.suspects:
+            if self._base.is_doubted(state):
+                suspect.pending.suspicion = None
+                self._verdicts.put_off(suspect.pending, TransientError(suspect.message))
+            else:
+                admitted.refused.append(suspect)

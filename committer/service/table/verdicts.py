@@ -1,0 +1,256 @@
+"""Verdicts that need no commit: duplicates, requests that are gone, quarantine.
+
+Who gets which verdict is decided before; here it is carried out, each request for itself: where a
+record cannot be written, that request is put off and the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    TransientError,
+    reason_of,
+)
+from committer.plan.backoff import backoff_s
+from committer.plan.high_water_mark import Witness
+from committer.reason import Reason
+from committer.request import Receipt, parse_inbox_key, read_request
+from committer.service.requests.pending import Ended, Pending, Waiting
+from committer.service.requests.receipt_builders import committed_receipt, quarantined_receipt
+from committer.service.table.admission_outcome import Admitted, AlreadyLanded, Quarantining
+from committer.service.table.shop import Shop
+from committer.service.telemetry.log import log
+from committer.together import finish_all
+
+RECORDS_AT_ONCE = 32
+RECORDS_A_ROUND = 256
+RECORDS_BYTES_A_ROUND = 8 * 1024 * 1024
+# Where an environment is at fault, asking more often helps nobody.
+FAULT_PAUSE_S = 15.0
+# How often to look whether what left the inbox is in quarantine still: for two minutes or more.
+LOOKS_MAX = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Ends the requests of one table."""
+
+    waiting: Waiting
+    shop: Shop
+
+    async def conclude(self, admitted: Admitted, seen: Witness) -> None:
+        """End what the ledger answered (`seen` in the table), what nobody wants any more, and what
+        cannot land.
+        """
+        self.shop.settle([Ended.gone(self.waiting.end(gone.key)) for gone in admitted.gone])
+        self.shop.settle(
+            [
+                Ended.landed(self.waiting.end(one.pending.key), _duplicate(one), seen)
+                for one in admitted.duplicates
+            ]
+        )
+        for one in admitted.duplicates:
+            request = one.pending.sealed.request
+            is_own = one.landed.attempt == request.attempt
+            tell = self.shop.metrics.recovered if is_own else self.shop.metrics.duplicated
+            tell(request.identifier)
+        self.shop.breakers.landed(one.pending.sealed.request for one in admitted.duplicates)
+        for pending, error in admitted.failed:
+            self.put_off(pending, error)
+        await finish_all(self._finish_quarantining(pending) for pending in admitted.judged)
+        await self.quarantine_all(admitted.refused)
+
+    async def quarantine_all(self, refused: Sequence[Quarantining]) -> None:
+        """Write the durable records, then end the requests. Of a producer that fails again and
+        again no more than it takes to hold the others; and no more at once than a neighbour can
+        wait for: the rest has its turn with the next round.
+        """
+        limit = asyncio.Semaphore(RECORDS_AT_ONCE)
+
+        async def quarantine(one: Quarantining) -> None:
+            async with limit:
+                await self._quarantine(one)
+
+        await finish_all(quarantine(one) for one in _first(self._within_room(refused)))
+
+    def _within_room(self, refused: Sequence[Quarantining]) -> Iterator[Quarantining]:
+        taken: Counter[str] = Counter()
+        for one in refused:
+            request = one.pending.sealed.request
+            room = self.shop.breakers.room(request)
+            if room is None or taken[request.producer.id] < room:
+                taken[request.producer.id] += 1
+                yield one
+
+    async def _quarantine(self, told: Quarantining) -> None:
+        try:
+            true = await self._as_in_inbox(told)
+            if true is None:
+                return
+            one, content = true
+        except FrazilError as error:
+            self.put_off(told.pending, error)
+            return
+        try:
+            await self.shop.quarantine.put(one.record(self.shop.world.now_ms()), content)
+        except FrazilError as error:
+            # The record may be there, or come yet: the verdict stays, though its reason may go.
+            one.pending.suspicion = (one.reason, one.message)
+            one.pending.is_shared = True
+            self.put_off(one.pending, error)
+            return
+        if not await self._leaves_inbox(one.pending, content):
+            return
+        pending = self.waiting.end(one.pending.key)
+        self.shop.metrics.quarantined(one.reason.value)
+        self.shop.breakers.quarantined(pending.sealed.request, one.reason.value)
+        self.shop.settle([Ended.quarantined(pending, _quarantined(one))])
+
+    async def _finish_quarantining(self, pending: Pending) -> None:
+        """Whoever has put it into quarantine ended before it left the inbox. It was judged then,
+        whatever would become of it now.
+        """
+        try:
+            record = await self.shop.quarantine.record(pending.key)
+        except FrazilError as error:
+            self.put_off(pending, error)
+            return
+        if record.by_reference:
+            await self._judge_anew(pending)
+            return
+        if not await self._leaves_inbox(pending, pending.sealed.content):
+            return
+        log.info("inbox.quarantined_before", key=pending.key)
+        key = parse_inbox_key(pending.key)
+        told = quarantined_receipt(key, record.reason, record.message)
+        self.shop.settle([Ended.quarantined(self.waiting.end(pending.key), told)])
+
+    async def _judge_anew(self, pending: Pending) -> None:
+        """The record tells of something else, which stood in the place of this request before."""
+        try:
+            await self.shop.quarantine.delete((pending.key,))
+        except FrazilError as error:
+            self.put_off(pending, error)
+            return
+        self.put_off(pending, TransientError("what stood in its place before was no request"))
+
+    async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
+        """Whether it has; if it was replayed meanwhile it waits again."""
+        key = pending.key
+        left = await leave_inbox(self.shop, key, content)
+        if not left:
+            self.put_off(pending, TransientError("it was replayed meanwhile"))
+        return left
+
+    async def _as_in_inbox(self, one: Quarantining) -> tuple[Quarantining, bytes] | None:
+        """What is refused, by the inbox object and not by what a doorbell carried: who can write to
+        the queue alone must not be able to take a request out of the inbox. None: nothing is.
+        """
+        key, told = one.pending.key, one.pending.sealed.content
+        if not one.pending.is_inline:
+            return one, told
+        try:
+            content = await self.shop.inbox.get(key)
+        except NotFoundError:
+            self.shop.settle([Ended.gone(self.waiting.end(key))])
+            return None
+        if content == told:
+            return one, told
+        log.warning("doorbell.untrue", key=key)
+        try:
+            self.waiting.reread(key, read_request(content, key=key))
+        except InvalidRequestError as error:
+            return replace(one, reason=Reason(error.reason), message=str(error)), content
+        return None
+
+    def put_off(self, pending: Pending, error: Exception) -> None:
+        """Leave alone for a while what fails for a reason of its own."""
+        if pending.put_off_count == 0:
+            log.warning("request.put_off", key=pending.key, error=reason_of(error))
+        jitter = 0.5 + self.shop.world.jitter() / 2
+        is_passing = isinstance(error, TransientError)
+        delay_s = backoff_s(pending.put_off_count + 5, jitter) if is_passing else FAULT_PAUSE_S
+        pending.put_off_count += 1
+        self.waiting.put_off(pending.key, self.shop.world.monotonic_s() + delay_s)
+
+
+def _first(refused: Iterator[Quarantining]) -> Iterator[Quarantining]:
+    size_bytes = 0
+    for one in islice(refused, RECORDS_A_ROUND):
+        yield one
+        size_bytes += len(one.pending.sealed.content)
+        if size_bytes >= RECORDS_BYTES_A_ROUND:
+            return
+
+
+async def leave_inbox(shop: Shop, key: str, content: bytes) -> bool:
+    """Remove what is in quarantine now, once. One that stays is found by the reconciler, and judged
+    again.
+
+    While this process stood still it may have been replayed, and the object be its only copy: what
+    is not in quarantine any more goes back. (What was discarded then is judged once more.) False
+    then: it has not ended. As nobody else has it, a storage that went away is waited for.
+    """
+    shop.judged.add(key)
+    try:
+        await shop.inbox.delete((key,))
+    except FrazilError as error:
+        # It may have gone all the same.
+        log.warning("inbox.unavailable", key=key, error=str(error))
+    for attempt in range(LOOKS_MAX):
+        try:
+            if await shop.quarantine.contains(key):
+                return True
+            log.warning("request.put_back", key=key)
+            await shop.inbox.put_back(key, content)
+            return False
+        except TransientError:
+            await shop.world.sleep(backoff_s(attempt, 0.5 + shop.world.jitter() / 2))
+        except FrazilError as error:
+            log.warning("inbox.unavailable", key=key, error=str(error))
+            break
+    return True
+
+
+def _duplicate(duplicate: AlreadyLanded) -> Receipt:
+    request, landed = duplicate.pending.sealed.request, duplicate.landed
+    log.info(
+        "request.duplicate",
+        table=str(request.identifier),
+        producer=request.producer.id,
+        epoch=request.epoch,
+        **({"warning": duplicate.warning} if duplicate.warning else {}),
+    )
+    return committed_receipt(request, landed)
+
+
+def _quarantined(one: Quarantining) -> Receipt:
+    request = one.pending.sealed.request
+    log.warning(
+        "request.quarantined",
+        table=str(request.identifier),
+        producer=request.producer.id,
+        epoch=request.epoch,
+        reason=one.reason.value,
+        message=one.message,
+    )
+    key = parse_inbox_key(one.pending.key)
+    return quarantined_receipt(key, one.reason.value, one.message)
+
+
+def unknown_table(pending: Pending, catalog_name: str) -> Quarantining:
+    """The verdict on a request for a table that the catalog does not have."""
+    identifier = pending.sealed.request.identifier
+    return Quarantining(
+        pending,
+        Reason.TABLE_UNKNOWN,
+        f"the catalog `{catalog_name}` has no table `{identifier}`",
+    )

@@ -1,0 +1,1 @@
+"""Helpers for asyncio tasks. Imports nothing else of the service."""

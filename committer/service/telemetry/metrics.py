@@ -1,0 +1,303 @@
+"""What is counted when, in plain methods for those who know it first.
+
+Labels are bounded: a table that the catalog has shown, a reason, a component, a kind of call; never
+a producer, and never a table that a request merely names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from types import TracebackType
+
+from committer.errors import AlreadyExistsError, NotFoundError
+from committer.plan.batch_policy import METADATA_BYTES_MAX
+from committer.ports import Committed, Conflict, QueueDepth, Rejected, SwapAnswer, Unknown, World
+from committer.request import TableIdentifier
+from committer.service.telemetry.instruments import Instruments
+
+# Requests for a table that the catalog has not shown.
+NO_TABLE = "unknown"
+
+_ANSWERS: Mapping[type[SwapAnswer], str] = {
+    Committed: "committed",
+    Conflict: "conflict",
+    Rejected: "rejected",
+    Unknown: "unknown",
+}
+# Where an internal error is survived. A rate needs the zero that a first one counts up from.
+PLACES = ("check", "intake", "plan", "swap", "table", "upkeep")
+_NOT_KNOWN = float("nan")
+
+
+class UpkeepKind(StrEnum):
+    """What upkeep of a table does."""
+
+    MERGE_MANIFESTS = "merge_manifests"
+    EXPIRE_SNAPSHOTS = "expire_snapshots"
+    DELETE_FILES = "delete_files"
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """One commit. `waits_s`: of each request, from its publication. `metadata_bytes`: None where
+    the catalog writes the metadata file itself.
+    """
+
+    files: int
+    rows: int
+    size_bytes: int
+    duration_s: float
+    waits_s: list[float]
+    now_ms: int
+    metadata_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableBacklog:
+    """What one table's committer has in hand now."""
+
+    table: str
+    requests: int
+    size_bytes: int
+    lag_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineSize:
+    """What lies in quarantine, and for how long its oldest request has. 0 where it is empty."""
+
+    by_reason: Mapping[str, int]
+    size_bytes: int
+    age_s: float
+
+
+class Metrics:
+    """The numbers of one process. Methods cost microseconds and raise nothing."""
+
+    def __init__(self) -> None:
+        self.instruments = Instruments()
+        self._swapped: set[TableIdentifier] = set()
+        self._foreign: dict[str, set[str]] = {}
+        for where in PLACES:
+            self.instruments.internal_errors.labels(where)
+
+    # --- Commits ---------------------------------------------------------------------------------
+
+    def swap_answered(self, table: TableIdentifier, answer: SwapAnswer) -> None:
+        """A swap has its answer."""
+        answers = self.instruments.swap_answers
+        if table not in self._swapped:
+            # As above.
+            self._swapped.add(table)
+            for name in _ANSWERS.values():
+                answers.labels(table, name)
+        answers.labels(table, _ANSWERS[type(answer)]).inc()
+
+    def committed(self, table: TableIdentifier, landing: Landing) -> None:
+        """A commit has landed."""
+        numbers = self.instruments
+        requests = len(landing.waits_s)
+        numbers.commits.labels(table).inc()
+        numbers.committed_requests.labels(table).inc(requests)
+        numbers.committed_files.labels(table).inc(landing.files)
+        numbers.committed_rows.labels(table).inc(landing.rows)
+        numbers.committed_bytes.labels(table).inc(landing.size_bytes)
+        numbers.last_commit.labels(table).set(landing.now_ms / 1000)
+        numbers.batch_requests.observe(requests)
+        numbers.batch_files.observe(landing.files)
+        numbers.commit_duration.observe(landing.duration_s)
+        for wait_s in landing.waits_s:
+            numbers.wait.observe(wait_s)
+        if landing.metadata_bytes is not None:
+            is_large = landing.metadata_bytes > METADATA_BYTES_MAX
+            numbers.metadata_bytes.labels(table).set(landing.metadata_bytes)
+            numbers.metadata_alarm.labels(table).set(is_large)
+
+    # --- Verdicts and ways in --------------------------------------------------------------------
+
+    def duplicated(self, table: TableIdentifier) -> None:
+        """A request was acknowledged, because another attempt at its epoch had landed."""
+        self.instruments.duplicate_requests.labels(table).inc()
+
+    def recovered(self, table: TableIdentifier) -> None:
+        """A request was acknowledged, because it was found to have landed itself."""
+        self.instruments.recovered_requests.labels(table).inc()
+
+    def quarantined(self, reason: str) -> None:
+        """A request went to quarantine."""
+        self.instruments.quarantined_requests.labels(reason).inc()
+        # Seen at once; the next listing counts what is really there.
+        self.instruments.quarantine_requests.labels(reason).inc()
+
+    def redelivered(self, doorbells: int) -> None:
+        """The queue has handed out so many doorbells that it had handed out before."""
+        self.instruments.redelivered_doorbells.inc(doorbells)
+
+    def unannounced(self, requests: int) -> None:
+        """A listing has found so many requests that the queue should have told of."""
+        self.instruments.unannounced_requests.inc(requests)
+
+    def frozen(self, table: TableIdentifier, *, is_frozen: bool) -> None:
+        """A table was found to lack what was committed to it, or no longer does."""
+        self.instruments.table_frozen.labels(table).set(is_frozen)
+
+    def crashed(self, where: str) -> None:
+        """An internal error was survived. `where`: a fixed word."""
+        self.instruments.internal_errors.labels(where).inc()
+
+    # --- Upkeep ----------------------------------------------------------------------------------
+
+    def upkeep_done(self, table: TableIdentifier, kind: UpkeepKind, count: int) -> None:
+        """So many manifests were merged, snapshots expired, or files deleted."""
+        numbers = self.instruments
+        match kind:
+            case UpkeepKind.MERGE_MANIFESTS:
+                numbers.manifests_merged.labels(table).inc(count)
+            case UpkeepKind.EXPIRE_SNAPSHOTS:
+                numbers.snapshots_expired.labels(table).inc(count)
+            case UpkeepKind.DELETE_FILES:
+                numbers.files_deleted.labels(table).inc(count)
+
+    def upkeep_failed(self, table: TableIdentifier, kind: UpkeepKind) -> None:
+        """A piece of upkeep failed; it will be tried again."""
+        self.instruments.upkeep_failures.labels(table, kind.value).inc()
+
+    def keep_tables(self, names: Collection[str]) -> None:
+        """Remove the series of all other tables: they moved, went, or have rested for long."""
+        self.instruments.keep("table", names)
+        self._swapped = {table for table in self._swapped if str(table) in names}
+
+    # --- What is so now --------------------------------------------------------------------------
+
+    def show_backlog(self, lag_s: float | None, tables: Iterable[TableBacklog]) -> None:
+        """The lag of everything (None: not known yet), and what each table has in hand."""
+        numbers = self.instruments
+        numbers.lag.set(_known(lag_s))
+        for gauge in (numbers.table_lag, numbers.pending_requests, numbers.pending_bytes):
+            gauge.clear()
+        for one in tables:
+            numbers.table_lag.labels(one.table).set(one.lag_s)
+            numbers.pending_requests.labels(one.table).set(one.requests)
+            numbers.pending_bytes.labels(one.table).set(one.size_bytes)
+
+    def show_inbox(self, requests: int | None, listed_ms: int | None) -> None:
+        """What the last listing of the inbox found, and when."""
+        self.instruments.inbox_requests.set(_known(requests))
+        self.instruments.inbox_listed.set(_known(listed_ms and listed_ms / 1000))
+
+    def show_foreign_entries(self, folder: str, by_kind: Mapping[str, int]) -> None:
+        """What the last listing of a folder found that is no request, by a fixed set of kinds."""
+        gauge = self.instruments.foreign_entries
+        for kind in self._foreign.get(folder, set()) - by_kind.keys():
+            gauge.labels(folder, kind).set(0)
+        for kind, entries in by_kind.items():
+            gauge.labels(folder, kind).set(entries)
+        self._foreign.setdefault(folder, set()).update(by_kind)
+
+    def show_queue(self, depth: QueueDepth | None) -> None:
+        """What waits in the queue; None if it does not answer."""
+        self.instruments.queue_waiting.set(_known(depth.waiting if depth else None))
+        self.instruments.queue_pending.set(_known(depth.pending if depth else None))
+
+    def show_shards(self, owned: int, members: int | None) -> None:
+        """The share of this committer; `members` None where there is nobody to share with."""
+        self.instruments.shards.set(owned)
+        self.instruments.members.set(_known(members))
+
+    def shards_moved(self, *, acquired: int, released: int, lost: int) -> None:
+        """So many shards became ours, were handed over, or are another's without that."""
+        moves = {"acquired": acquired, "released": released, "lost": lost}
+        for move, count in moves.items():
+            self.instruments.shard_moves.labels(move).inc(count)
+
+    def show_quarantine(self, found: QuarantineSize | None) -> None:
+        """What lies in quarantine; None if it cannot be listed."""
+        numbers = self.instruments
+        numbers.quarantine_requests.clear()
+        for reason, requests in (found.by_reason if found else {}).items():
+            numbers.quarantine_requests.labels(reason).set(requests)
+        numbers.quarantine_bytes.set(_known(found.size_bytes if found else None))
+        numbers.quarantine_age.set(_known(found.age_s if found else None))
+
+    def show_producers(self, held: int, frozen: Mapping[str, int]) -> None:
+        """How many wait because their requests fail all the time; how many are frozen, by table."""
+        self.instruments.held_producers.set(held)
+        self.instruments.frozen_producers.clear()
+        for table, producers in frozen.items():
+            self.instruments.frozen_producers.labels(table).set(producers)
+
+    def show_health(self, is_ready: bool, troubles: Iterable[str]) -> None:
+        """Readiness, and the components in trouble."""
+        self.instruments.ready.set(is_ready)
+        self.instruments.trouble.clear()
+        for component in troubles:
+            self.instruments.trouble.labels(component).set(1)
+
+    def loop_was_late(self, late_s: float) -> None:
+        """The heartbeat woke up so much later than it should have."""
+        self.instruments.loop_lag.observe(late_s)
+
+    # --- Calls -----------------------------------------------------------------------------------
+
+    def meter(self, port: str, world: World) -> PortMeter:
+        """A meter for the calls of one port."""
+        return PortMeter(self.instruments, port, world)
+
+
+def _known(value: float | None) -> float:
+    return _NOT_KNOWN if value is None else value
+
+
+class PortMeter:
+    """Counts and times the calls of one port."""
+
+    def __init__(self, instruments: Instruments, port: str, world: World) -> None:
+        self._instruments = instruments
+        self._port = port
+        self._world = world
+
+    def timed(self, call: str) -> AbstractContextManager[None]:
+        return _Timed(self, call, self._world.monotonic_s())
+
+    def moved(self, call: str, objects: int, size_bytes: int) -> None:
+        numbers = self._instruments
+        if call == "get":
+            numbers.storage_read_bytes.labels(self._port).inc(size_bytes)
+            return
+        numbers.storage_objects.labels(self._port, call).inc(objects)
+        numbers.storage_written_bytes.labels(self._port).inc(size_bytes)
+
+    def ended(self, call: str, started_s: float, error: type[BaseException] | None) -> None:
+        """A call has ended, perhaps with an error; a cancelled one is none."""
+        duration_s = self._world.monotonic_s() - started_s
+        self._instruments.call_duration.labels(self._port, call).observe(duration_s)
+        if error is None or not issubclass(error, Exception):
+            return
+        # That something is not there, or there already, is an answer.
+        if not issubclass(error, NotFoundError | AlreadyExistsError):
+            self._instruments.call_errors.labels(self._port, call, error.__name__).inc()
+
+
+class _Timed:
+    """Surrounds one call."""
+
+    __slots__ = ("_call", "_meter", "_started_s")
+
+    def __init__(self, meter: PortMeter, call: str, started_s: float) -> None:
+        self._meter = meter
+        self._call = call
+        self._started_s = started_s
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        error: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._meter.ended(self._call, self._started_s, error)

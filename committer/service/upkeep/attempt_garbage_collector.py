@@ -1,0 +1,174 @@
+"""Deletes what attempts have left over that did not land and never will, with a stored proof.
+
+    attempts … a commit of ours lands → judge → journal → look again → delete → journal entry away
+
+`plan/attempt_garbage.py` decides what is proven, and by what, when a commit of this committer
+has landed: then the base of every earlier attempt has moved, and no batch is on its way whose files
+a next attempt could use again. An attempt whose answer was lost waits in the journal until its base
+has left the metadata log and been deleted. What cannot be proven stays: `frazil table orphans`
+lists it. Without conflicts there is nothing to do, and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from committer.errors import NotFoundError
+from committer.plan.attempt_garbage import (
+    LeftOver,
+    SentAttempt,
+    judge,
+    named_after_all,
+    sent_attempt,
+)
+from committer.plan.commit import CommitPlan
+from committer.plan.maintenance import Upkeep
+from committer.plan.state import TableState
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.upkeep.table_files import TableFiles, delete_batches
+from committer.storage.journal import LeftOverEntry
+
+# Beyond these the oldest attempts are not judged, and those in doubt not noted: their files stay.
+ATTEMPTS_MAX = 1_000
+NOTED_MAX = 1_000
+
+
+class Sweeper:
+    """The chore of deleting left-over files; one for each table committer."""
+
+    kind = UpkeepKind.DELETE_FILES
+
+    def __init__(self, files: TableFiles) -> None:
+        self._files = files
+        self._table = str(files.table)
+        # By manifest list: no two attempts share one.
+        self._attempts: dict[str, SentAttempt] = {}
+        self._superseded: set[str] = set()
+        self._stay: set[str] = set()
+        self._found: list[LeftOver] = []
+        self._noted: list[LeftOverEntry] = []
+        self._is_resumed = False
+
+    # --- In the commit loop ---
+
+    def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
+        """An attempt is about to be written and sent, the files in `before` with it."""
+        attempt = sent_attempt(plan, before)
+        self._attempts[attempt.manifest_list] = attempt
+        if len(self._attempts) > ATTEMPTS_MAX:
+            oldest = self._attempts.pop(next(iter(self._attempts)))
+            self._stay |= oldest.manifests
+
+    def refused(self, plan: CommitPlan) -> None:
+        """The answer was that the attempt never lands."""
+        manifest_list = plan.snapshot.manifest_list or ""
+        if manifest_list in self._attempts:
+            attempt = self._attempts[manifest_list]
+            self._attempts[manifest_list] = replace(attempt, may_land=False)
+
+    def superseded(self, merged: str) -> None:
+        """No attempt after those that were sent takes this merged manifest along."""
+        self._superseded.add(merged)
+
+    def judge(self, state: TableState, offered: Collection[str]) -> None:
+        """A commit of ours has landed, and no batch is on its way. `offered`: merged manifests that
+        later attempts may take along, perhaps although one has landed with them unseen.
+        """
+        attempts, superseded = list(self._attempts.values()), self._superseded
+        in_use: Collection[str] = attempts[0].manifests if attempts else ()
+        if len(attempts) > 1 or superseded:
+            judged = judge(attempts, superseded, state.table, stay=self._stay.union(offered))
+            self._found += judged.left_over
+            in_use = judged.in_use
+        self._stay = self._stay.union(in_use).intersection(offered)
+        self._attempts, self._superseded = {}, set()
+
+    def offer(self, upkeep: Upkeep) -> Upkeep:
+        """Nothing: deletions need no commit."""
+        return upkeep
+
+    def landed(self, plan: CommitPlan) -> None:
+        """Judged once no batch is on its way."""
+
+    def is_due(self, state: TableState, branch: str) -> bool:
+        """Whether there is something to note, to delete, or to take over."""
+        is_ripe = any(_is_ripe(entry, state) for entry in self._noted)
+        return bool(self._found) or is_ripe or not self._is_resumed
+
+    # --- In the background ---
+
+    async def work(self, state: TableState, branch: str) -> None:
+        """Note what was found, then delete what is ripe."""
+        if not self._is_resumed:
+            await self._resume()
+        while self._found:
+            await self._note(self._found[0], state)
+            del self._found[0]
+        state = self._files.current() or state
+        for entry in [one for one in self._noted if _is_ripe(one, state)]:
+            await self._sweep(entry)
+            self._noted.remove(entry)
+
+    async def _resume(self) -> None:
+        entries = await self._files.unfinished(LeftOverEntry)
+        self._noted += entries
+        self._is_resumed = True
+        if entries:
+            log.info("leftovers.resumed", table=self._table, entries=len(entries))
+
+    async def _note(self, found: LeftOver, state: TableState) -> None:
+        if found.bases and len(self._noted) >= NOTED_MAX:
+            return
+        entry = LeftOverEntry(
+            entry_id=self._files.parts.world.uuid(),
+            table_uuid=self._files.table_uuid,
+            proven_in=state.table.metadata_location,
+            written_at_ms=self._files.parts.world.now_ms(),
+            own_files=found.own_files,
+            manifests=found.manifests,
+            bases=found.bases,
+            after_sequence_number=found.after_sequence_number,
+        )
+        await self._files.parts.journal.put(entry)
+        self._noted.append(entry)
+
+    async def _sweep(self, entry: LeftOverEntry) -> None:
+        """Delete the files, if the table names none of them in spite of the proof."""
+        left_over = LeftOver(
+            entry.own_files, entry.manifests, entry.bases, entry.after_sequence_number
+        )
+        for batch in delete_batches(left_over.files):
+            reason = await self._why_not(left_over)
+            if reason is not None:
+                log.warning("leftovers.given_up", table=self._table, reason=reason)
+                await self._files.parts.journal.delete(entry)
+                return
+            await self._files.delete(batch)
+        await self._files.parts.journal.delete(entry)
+        log.info("leftovers.deleted", table=self._table, files=len(left_over.files))
+
+    async def _why_not(self, left_over: LeftOver) -> str | None:
+        """Why the files have to stay; None if they need not."""
+        for base in left_over.bases:
+            if await self._exists(base):
+                return f"an attempt may yet land on `{base}`, if the table is put back to it"
+        named = await self._files.answer(named_after_all(left_over, await self._files.latest()))
+        return None if named is None else f"the table names `{named}`"
+
+    async def _exists(self, location: str) -> bool:
+        try:
+            await self._files.parts.storage.head(location)
+        except NotFoundError:
+            return False
+        return True
+
+
+def _is_ripe(entry: LeftOverEntry, state: TableState) -> bool:
+    """Whether every base that it waits for may be gone."""
+    if not entry.bases:
+        return True
+    used = {state.table.metadata_location}
+    used.update(one.metadata_file for one in state.metadata.metadata_log)
+    return used.isdisjoint(entry.bases)

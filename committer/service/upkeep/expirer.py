@@ -1,0 +1,299 @@
+"""Expires the snapshots of one table: decides, notes it durably, and cleans up behind the swap.
+
+    decide → journal → offer … a commit takes it along … → search → delete → journal entry away
+
+Which snapshots is decided in `plan/expiry.py`, which files nobody needs then in
+`plan/reachability.py`. Nothing is deleted before a commit of ours has landed on metadata without
+the snapshots. A file that no snapshot of such metadata reaches is reached by none that follows,
+unless somebody puts the table back to older metadata: so the pointer is asked before each delete.
+After a crash the journal tells what was under way: what is still in the table is offered again or
+given up, what is not is cleaned up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from committer.errors import SettingsError
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.plan.commit import CommitPlan
+from committer.plan.expiry import (
+    ExpiredSnapshots,
+    Needed,
+    due_expiry,
+    may_expire,
+    still_expirable,
+)
+from committer.plan.maintenance import Upkeep
+from committer.plan.reachability import (
+    Gone,
+    Unreachable,
+    fallen_metadata_files,
+    find_unreachable,
+)
+from committer.plan.state import TableState
+from committer.service.requests.pending import Pending
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.upkeep.table_files import TableFiles, delete_batches
+from committer.storage.journal import JournalEntry
+
+# A look at all snapshots takes some milliseconds for thousands of them: taken after so long, or
+# after so many commits, whichever is first.
+LOOK_INTERVAL_S = 10.0
+LOOK_SNAPSHOTS = 200
+# So long metadata files that fall off the log are gathered: many tables lose one each commit.
+GATHER_S = 0.25
+CLOCK_AHEAD_MS_MAX = 300_000
+
+
+class Expirer:
+    """The chore of expiring snapshots; one for each table committer."""
+
+    kind = UpkeepKind.EXPIRE_SNAPSHOTS
+
+    def __init__(
+        self,
+        files: TableFiles,
+        waiting: Callable[[], Iterable[Pending]],
+    ) -> None:
+        self._files = files
+        self._table = files.table
+        self._parts = files.parts
+        self._waiting = waiting
+        self._found: ExpiredSnapshots | None = None
+        self._offered: JournalEntry | None = None
+        self._gone: list[JournalEntry] = []
+        self._void: list[JournalEntry] = []
+        self._fallen: list[str] = []
+        self._is_resumed = False
+        self._look_at_s = 0.0
+        self._look_at_snapshots = 0
+
+    # --- In the commit loop ---
+
+    def offer(self, upkeep: Upkeep) -> Upkeep:
+        """Add what is noted in the journal, unless a request that came since needs it."""
+        if self._offered is None:
+            return upkeep
+        expired = _expired(self._offered)
+        needed = self._needed()
+        if needed.snapshot_ids & set(expired.snapshot_ids) or needed.branches & set(expired.refs):
+            return upkeep
+        return replace(upkeep, expired=expired)
+
+    def landed(self, plan: CommitPlan) -> None:
+        """See what became of what is on offer, and which metadata files fell off the log."""
+        swap = plan.swap
+        self._fallen += fallen_metadata_files(swap.base.metadata, swap.metadata)
+        entry = self._offered
+        if entry is None:
+            return
+        expired = _expired(entry)
+        if expired.is_gone_from(swap.metadata):
+            self._parts.metrics.upkeep_done(self._table, self.kind, len(expired.snapshots))
+            self._gone.append(entry)
+            self._offered = None
+        elif not still_expirable(expired, plan.state, now_ms=self._parts.world.now_ms()):
+            # Every attempt that held it was conditional on a base that this commit has moved.
+            self._void.append(entry)
+            self._offered = None
+
+    def is_due(self, state: TableState, branch: str) -> bool:
+        """Whether there is something to finish, or enough to expire."""
+        now_s, snapshots = self._parts.world.monotonic_s(), len(state.metadata.snapshots)
+        is_time = now_s >= self._look_at_s or snapshots >= self._look_at_snapshots
+        if self._offered is None and is_time:
+            self._look_at_s = now_s + LOOK_INTERVAL_S
+            self._look_at_snapshots = snapshots + LOOK_SNAPSHOTS
+            self._found = self._due(state)
+        # Not the first question: on many tables every commit leaves a metadata file to delete.
+        is_unfinished = self._gone or self._void or self._fallen or not self._is_resumed
+        return self._found is not None or bool(is_unfinished)
+
+    def _due(self, state: TableState) -> ExpiredSnapshots | None:
+        return due_expiry(
+            state,
+            now_ms=self._parts.world.now_ms(),
+            needed=self._needed(),
+            default=self._parts.is_default,
+        )
+
+    def _needed(self) -> Needed:
+        requests = [one.sealed.request for one in self._waiting()]
+        bases = (request.needs.base_snapshot_id for request in requests)
+        return Needed(
+            frozenset(base for base in bases if base is not None),
+            frozenset(request.branch for request in requests),
+        )
+
+    # --- In the background ---
+
+    async def work(self, state: TableState, branch: str) -> None:
+        """Finish what has landed before anything new is begun: of a chain, one end at a time."""
+        if not self._is_resumed:
+            await self._resume(state)
+        if self._fallen:
+            await self._parts.world.sleep(GATHER_S)
+            await self._delete_fallen(self._files.current() or state)
+        while self._void:
+            await self._parts.journal.delete(self._void[0])
+            del self._void[0]
+        while self._gone:
+            await self._clean_up(self._gone[0])
+            del self._gone[0]
+        found, self._found = self._found, None
+        if found is not None and self._offered is None:
+            await self._note(found, state)
+
+    async def _note(self, expired: ExpiredSnapshots, state: TableState) -> None:
+        """Write the journal entry; from then on the expiry is on offer."""
+        ids = frozenset(expired.snapshot_ids)
+        metadata = state.metadata
+        kept = (one.snapshot_id for one in reversed(metadata.snapshots))
+        entry = JournalEntry(
+            entry_id=self._parts.world.uuid(),
+            table_uuid=self._files.table_uuid,
+            base_location=state.table.metadata_location,
+            kept_snapshot_id=next(one for one in kept if one not in ids),
+            written_at_ms=self._parts.world.now_ms(),
+            snapshots=expired.snapshots,
+            refs=expired.refs,
+            statistics=tuple(
+                one
+                for one in (*metadata.statistics, *metadata.partition_statistics)
+                if one.snapshot_id in ids
+            ),
+        )
+        await self._parts.journal.put(entry)
+        await self._check_clock(entry)
+        self._offered = entry
+
+    async def _check_clock(self, entry: JournalEntry) -> None:
+        """A clock that runs ahead makes everything old. Errors: `SettingsError`."""
+        ahead_ms = entry.written_at_ms - await self._parts.journal.stored_ms(entry)
+        if ahead_ms > CLOCK_AHEAD_MS_MAX:
+            await self._parts.journal.delete(entry)
+            raise SettingsError(
+                f"this machine's clock is {ahead_ms // 1000} s ahead of the storage's: no snapshot"
+                " expires by it; set the clock"
+            )
+
+    async def _resume(self, state: TableState) -> None:
+        """Take over what another process has left. It is after a commit of ours: no attempt of a
+        process that is gone can land any more.
+        """
+        entries = await self._files.unfinished(JournalEntry)
+        now_ms = self._parts.world.now_ms()
+        for entry in entries:
+            expired = _expired(entry)
+            if expired.is_gone_from(state.metadata):
+                self._gone.append(entry)
+            elif self._offered is None and still_expirable(expired, state, now_ms=now_ms):
+                self._offered = entry
+            else:
+                self._void.append(entry)
+        self._is_resumed = True
+        if entries:
+            log.info("expiry.resumed", table=str(self._table), entries=len(entries))
+
+    async def _clean_up(self, entry: JournalEntry) -> None:
+        """Delete what nobody needs any more."""
+        found = await self._find(entry)
+        if found is None:
+            return
+        for batch in delete_batches(found.in_order):
+            if await self._is_given_up(entry, (await self._files.latest()).metadata):
+                return
+            await self._files.delete(batch)
+        await self._parts.journal.delete(entry)
+        self._log_expired(entry, found)
+
+    async def _find(self, entry: JournalEntry) -> Unreachable | None:
+        """What nobody needs any more, nor may need once more. None: it is given up."""
+        found = await self._search(entry)
+        if found is None or not found.data_files:
+            return found
+        # Who leaves the inbox while it is listed is in the table that is searched behind that.
+        wanted = await self._wanted_attempts()
+        found = await self._search(entry)
+        return None if found is None else found.without(wanted)
+
+    async def _search(self, entry: JournalEntry) -> Unreachable | None:
+        """What no snapshot needs, by the table as it is now. None: it is given up."""
+        metadata = (await self._files.latest()).metadata
+        if await self._is_given_up(entry, metadata):
+            return None
+        gone = Gone(entry.snapshots, entry.statistics)
+        return await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
+
+    async def _is_given_up(self, entry: JournalEntry, metadata: TableMetadata) -> bool:
+        """Whether the files have to stay because somebody may need them."""
+        reason = _why_not(entry, metadata)
+        if reason is not None:
+            await self._give_up(entry, reason)
+        return reason is not None
+
+    async def _give_up(self, entry: JournalEntry, reason: str) -> None:
+        await self._parts.journal.delete(entry)
+        log.warning("expiry.given_up", table=str(self._table), reason=reason)
+
+    def _named(self) -> set[str]:
+        """What waiting requests name beside the data files that they add."""
+        paths: set[str] = set()
+        for pending in self._waiting():
+            references = pending.sealed.request.manifests
+            paths.update(one.path for one in references if one.path is not None)
+            paths.update(pending.sealed.request.needs.removed_paths)
+        return paths
+
+    async def _wanted_attempts(self) -> set[str]:
+        """Who had landed in a snapshot that was rolled back may land once more: by an operator's
+        leave, from the inbox or from quarantine, with the files that he had then.
+        """
+        wanted = await self._files.wanted_attempts()
+        wanted.update(str(pending.sealed.request.attempt) for pending in self._waiting())
+        return wanted
+
+    async def _delete_fallen(self, state: TableState) -> None:
+        """Metadata files that our own commits dropped from the log, never one that is in use."""
+        location = await self._parts.catalog.current_location(self._table)
+        if location != state.table.metadata_location:
+            # Somebody may have put the table back to one of them: kept until it is known.
+            return
+        fallen, self._fallen = self._fallen, []
+        used = {entry.metadata_file for entry in state.metadata.metadata_log}
+        used.add(location)
+        try:
+            for batch in delete_batches([location for location in fallen if location not in used]):
+                await self._files.delete(batch)
+        except BaseException:
+            self._fallen = fallen + self._fallen
+            raise
+
+    def _log_expired(self, entry: JournalEntry, found: Unreachable) -> None:
+        log.info(
+            "snapshots.expired",
+            table=str(self._table),
+            snapshots=len(entry.snapshots),
+            refs=len(entry.refs),
+            data_files=len(found.data_files),
+            manifests=len(found.manifests),
+            manifest_lists=len(found.manifest_lists),
+        )
+
+
+def _why_not(entry: JournalEntry, metadata: TableMetadata) -> str | None:
+    """Why the files have to stay, by what is known of the table now."""
+    if not _expired(entry).is_gone_from(metadata):
+        return "the snapshots are in the table again"
+    if entry.kept_snapshot_id not in metadata.snapshots_by_id:
+        return "the table may have been put back to a time before the snapshots"
+    if not may_expire(metadata.properties, default=True):
+        return "the table's properties forbid it now"
+    return None
+
+
+def _expired(entry: JournalEntry) -> ExpiredSnapshots:
+    return ExpiredSnapshots(entry.snapshots, entry.refs)

@@ -1,0 +1,189 @@
+"""Merges the small manifests of a table's head in the background, while commits go on.
+
+`plan/merge.py` decides which ones, `iceberg/splice/manifest_merge.py` makes the bytes; the merged
+manifest is written under a name of ours, and the next commit lists it instead of those that
+it replaces. If another commit gets there first, the file is left over: an attempt whose answer is
+lost may still list it, so it is never deleted here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
+from committer.iceberg.manifest.manifest import manifest_file
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.splice.manifest_merge import ManifestMerge
+from committer.iceberg.values.locations import manifest_location, metadata_folder
+from committer.plan.batch import sync_marker
+from committer.plan.commit import CommitPlan
+from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
+from committer.plan.merge import merge_context, plan_merges
+from committer.plan.state import ListedManifest, TableState
+from committer.ports import NewObject, Storage, World
+from committer.request import TableIdentifier
+from committer.service.tasks.steps import create_all, in_slices, off_loop_if_large
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics, UpkeepKind
+
+# Of what is to be merged, so much is read at once.
+READS_AT_ONCE = 16
+READ_BYTES_AT_ONCE = 8 * 1024 * 1024
+# Nothing names what waits for a commit: an engine's orphan clean-up takes it, though not so soon.
+WAITING_S_MAX = 3_600.0
+
+
+class Merger:
+    """The chore of merging manifests; one for each table committer."""
+
+    kind = UpkeepKind.MERGE_MANIFESTS
+
+    def __init__(
+        self,
+        table: TableIdentifier,
+        storage: Storage,
+        world: World,
+        metrics: Metrics,
+        superseded: Callable[[str], None],
+    ) -> None:
+        self._table = table
+        self._superseded = superseded
+        self._storage = storage
+        self._world = world
+        self._metrics = metrics
+        # Since when each waits for a commit.
+        self._finished: list[tuple[float, MergedManifest]] = []
+        self._unreadable: set[str] = set()
+
+    def offer(self, upkeep: Upkeep) -> Upkeep:
+        """Add what is merged and not listed yet."""
+        fresh = tuple(merged for since_s, merged in self._finished if self._is_fresh(since_s))
+        return replace(upkeep, merged=fresh) if fresh else upkeep
+
+    def landed(self, plan: CommitPlan) -> None:
+        """Forget what this commit lists, and what its head has no use for any more."""
+        listed = {merged.row.manifest_path for merged in plan.upkeep.merged}
+        waiting = []
+        for since_s, merged in self._finished:
+            if merged.row.manifest_path in listed:
+                self._metrics.upkeep_done(self._table, self.kind, len(merged.replaced))
+            elif self._is_fresh(since_s) and _still_applies(merged, plan.state):
+                waiting.append((since_s, merged))
+            else:
+                self._leave_over(merged)
+        self._finished = waiting
+
+    def may_have_gone(self, plan: CommitPlan) -> None:
+        """An attempt whose answer was lost has landed or never will, and is not in the table. Where
+        it had landed, and was rolled back, its files have expired with it: what it took along is
+        not offered again.
+        """
+        taken = {merged.row.manifest_path for merged in plan.upkeep.merged}
+        waiting, self._finished = self._finished, []
+        for since_s, merged in waiting:
+            if merged.row.manifest_path in taken:
+                self._leave_over(merged)
+            else:
+                self._finished.append((since_s, merged))
+
+    def _leave_over(self, merged: MergedManifest) -> None:
+        left_over = merged.row.manifest_path
+        log.info("merge.superseded", table=str(self._table), left_over=left_over)
+        self._superseded(left_over)
+
+    def _is_fresh(self, since_s: float) -> bool:
+        return self._world.monotonic_s() - since_s <= WAITING_S_MAX
+
+    def is_due(self, state: TableState, branch: str) -> bool:
+        """Whether enough small manifests have gathered, and no earlier merge waits for a commit."""
+        return not self._finished and bool(self._groups(state, branch))
+
+    async def work(self, state: TableState, branch: str) -> None:
+        """Merge group after group. What was finished before a failure is kept."""
+        for group in self._groups(state, branch):
+            merged = await self._merge(group, state, branch)
+            if merged is not None:
+                self._finished.append((self._world.monotonic_s(), merged))
+
+    def _groups(self, state: TableState, branch: str) -> tuple[tuple[ManifestFile, ...], ...]:
+        rows = [listed.row for listed in _head_rows(state, branch) or ()]
+        return plan_merges(rows, state.metadata, self._unreadable)
+
+    async def _merge(
+        self, group: tuple[ManifestFile, ...], state: TableState, branch: str
+    ) -> MergedManifest | None:
+        started_s = self._world.monotonic_s()
+        metadata = state.metadata
+        context = merge_context(metadata, group)
+        merge, size_bytes = ManifestMerge(context), sum(row.manifest_length for row in group)
+        for rows in _portions(group):
+            contents = await asyncio.gather(*(self._read(row) for row in rows))
+            await in_slices(size_bytes, self._slices(merge, rows, contents))
+        commit_uuid = self._world.uuid()
+        sync = sync_marker(commit_uuid, 0)
+        encoded = await off_loop_if_large(size_bytes, merge.finish, sync)
+        if not encoded.existing_files_count:
+            # Nothing but deleted entries, which later merges leave out with others.
+            return None
+        folder = metadata_folder(metadata.location, metadata.properties)
+        row = manifest_file(
+            encoded,
+            context,
+            manifest_path=manifest_location(folder, commit_uuid, 0),
+            snapshot_id=0,
+            sequence_number=0,
+        )
+        await create_all(self._storage, [NewObject(row.manifest_path, encoded.content)])
+        log.info(
+            "merge.finished",
+            table=str(self._table),
+            manifests=len(group),
+            files=encoded.existing_files_count,
+            bytes=len(encoded.content),
+            duration_s=round(self._world.monotonic_s() - started_s, 3),
+        )
+        return MergedManifest(branch, metadata.format_version, group, row)
+
+    async def _read(self, row: ManifestFile) -> bytes:
+        try:
+            return await self._storage.get(row.manifest_path)
+        except NotFoundError:
+            self._unreadable.add(row.manifest_path)
+            raise
+
+    def _slices(
+        self, merge: ManifestMerge, rows: Sequence[ManifestFile], contents: Sequence[bytes]
+    ) -> Iterator[None]:
+        for row, content in zip(rows, contents, strict=True):
+            try:
+                yield from merge.add(row, content)
+            except (InvalidMetadataError, UnsupportedError):
+                # Left alone from now on, so that the others can be merged.
+                self._unreadable.add(row.manifest_path)
+                raise
+
+
+def _head_rows(state: TableState, branch: str) -> tuple[ListedManifest, ...] | None:
+    head = state.metadata.branch_head(branch)
+    return None if head is None else state.heads.get(head.snapshot_id)
+
+
+def _still_applies(merged: MergedManifest, state: TableState) -> bool:
+    rows = _head_rows(state, merged.branch)
+    version = state.metadata.format_version
+    return rows is None or bool(applicable_merges(Upkeep((merged,)), merged.branch, rows, version))
+
+
+def _portions(group: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
+    """What is read at once: neighbours, bounded in number and bytes, each portion not empty."""
+    portion: list[ManifestFile] = []
+    size = 0
+    for row in group:
+        size += row.manifest_length
+        if portion and (len(portion) == READS_AT_ONCE or size > READ_BYTES_AT_ONCE):
+            yield portion
+            portion, size = [], row.manifest_length
+        portion.append(row)
+    yield portion

@@ -1,0 +1,101 @@
+"""What chores that delete files of a table share: the table as it is now, reads and deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from committer.errors import InvalidMetadataError
+from committer.plan.reachability import Reading
+from committer.plan.state import TableState
+from committer.ports import Catalog, LoadedTable, Storage, World
+from committer.request import TableIdentifier
+from committer.service.requests.inbox_keys import parsed
+from committer.service.requests.reading import answer
+from committer.service.telemetry.metrics import Metrics, UpkeepKind
+from committer.storage.journal import Entry, Journal, JournalEntry, LeftOverEntry
+from committer.storage.replays import Replays
+
+DELETES_AT_ONCE = 1_000
+
+T = TypeVar("T")
+E = TypeVar("E", JournalEntry, LeftOverEntry)
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepParts:
+    """What upkeep shares in a process. `is_default`: expire where a table says nothing."""
+
+    catalog: Catalog
+    storage: Storage
+    journal: Journal
+    replays: Replays
+    world: World
+    metrics: Metrics
+    is_default: bool
+
+
+class TableFiles:
+    """The files of one table. `current`: its state as this process knows it."""
+
+    def __init__(
+        self,
+        table: TableIdentifier,
+        table_uuid: UUID,
+        parts: UpkeepParts,
+        current: Callable[[], TableState | None],
+    ) -> None:
+        self.table = table
+        self.table_uuid = table_uuid
+        self.parts = parts
+        self.current = current
+        self._unfinished: list[Entry] | None = None
+
+    async def latest(self) -> LoadedTable:
+        """What the pointer names now; read only if it is not our own last commit.
+
+        Errors: `NoSuchTableError`, `InvalidMetadataError` for another table of this name: whoever
+        has ours may still want its files. Those of the catalog and the storage.
+        """
+        location = await self.parts.catalog.current_location(self.table)
+        known = self.current()
+        if known is not None and known.table.metadata_location == location:
+            return known.table
+        table = await self.parts.catalog.load(self.table)
+        if table.metadata.table_uuid != self.table_uuid:
+            raise InvalidMetadataError(f"{self.table} is another table now: nothing is deleted")
+        return table
+
+    async def wanted_attempts(self) -> set[str]:
+        """The attempts whose data files a request names that may land yet, or once more."""
+        durable = self.parts.replays.all_durable(self.table_uuid)
+        keys = [parsed(key) async for _, key in durable]
+        return {str(key.attempt) for key in keys if key is not None}
+
+    async def answer(self, reading: Reading[T]) -> T:
+        """Answer what a search asks for."""
+        return await answer(reading, self.parts.storage)
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        """Delete these; absent ones count as deleted."""
+        if not locations:
+            return
+        await self.parts.storage.delete(locations)
+        self.parts.metrics.upkeep_done(self.table, UpkeepKind.DELETE_FILES, len(locations))
+
+    async def unfinished(self, kind: type[E]) -> list[E]:
+        """What another process has left in the journal, of one kind. Listed once for all kinds,
+        after a commit of ours: no attempt of a process that is gone can land any more.
+        """
+        if self._unfinished is None:
+            listed = self.parts.journal.list(self.table_uuid)
+            self._unfinished = [entry async for entry in listed]
+        return [entry for entry in self._unfinished if isinstance(entry, kind)]
+
+
+def delete_batches(locations: Sequence[str]) -> Iterator[Sequence[str]]:
+    """What is deleted at once."""
+    for start in range(0, len(locations), DELETES_AT_ONCE):
+        yield locations[start : start + DELETES_AT_ONCE]

@@ -1,0 +1,162 @@
+"""Background work on one table, and how its results travel with the table's commits.
+
+A chore works while commits go on, never two at once, and hands over what it has finished; the next
+commit takes that along in its swap. Nothing here is in the way of a commit: a chore that fails is
+logged, and tried again after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from committer.errors import FrazilError
+from committer.plan.commit import CommitPlan
+from committer.plan.maintenance import Upkeep
+from committer.plan.state import TableState
+from committer.service.requests.pending import Pending
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.upkeep.attempt_garbage_collector import Sweeper
+from committer.service.upkeep.expirer import Expirer
+from committer.service.upkeep.merger import Merger
+from committer.service.upkeep.table_files import TableFiles
+
+FAULT_PAUSE_S = 60.0
+
+
+class Chore(Protocol):
+    """One kind of background work on one table.
+
+    * `is_due`, `offer` and `landed` answer at once: they are called in the commit loop.
+    * `work` may raise or be cancelled at any await, and loses nothing but work then. Its long
+      computations leave the event loop.
+    * What was offered is offered again until `landed` is told what became of it: an attempt may
+      have failed, or its answer may be lost.
+    """
+
+    kind: UpkeepKind
+
+    def is_due(self, state: TableState, branch: str) -> bool:
+        """Whether there is something to do for a branch that was just committed to."""
+        ...
+
+    async def work(self, state: TableState, branch: str) -> None:
+        """Do it, and keep the results for `offer`."""
+        ...
+
+    def offer(self, upkeep: Upkeep) -> Upkeep:
+        """Add what is finished to what the next attempt may take along."""
+        ...
+
+    def landed(self, plan: CommitPlan) -> None:
+        """A commit has landed, surely. Forget what it took along (`plan.upkeep`), and what it left
+        out because it no longer applies."""
+        ...
+
+
+class TableUpkeep:
+    """The chores of one table. Lives in the table committer's task and is closed by it."""
+
+    def __init__(self, files: TableFiles, waiting: Callable[[], Iterable[Pending]]) -> None:
+        self._table = files.table
+        self._world = files.parts.world
+        self._metrics = files.parts.metrics
+        self._sweeper = Sweeper(files)
+        # Metadata files that fall off the log go before the sweeper asks whether they are gone.
+        self._merger = Merger(
+            files.table,
+            files.parts.storage,
+            self._world,
+            self._metrics,
+            self._sweeper.superseded,
+        )
+        self._chores: tuple[Chore, ...] = (self._merger, Expirer(files, waiting), self._sweeper)
+        self._task: asyncio.Task[None] | None = None
+        self._in_doubt: list[CommitPlan] = []
+        self._not_before_s = 0.0
+
+    def offer(self) -> Upkeep:
+        """What is finished and not known to have landed."""
+        upkeep = Upkeep()
+        for chore in self._chores:
+            upkeep = chore.offer(upkeep)
+        return upkeep
+
+    def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
+        """An attempt is about to be written and sent, the files in `before` with it."""
+        self._sweeper.sending(plan, before)
+
+    def refused(self, plan: CommitPlan) -> None:
+        """The answer to an attempt was that it never lands."""
+        self._sweeper.refused(plan)
+
+    def doubted(self, plan: CommitPlan) -> None:
+        """The answer to an attempt is lost: what it took along may have landed, or may land yet."""
+        self._in_doubt.append(plan)
+
+    def loaded(self, state: TableState) -> None:
+        """Freshly read metadata tells what became of attempts whose answers were lost."""
+        base = state.table.metadata_location
+        for plan in self._in_doubt:
+            if _has_landed(plan, state):
+                self._tell(plan)
+        # On a base that is still current an attempt may land yet.
+        doubted = self._in_doubt
+        self._in_doubt = [plan for plan in doubted if plan.swap.base.metadata_location == base]
+        for plan in doubted:
+            if plan.swap.base.metadata_location != base:
+                self._merger.may_have_gone(plan)
+
+    def landed(self, plan: CommitPlan, state: TableState, branch: str) -> None:
+        """A commit has landed, and no batch is on its way: note what it took along, and begin what
+        is due now.
+        """
+        # Whatever was in doubt was conditional on a base that this commit has moved.
+        self._in_doubt.clear()
+        self._tell(plan)
+        self._sweeper.judge(state, {one.row.manifest_path for one in self.offer().merged})
+        if self._task is None and self._world.monotonic_s() >= self._not_before_s:
+            due = [chore for chore in self._chores if chore.is_due(state, branch)]
+            if due:
+                self._task = asyncio.create_task(
+                    self._work(due, state, branch), name=f"upkeep {self._table}"
+                )
+
+    async def close(self) -> None:
+        """End what is going on after its current step. What is finished stays on offer."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+
+    def _tell(self, plan: CommitPlan) -> None:
+        for chore in self._chores:
+            chore.landed(plan)
+
+    async def _work(self, due: Sequence[Chore], state: TableState, branch: str) -> None:
+        for chore in due:
+            try:
+                await chore.work(state, branch)
+            except FrazilError as error:
+                self._failed(chore)
+                log.warning("upkeep.failed", **self._about(chore), error=str(error))
+            except Exception:  # noqa: BLE001  # our bug: commits go on without the chore
+                self._failed(chore)
+                self._metrics.crashed("upkeep")
+                log.exception("upkeep.crashed", **self._about(chore))
+        self._task = None
+
+    def _failed(self, chore: Chore) -> None:
+        self._metrics.upkeep_failed(self._table, chore.kind)
+        self._not_before_s = self._world.monotonic_s() + FAULT_PAUSE_S
+
+    def _about(self, chore: Chore) -> dict[str, str]:
+        return {"table": str(self._table), "chore": chore.kind}
+
+
+def _has_landed(plan: CommitPlan, state: TableState) -> bool:
+    """Attempts of one batch share a snapshot id, never the name of the manifest list."""
+    snapshot = state.metadata.snapshot_by_id(plan.snapshot.snapshot_id)
+    return snapshot is not None and snapshot.manifest_list == plan.snapshot.manifest_list

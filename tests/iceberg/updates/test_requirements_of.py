@@ -1,0 +1,126 @@
+"""What a change requires of the table: as Iceberg Java derives it."""
+
+from __future__ import annotations
+
+import pytest
+
+from committer.errors import UnsupportedError
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
+from committer.iceberg.schema.partition_spec import UNPARTITIONED
+from committer.iceberg.schema.sort_order import UNSORTED
+from committer.iceberg.updates.metadata_update import (
+    LAST_ADDED,
+    AddPartitionSpec,
+    AddSchema,
+    AddSnapshot,
+    AddSortOrder,
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    RemoveSnapshotRef,
+    SetCurrentSchema,
+    SetDefaultPartitionSpec,
+    SetDefaultSortOrder,
+    SetProperties,
+    SetSnapshotRef,
+    Update,
+    apply_updates,
+)
+from committer.iceberg.updates.requirement import (
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    Requirement,
+    failed_requirement,
+)
+from committer.iceberg.updates.requirements_of import (
+    requirements_of_creation,
+    requirements_of_replacement,
+    requirements_of_update,
+)
+from tests.iceberg.metadata_builders import (
+    SCHEMA,
+    START_MS,
+    TABLE_UUID,
+    as_json,
+    build_history,
+    build_snapshot,
+    build_table,
+    read_back,
+)
+
+UUID_HOLDS = AssertTableUUID(TABLE_UUID)
+
+
+def build_branched() -> TableMetadata:
+    refs = (
+        SetSnapshotRef("audit", SnapshotRef(1)),
+        SetSnapshotRef("release", SnapshotRef(2, "tag")),
+    )
+    return apply_updates(build_history(3), refs, base_location=None, now_ms=START_MS)
+
+
+CASES: list[tuple[tuple[Update, ...], tuple[Requirement, ...]]] = [
+    ((), ()),
+    ((SetProperties({"a": "1"}), RemoveSnapshotRef("audit")), ()),
+    ((AddSchema(SCHEMA), AddSchema(SCHEMA)), (AssertLastAssignedFieldId(2),)),
+    ((SetCurrentSchema(LAST_ADDED),), (AssertCurrentSchemaId(0),)),
+    ((AddPartitionSpec(UNPARTITIONED),), (AssertLastAssignedPartitionId(999),)),
+    ((SetDefaultPartitionSpec(LAST_ADDED),), (AssertDefaultSpecId(0),)),
+    ((AddSortOrder(UNSORTED), SetDefaultSortOrder(0)), (AssertDefaultSortOrderId(0),)),
+    (
+        (SetSnapshotRef(MAIN, SnapshotRef(2)), SetSnapshotRef(MAIN, SnapshotRef(1))),
+        (AssertRefSnapshotId(MAIN, 3),),
+    ),
+    ((SetSnapshotRef("new", SnapshotRef(2)),), (AssertRefSnapshotId("new", None),)),
+    (
+        (RemoveSchemas((7,)), SetCurrentSchema(0)),
+        (AssertCurrentSchemaId(0), AssertRefSnapshotId("audit", 1)),
+    ),
+    (
+        (RemovePartitionSpecs((7,)),),
+        (AssertDefaultSpecId(0), AssertRefSnapshotId("audit", 1)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("updates", "requirements"), CASES)
+def test_a_change_requires_what_it_was_based_on(
+    updates: tuple[Update, ...], requirements: tuple[Requirement, ...]
+) -> None:
+    base = build_branched()
+    found = requirements_of_update(base, updates)
+    assert found == (UUID_HOLDS, *requirements)
+    assert [failed_requirement(each, base) for each in found] == [None] * len(found)
+
+
+def test_an_append_requires_the_head_of_its_branch_alone() -> None:
+    base = build_history(2)
+    appended = AddSnapshot(build_snapshot(base, snapshot_id=3, parent=2))
+    found = requirements_of_update(base, (appended, SetSnapshotRef(MAIN, SnapshotRef(3))))
+    assert found == (UUID_HOLDS, AssertRefSnapshotId(MAIN, 2))
+
+
+def test_a_replacement_requires_that_no_id_is_given_twice() -> None:
+    updates = tuple(update for updates, _ in CASES for update in updates)
+    assert requirements_of_replacement(build_branched(), updates) == (
+        UUID_HOLDS,
+        AssertLastAssignedFieldId(2),
+        AssertLastAssignedPartitionId(999),
+    )
+
+
+def test_a_creation_requires_that_there_is_no_table() -> None:
+    assert requirements_of_creation() == (AssertCreate(),)
+
+
+def test_a_table_without_a_uuid_has_nothing_to_be_told_by() -> None:
+    document = as_json(build_table(format_version=1))
+    del document["table-uuid"]
+    with pytest.raises(UnsupportedError, match="`table-uuid`: expected a uuid"):
+        requirements_of_update(read_back(document), ())

@@ -1,0 +1,313 @@
+"""What operators decide while tables are rolled back, requests move and committers stand still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from committer.errors import UnsupportedError
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.updates.metadata_update import (
+    RemoveProperties,
+    RemoveSnapshots,
+    SetSnapshotRef,
+)
+from committer.ledger_entry import EpochRanges, property_key
+from committer.plan.producers import ProducerName, ProducerState
+from committer.ports import LoadedTable, ObjectInfo
+from committer.reason import Reason
+from committer.request import TableIdentifier
+from committer.service.requests import recently_quarantined as judged
+from committer.service.upkeep import ledger_upkeep
+from committer.skips import Skips
+from committer.storage.inbox import Quarantine, QuarantineRecord
+from committer.storage.replays import Replays
+from tests.service.admin.test_producer_admin import (
+    NAME,
+    accept,
+    epochs_of,
+    land,
+    operator,
+    reasons,
+    refused_for_its_content,
+    replay,
+    roll_back,
+    state_of,
+)
+from tests.service.house import INBOX, House
+from tests.service.outside import foreign_commit
+from tests.service.upkeep.test_ledger_upkeep import found_due
+from tests.service.upkeep.test_merger import Merging
+from tests.support.builders.request_builders import build_request
+from tests.support.faults.counting_storage import CountingStorage
+from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+
+VIRTUAL_TIME = True
+
+
+class Moved(CountingStorage):
+    """Something happens right after a listing of a folder, once."""
+
+    def __init__(self, house: House, folder: str, then: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(house.storage.inner)
+        self._folder = f"{INBOX}/{folder}/"
+        self._then: Callable[[], Awaitable[object]] | None = then
+
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        async for found in super().list(prefix, skips=skips):
+            yield found
+        if prefix.startswith(self._folder) and self._then is not None:
+            then, self._then = self._then, None
+            await then()
+
+
+# --- What moves while it is looked for -----------------------------------------------------------
+
+
+async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_replayed() -> None:
+    """It is in quarantine when the inbox is listed, and in the inbox when the copies are."""
+    house = House()
+    table, other = await refused_for_its_content(house)
+    replays = Replays(house.storage.inner, INBOX)
+    moved = Moved(house, "inbox", lambda: replays.replay(other.request.inbox_key))
+    desk = replace(operator(house), replays=Replays(moved, INBOX))
+    with pytest.raises(UnsupportedError, match=other.request.inbox_key):
+        await desk.forget(table.identifier, NAME)
+    await house.run_until_settled()
+    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
+    assert len(await house.live_files()) == 1
+
+
+async def test_a_one_shot_producer_is_known_while_a_request_of_it_goes_to_quarantine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is in the inbox when the quarantine is listed, and in quarantine when the inbox is."""
+    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 50.0)
+    house = House()
+    table = await house.create_table()
+    other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
+    key = other.request.inbox_key
+
+    is_refused = asyncio.Event()
+
+    async def another_committer_refuses() -> None:
+        is_refused.set()
+        record = QuarantineRecord(
+            key=key, reason=Reason.EPOCH_CONTENT_DIFFERS, message="", quarantined_at_ms=1
+        )
+        await Quarantine(house.storage.inner, INBOX).put(record, other.content)
+
+    house.quarantine = Quarantine(Moved(house, "quarantine", another_committer_refuses), INBOX)
+    async with house.running(reconcile_interval_s=20.0):
+        await house.publish(build_request(table, producer="shot", one_shot=True))
+        await is_refused.wait()
+        # Before the next listing shows it.
+        await house.settle(5.0)
+        await house.publish(build_request(table))
+        await house.settle(1.0)
+    assert property_key("shot") in (await house.load()).properties
+
+
+async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found while nothing of it was left; no commit took it along until it came again."""
+    monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 10.0)
+    house = House()
+    table = await house.create_table()
+    other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
+    async with house.running(reconcile_interval_s=5.0):
+        await house.publish(build_request(table, producer="shot", one_shot=True))
+        await house.settle(60.0)
+        await house.publish(other)
+        # Until it does not count as just refused any more.
+        await house.settle(2 * judged.KEPT_S)
+        assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
+        await house.publish(build_request(table))
+        await house.settle(1.0)
+        assert property_key("shot") in (await house.load()).properties
+        await Replays(house.storage.inner, INBOX).replay(other.request.inbox_key)
+        await house.settle(60.0)
+    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
+    assert len(await house.live_files()) == 2
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_found(
+    is_frozen: bool,
+) -> None:
+    """By the very round that refuses it, before any listing shows it in quarantine."""
+    house = House()
+    table = await house.create_table()
+    key = property_key("shot")
+    async with house.running():
+        await house.publish(build_request(table, producer="shot", one_shot=True))
+        await house.settle(5.0)
+        assert house.intake is not None
+        (committer,) = house.intake.tables
+        found_due(committer, key)
+        if is_frozen:
+            await operator(house).freeze(table.identifier, ProducerName("shot"), "why")
+        else:
+            other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
+            await house.publish(other)
+        await house.publish(build_request(table))
+        await house.settle(5.0)
+    assert key in (await house.load()).properties
+    assert len(await house.live_files()) == 2
+
+
+# --- One rollback after another ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("again", ["", "3-5"])
+async def test_a_second_rollback_is_seen_although_the_first_took_all_that_was_remembered(
+    again: str,
+) -> None:
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0, 1, 2, 3, 4, 5)
+    await roll_back(house, table, 2)
+    assert await state_of(house) is ProducerState.ROLLED_BACK
+    await operator(house).thaw(table.identifier, NAME, EpochRanges.parse(again))
+    assert await state_of(house) is ProducerState.ACTIVE
+    await roll_back(house, table, 0)
+    assert await state_of(house) is ProducerState.ROLLED_BACK
+    current = await house.catalog.load(table.identifier)
+    assert str((await operator(house).lost(current, NAME)).epochs) == "1-2"
+
+
+async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None:
+    """Thawed with `--again` the producer would land it a second time."""
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0, 1, 2)
+    await roll_back(house, table, 0)
+    back = build_request(table, epoch=1)
+    await house.publish(back)
+    await house.run_until_settled()
+    assert await accept(house, table, back) == {}
+    await replay(house, back)
+    assert len(await house.live_files()) == 2
+    current = await house.catalog.load(table.identifier)
+    lost = await operator(house).lost(current, NAME)
+    assert str(lost.epochs) == "2"
+    await operator(house).thaw(table.identifier, NAME, lost.epochs)
+    await land(house, table, 1, 2)
+    assert len(await house.live_files()) == 3
+    assert await epochs_of(house) == "0-2"
+
+
+async def test_what_was_accepted_between_two_rollbacks_is_lost_with_the_second() -> None:
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0, 1)
+    await roll_back(house, table, 0)
+    between = build_request(table, epoch=2)
+    await house.publish(between)
+    await house.run_until_settled()
+    assert await accept(house, table, between) == {}
+    await replay(house, between)
+    assert len(await house.live_files()) == 2
+    await roll_back(house, table, 0)
+    current = await house.catalog.load(table.identifier)
+    lost = await operator(house).lost(current, NAME)
+    assert (str(lost.epochs), lost.snapshots, lost.is_whole) == ("1-2", 2, True)
+
+
+# --- While a committer stands still --------------------------------------------------------------
+
+
+class StandsStill(FaultyCatalog):
+    """Something happens before the table is read for the second time."""
+
+    def __init__(self, house: House, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(house.catalog.inner)
+        self.meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
+        self.is_waiting = True
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        if self.is_waiting and self.calls["swap"] and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return await super().load(identifier)
+
+
+async def undo_last(house: House, table: LoadedTable) -> None:
+    """Roll the last commit back, let its epoch land once more, and expire it, as we do."""
+    *_, before, lost = (await house.load()).snapshots
+    kept = set(await manifests_of(house, before))
+    await foreign_commit(
+        house, table, SetSnapshotRef(MAIN, SnapshotRef(before.snapshot_id, "branch"))
+    )
+    desk = replace(operator(house), catalog=house.catalog.inner)
+    current = await house.catalog.inner.load(table.identifier)
+    again = (await desk.lost(current, NAME)).epochs
+    await desk.thaw(table.identifier, NAME, again)
+    await foreign_commit(house, table, RemoveSnapshots((lost.snapshot_id,)))
+    gone = set(await manifests_of(house, lost)) - kept
+    await house.storage.inner.delete((lost.manifest_list or "", *gone))
+
+
+async def manifests_of(house: House, snapshot: Snapshot) -> list[str]:
+    content = await house.storage.inner.get(snapshot.manifest_list or "")
+    return [row.manifest_path for row in decode_manifest_list(content).rows]
+
+
+async def test_a_batch_that_landed_was_rolled_back_and_expired_is_written_anew() -> None:
+    """Its answer was lost; what it has written is gone when the committer goes on."""
+    house = House()
+    table = await house.create_table()
+    await land(house, table, 0)
+    house.catalog = StandsStill(house, lambda: undo_last(house, table))
+    house.catalog.plan(Fault.LOST_REPLY)
+    await land(house, table, 1)
+    assert len(await house.live_files()) == 2
+    assert await epochs_of(house) == "0-1"
+
+
+async def test_a_merge_that_landed_was_rolled_back_and_expired_is_not_taken_along_again() -> None:
+    merging = Merging()
+    house, table = merging.house, await merging.create()
+    house.catalog = StandsStill(house, lambda: undo_last(house, table))
+    async with merging.running():
+        house.catalog.is_waiting = False
+        await merging.commit(4)
+        house.catalog.is_waiting = True
+        house.catalog.plan(Fault.LOST_REPLY)
+        await merging.commit()
+        await house.settle(30.0)
+        await merging.commit(2)
+    await merging.assert_each_file_once()
+
+
+# --- After a table was accepted ------------------------------------------------------------------
+
+
+async def test_what_landed_before_the_ledger_was_taken_away_is_told_so_beside_another() -> None:
+    """Seed 910408: accepted without the ledger, the table took another content of the epoch."""
+    house = House()
+    table = await house.create_table()
+    first = build_request(table, epoch=0)
+    await house.publish(first)
+    await house.run_until_settled()
+    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
+    await house.accept()
+    await house.publish(build_request(table, epoch=0, fingerprint="another"))
+    await house.run_until_settled()
+    assert len(await house.live_files()) == 2
+    # It had not left the inbox: the proof of its landing was void.
+    await house.publish(first)
+    await house.run_until_settled()
+    assert await reasons(house) == []
+    assert await house.outstanding() == []
+    assert len(await house.live_files()) == 2
+    told, snapshots = (await house.receipts())[-1], (await house.load()).snapshots
+    assert (told.attempt, told.snapshot_id) == (
+        str(first.request.attempt),
+        snapshots[0].snapshot_id,
+    )

@@ -1,0 +1,256 @@
+"""Worker processes: they say what a check here says, outlive nobody, and their end is a verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from bench.hostile_kinds import KINDS, hostile_request
+from committer.errors import InvalidRequestError
+from committer.plan.request_check import (
+    CheckBasis,
+    CheckedRequest,
+    Checker,
+    Inflates,
+    NeedsManifests,
+)
+from committer.ports import LoadedTable
+from committer.reason import Reason
+from committer.request import SealedRequest, TableIdentifier, read_request
+from committer.service.checks.check_process import PROGRAM, CheckProcess
+from committer.service.checks.check_worker import Job
+from committer.service.checks.checks import Checks, ChecksHere, ChecksInProcesses
+from tests.integration.real_house import ROOT, flights, until
+from tests.support.builders.bad_requests import ASKED, CHECKED, good, inline_files, naming
+from tests.support.builders.flights import build_flights
+
+DIES = "import os, signal; os.kill(os.getpid(), signal.{})"
+TABLE = build_flights(table_uuid=UUID(int=7))
+GOOD = good(TABLE, "query-1")
+
+
+def checker_of(table: LoadedTable) -> Checker:
+    return Checker(CheckBasis.of("frazil", table.metadata), table.metadata.current_schema)
+
+
+@asynccontextmanager
+async def processes(program: str = PROGRAM) -> AsyncIterator[ChecksInProcesses]:
+    checks = ChecksInProcesses([CheckProcess(program)])
+    try:
+        yield checks
+    finally:
+        await checks.close()
+
+
+async def found(checks: Checks, checker: Checker, sealed: SealedRequest) -> object:
+    """What becomes of a request, read and checked; comparable."""
+    key = sealed.request.inbox_key
+    try:
+        read = await checks.read(sealed.content, key, "producer")
+        checked = await checks.check(checker, read, "producer", None, 2**30)
+    except InvalidRequestError as error:
+        return error.reason, str(error)
+    return comparable(checked)
+
+
+def comparable(checked: CheckedRequest | NeedsManifests | Inflates) -> object:
+    if not isinstance(checked, CheckedRequest):
+        return checked
+    return [
+        (one.spec_id, bytes(one.part.content), replace(one.walked, paths=[]))
+        for one in checked.manifests
+    ]
+
+
+# --- The same verdicts ---------------------------------------------------------------------------
+
+
+async def test_a_process_says_of_each_request_what_a_check_here_says() -> None:
+    checker = checker_of(TABLE)
+    requests = [one.make(TABLE, "bad") for one in (*CHECKED, *ASKED)]
+    requests += [GOOD, inline_files(TABLE, "query-2"), naming(TABLE, "query-3")[0]]
+    async with processes() as checks:
+        for sealed in requests:
+            there = await found(checks, checker, sealed)
+            assert there == await found(ChecksHere(), checker, sealed)
+
+
+async def test_a_process_refuses_to_read_what_is_refused_here() -> None:
+    async with processes() as checks:
+        for content in (b"", b"{}\n", GOOD.content[:-1], GOOD.content + b"more"):
+            with pytest.raises(InvalidRequestError) as here:
+                read_request(content, key=GOOD.request.inbox_key)
+            with pytest.raises(InvalidRequestError) as there:
+                await checks.read(content, GOOD.request.inbox_key, "producer")
+            assert (here.value.reason, str(here.value)) == (there.value.reason, str(there.value))
+
+
+async def test_manifests_that_are_named_are_checked_as_they_were_read() -> None:
+    sealed, manifest = naming(TABLE, "query-1")
+    checker = checker_of(TABLE)
+    for content in (manifest.content, manifest.content[:-1] + b"x"):
+        read = {manifest.location: content}
+        async with processes() as checks:
+            verdicts = []
+            for one in (checks, ChecksHere()):
+                try:
+                    verdicts.append(comparable(await one.check(checker, sealed, "p", read, 2**30)))
+                except InvalidRequestError as error:
+                    verdicts.append((error.reason, str(error)))
+        assert verdicts[0] == verdicts[1]
+
+
+async def test_what_a_process_has_read_holds_no_files_and_is_checked_with_them() -> None:
+    sealed = inline_files(TABLE, "query-1")
+    async with processes() as checks:
+        read = await checks.read(sealed.content, sealed.request.inbox_key, "producer")
+        assert read.request.files == ()
+        checked = await checks.check(checker_of(TABLE), read, "producer", None, 2**30)
+    assert isinstance(checked, CheckedRequest)
+    assert checked.files_count == 1
+
+
+# --- Its end -------------------------------------------------------------------------------------
+
+
+async def test_a_request_that_no_process_survives_gets_a_verdict() -> None:
+    async with processes(DIES.format("SIGKILL")) as checks:
+        with pytest.raises(InvalidRequestError, match="SIGKILL") as refused:
+            await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    assert refused.value.reason == Reason.PLAN_FAILED
+
+
+async def test_a_request_that_takes_too_long_gets_a_verdict_at_once() -> None:
+    async with processes(DIES.format("SIGXCPU")) as checks:
+        with pytest.raises(InvalidRequestError, match="processor time") as refused:
+            await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    assert refused.value.reason == Reason.REQUEST_TOO_LARGE
+
+
+async def test_a_request_whose_process_was_killed_by_chance_is_read_by_the_next(
+    tmp_path: Path,
+) -> None:
+    mark = tmp_path / "was-here"
+    once = (
+        f"import os, signal\nif not os.path.exists({str(mark)!r}):\n    open({str(mark)!r}, 'w')\n"
+    )
+    async with processes(f"{once}    {DIES.format('SIGKILL')}\n{PROGRAM}") as checks:
+        read = await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    assert mark.exists()
+    assert read.request == GOOD.request
+
+
+async def test_what_wants_more_memory_than_there_is_for_it_is_refused() -> None:
+    metadata = flights("memory://warehouse/db/t", format_version=2)
+    table = LoadedTable(TableIdentifier.parse("db.t"), metadata, "memory://warehouse/db/t/v1")
+    assert "a bomb" in KINDS
+    bomb = hostile_request("a bomb", table, "hostile", 3)
+    async with processes() as checks:
+        read = await checks.read(bomb.content, bomb.key, "producer")
+        with pytest.raises(InvalidRequestError, match="memory") as refused:
+            await checks.check(checker_of(table), read, "producer", None, 2**30)
+        assert refused.value.reason == Reason.REQUEST_TOO_LARGE
+        # The same process goes on.
+        again = await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    assert again.request == GOOD.request
+
+
+async def test_a_stop_of_the_whole_group_leaves_the_end_to_the_service() -> None:
+    process = CheckProcess()
+    checks = ChecksInProcesses([process])
+    await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    pid = process.pid
+    assert pid is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(pid, number)
+    await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    assert process.pid == pid
+    await checks.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+_PARENT = """
+import asyncio, os, signal, sys
+from committer.service.checks.check_process import CheckProcess
+from committer.service.checks.check_worker import ReadJob
+
+async def main():
+    process = CheckProcess()
+    await process.ask(ReadJob("key"), [b"{}"])
+    print(process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_process_does_not_outlive_a_service_that_is_killed() -> None:
+    command = [sys.executable, "-c", _PARENT]
+    parent = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True)
+    folder = Path(f"/proc/{int(parent.stdout)}")
+    await until(lambda: not folder.exists(), "the end of a process without a parent")
+
+
+# --- Turns ---------------------------------------------------------------------------------------
+
+
+class Slow(CheckProcess):
+    """Answers as a process does, and waits for a sign before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+        self.may = asyncio.Semaphore(0)
+
+    async def ask(self, job: Job, buffers: Sequence[bytes]) -> object:  # type: ignore[override]  # never looked at
+        self.asked.append(len(buffers[0]))
+        await self.may.acquire()
+        raise InvalidRequestError(Reason.REQUEST_MALFORMED, "as asked")
+
+
+async def test_a_greedy_producer_does_not_keep_another_from_its_turn() -> None:
+    slow = Slow()
+    checks = ChecksInProcesses([slow])
+    contents = [("greedy", bytes(100)) for _ in range(50)]
+    waiting = [
+        asyncio.ensure_future(checks.read(content, "key", producer))
+        for producer, content in (*contents, ("modest", bytes(99)))
+    ]
+    await asyncio.sleep(0)
+    for _ in waiting:
+        slow.may.release()
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(answer, InvalidRequestError) for answer in answers)
+    assert slow.asked.index(99) <= 2
+    await checks.close()
+
+
+async def test_whoever_gives_up_while_waiting_costs_no_turn() -> None:
+    slow = Slow()
+    checks = ChecksInProcesses([slow])
+    first, second, third = (
+        asyncio.ensure_future(checks.read(bytes(size), "key", "producer")) for size in (1, 2, 3)
+    )
+    await asyncio.sleep(0)
+    second.cancel()
+    for _ in range(2):
+        slow.may.release()
+    answers = await asyncio.gather(first, second, third, return_exceptions=True)
+    assert [type(one) for one in answers] == [
+        InvalidRequestError,
+        asyncio.CancelledError,
+        InvalidRequestError,
+    ]
+    assert slow.asked == [1, 3]
+    await checks.close()

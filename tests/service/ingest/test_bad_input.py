@@ -1,0 +1,514 @@
+"""Bad requests inside a live batch: each is quarantined alone, with its reason, and told so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import UUID
+
+import orjson
+import pytest
+
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.metadata.snapshot import SnapshotRef
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.updates.metadata_update import (
+    AddPartitionSpec,
+    AddSchema,
+    SetCurrentSchema,
+    SetDefaultPartitionSpec,
+    SetSnapshotRef,
+    UpgradeFormatVersion,
+)
+from committer.iceberg.values.types import LongType, NestedField
+from committer.ports import LoadedTable
+from committer.reason import Reason
+from committer.request import ReceiptState, SealedRequest, inbox_key, line_digest
+from tests.service.house import House
+from tests.service.outside import (
+    add_table,
+    assert_committed_together,
+    foreign_commit,
+    put_raw,
+    ring,
+)
+from tests.support.builders.bad_requests import (
+    ASKED,
+    CHECKED,
+    BadRequest,
+    entry,
+    file_of,
+    good,
+    hand_over,
+    inline_files,
+    naming,
+)
+from tests.support.builders.flights import BY_DAY, FIELDS, build_flights
+from tests.support.builders.request_builders import build_line, seal
+
+VIRTUAL_TIME = True
+SOME = UUID(int=77)
+NEIGHBOURS = ("query-1", "query-2", "query-3")
+
+
+async def publish_among_neighbours(house: House, table: LoadedTable, bad: SealedRequest) -> None:
+    """One good request before the bad one and two behind it, all waiting for the first batch."""
+    await house.publish(good(table, NEIGHBOURS[0]))
+    await put_raw(house, bad.request.inbox_key, bad.content)
+    for producer in NEIGHBOURS[1:]:
+        await house.publish(good(table, producer))
+
+
+async def assert_only_the_bad_one_is_quarantined(house: House, reason: Reason) -> None:
+    (record,) = await house.quarantined()
+    assert record.reason == reason
+    assert len(record.message) > 15
+    assert await house.outstanding() == []
+    await assert_committed_together(house, NEIGHBOURS)
+    (receipt,) = await house.receipts("bad")
+    assert receipt.state is ReceiptState.QUARANTINED
+    assert (receipt.reason, receipt.message) == (reason, record.message)
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+@pytest.mark.parametrize("bad", [*CHECKED, *ASKED], ids=lambda bad: bad.name)
+async def test_a_bad_request_is_quarantined_and_its_neighbours_commit_in_one_snapshot(
+    bad: BadRequest,
+) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    await publish_among_neighbours(house, table, bad.make(table, "bad"))
+    await house.run_until_settled()
+    await assert_only_the_bad_one_is_quarantined(house, bad.reason)
+
+
+def _wrong_hash(sealed: SealedRequest) -> bytes:
+    return sealed.content[:-1] + bytes([sealed.content[-1] ^ 1])
+
+
+UNREADABLE: dict[str, tuple[Callable[[SealedRequest], bytes], Reason]] = {
+    "cut short": (lambda sealed: sealed.content[:-40], Reason.REQUEST_TRUNCATED),
+    "cut in the line": (lambda sealed: sealed.content[:100], Reason.REQUEST_TRUNCATED),
+    "empty": (lambda sealed: b"", Reason.REQUEST_TRUNCATED),
+    "another hash": (_wrong_hash, Reason.HASH_MISMATCH),
+    "unknown version": (
+        lambda sealed: sealed.content.replace(b'"request-version":1', b'"request-version":2'),
+        Reason.REQUEST_VERSION_UNKNOWN,
+    ),
+    "not JSON": (lambda sealed: b"\0" * 100 + b"\n", Reason.REQUEST_MALFORMED),
+    "trailing bytes": (lambda sealed: sealed.content + b"x", Reason.REQUEST_MALFORMED),
+    "an epoch below zero": (
+        lambda sealed: sealed.content.replace(b'"epoch":0', b'"epoch":-1'),
+        Reason.REQUEST_MALFORMED,
+    ),
+    "another epoch than its key": (
+        lambda sealed: sealed.content.replace(b'"epoch":0', b'"epoch":1'),
+        Reason.REQUEST_KEY_MISMATCH,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+@pytest.mark.parametrize("announced", [True, False])
+async def test_what_cannot_be_read_is_quarantined_and_its_neighbours_commit(
+    name: str, announced: bool
+) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    spoil, reason = UNREADABLE[name]
+    right = good(table, "bad")
+    spoiled = spoil(right)
+    assert spoiled != right.content
+    await put_raw(house, right.request.inbox_key, spoiled, announce=announced)
+    for producer in NEIGHBOURS:
+        await house.publish(good(table, producer))
+    await house.run_until_settled()
+    if announced:
+        await assert_only_the_bad_one_is_quarantined(house, reason)
+    (record,) = await house.quarantined()
+    assert (record.reason, record.key) == (reason, right.request.inbox_key)
+    assert (await house.quarantine.get(record.key))[1] == spoiled
+    assert await house.outstanding() == []
+    assert len(await house.live_files()) == len(NEIGHBOURS)
+
+
+async def test_a_request_for_a_table_that_does_not_exist_is_quarantined() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    await publish_among_neighbours(house, table, good(build_flights("db.nowhere"), "bad"))
+    await house.run_until_settled()
+    await assert_only_the_bad_one_is_quarantined(house, Reason.TABLE_UNKNOWN)
+
+
+async def test_a_request_for_a_dropped_and_recreated_table_is_quarantined() -> None:
+    house = House()
+    old = await add_table(house, build_flights())
+    late = good(old, "bad")
+    await house.catalog.inner.drop_table(old.identifier)
+    table = await add_table(house, build_flights())
+    await publish_among_neighbours(house, table, late)
+    await house.run_until_settled()
+    await assert_only_the_bad_one_is_quarantined(house, Reason.TABLE_UUID_MISMATCH)
+
+
+async def test_an_epoch_that_landed_with_other_content_is_quarantined_among_neighbours() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    async with house.running():
+        await house.publish(good(table, "bad", epoch=3))
+        await house.settle(1.0)
+        assert (await house.receipts("bad"))[0].state is ReceiptState.COMMITTED
+        other = good(table, "bad", epoch=3, fingerprint="another")
+        await publish_among_neighbours(house, table, other)
+        await house.settle()
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
+    assert len((await house.load()).snapshots) == 2
+    assert len(await house.live_files()) == 1 + len(NEIGHBOURS)
+    assert await house.outstanding() == []
+
+
+async def test_two_attempts_of_one_epoch_with_different_content_in_one_batch() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    await house.publish(good(table, "bad"))
+    await house.publish(good(table, "bad", fingerprint="another"))
+    await house.publish(good(table, "query-1"))
+    await house.run_until_settled()
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
+    assert len(await house.live_files()) == 2
+
+
+async def test_a_bad_attempt_does_not_stand_in_the_way_of_a_good_one() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    bad = next(one for one in CHECKED if one.reason is Reason.COUNT_MISMATCH)
+    await house.publish(bad.make(table, "query-1"))
+    await house.publish(good(table, "query-1"))
+    await house.run_until_settled()
+    assert len(await house.quarantined()) == 1
+    assert len(await house.live_files()) == 1
+
+
+async def test_bad_requests_only_make_no_snapshot() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    for number, bad in enumerate(CHECKED):
+        await house.publish(bad.make(table, f"bad-{number}"))
+    await house.run_until_settled()
+    assert (await house.load()).snapshots == ()
+    assert len(await house.quarantined()) == len(CHECKED)
+    assert await house.outstanding() == []
+
+
+# --- Manifests by path, files as JSON ------------------------------------------------------------
+
+
+async def test_a_named_manifest_lands_under_a_name_of_ours() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed, manifest = naming(table, "query-1")
+    await house.storage.inner.create((manifest,))
+    await house.publish(sealed)
+    await house.run_until_settled()
+    assert await house.quarantined() == []
+    (file,) = await house.live_files()
+    assert file.partition == ("AA",)
+
+
+async def test_a_manifest_that_one_request_names_no_other_can_claim() -> None:
+    """Its files name one attempt, whatever its own name is."""
+    house = House()
+    table = await add_table(house, build_flights())
+    right, manifest = naming(table, "query-1")
+    await house.storage.inner.create((manifest,))
+    line = build_line(table, producer="bad")
+    claim = seal(line.model_copy(update={"manifests": right.request.manifests}), ())
+    for sealed in (claim, right):
+        await house.publish(sealed)
+    await house.run_until_settled()
+    (record,) = await house.quarantined()
+    assert (record.key, record.reason) == (claim.request.inbox_key, Reason.PATH_WITHOUT_ATTEMPT)
+    assert len(await house.live_files()) == 1
+
+
+@pytest.mark.parametrize("spoil", [lambda c: c[:-1], lambda c: c + b"x", lambda c: bytes(len(c))])
+async def test_a_named_manifest_with_other_content_is_quarantined(spoil: object) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed, manifest = naming(table, "bad")
+    assert callable(spoil)
+    await house.storage.inner.create((replace(manifest, content=spoil(manifest.content)),))
+    await publish_among_neighbours(house, table, sealed)
+    await house.run_until_settled()
+    await assert_only_the_bad_one_is_quarantined(house, Reason.HASH_MISMATCH)
+
+
+async def test_files_listed_as_json_land_beside_manifests() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    await house.publish(inline_files(table, "query-1"))
+    await house.publish(good(table, "query-2"))
+    await house.run_until_settled()
+    assert len((await house.load()).snapshots) == 1
+    assert [file.partition for file in await house.live_files()] == [("AA",), ("AA",)]
+
+
+async def test_a_check_that_fails_itself_is_counted_and_its_neighbours_land(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def trips(*_: object) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("committer.plan.request_check.encode_inline_files", trips)
+    house = House()
+    table = await add_table(house, build_flights())
+    await publish_among_neighbours(house, table, inline_files(table, "bad"))
+    await house.run_until_settled()
+    await assert_only_the_bad_one_is_quarantined(house, Reason.PLAN_FAILED)
+    samples = house.metrics.instruments.samples()
+    errors = [one for one in samples if one.name == "frazil_internal_errors_total" and one.value]
+    assert [(one.labels, one.value) for one in errors] == [({"where": "check"}, 1.0)]
+
+
+# --- Hostile doorbells and foreign objects -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "../../x",
+        "/etc/passwd",
+        "",
+        "a/b/c/d",
+        "x" * 5_000,
+        f"{SOME}/../00000000000000000001/{SOME}",
+        f"{SOME}/./00000000000000000001/{SOME}",
+        f"{SOME}//00000000000000000001/{SOME}",
+        f"{SOME}/q/1/{SOME}",
+        f"{SOME}/{'q' * 300}/00000000000000000001/{SOME}",
+        f"{SOME}/a%2/00000000000000000001/{SOME}",
+        f"{SOME}/q/{'9' * 5_000}/{SOME}",
+    ],
+)
+@pytest.mark.parametrize("content", [None, b"{}\n"])
+async def test_a_doorbell_with_a_hostile_key_is_dropped(key: str, content: bytes | None) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    await ring(house, key, content)
+    await house.publish(good(table, "query-1"))
+    await house.run_until_settled()
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == 1
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_a_doorbell_whose_content_is_not_what_its_digest_says_reads_the_inbox() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = good(table, "query-1")
+    await house.inbox.put(sealed)
+    garbled = sealed.content.replace(b'"epoch":0', b'"epoch":7')
+    await ring(house, sealed.request.inbox_key, garbled, said_digest=line_digest(sealed.content))
+    await house.run_until_settled()
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == 1
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"{}\n", b""])
+async def test_a_doorbell_of_garbage_cannot_take_a_request_out_of_the_inbox(content: bytes) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = good(table, "query-1")
+    await house.inbox.put(sealed)
+    await ring(house, sealed.request.inbox_key, content)
+    await house.run_until_settled()
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == 1
+
+
+async def test_a_doorbell_of_another_request_cannot_take_a_request_out_of_the_inbox() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed, other = good(table, "query-1"), good(table, "query-2")
+    await house.inbox.put(sealed)
+    await ring(house, sealed.request.inbox_key, other.content)
+    await house.run_until_settled()
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == 1
+
+
+@pytest.mark.parametrize("name", ["README.txt", ".DS_Store", "a/b", "a/b/c/d/e/f", f"{SOME}/q"])
+async def test_a_foreign_object_in_the_inbox_is_quarantined_and_disturbs_nobody(name: str) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    await put_raw(house, name, b"not a request", announce=False)
+    await house.publish(good(table, "query-1"), announce=False)
+    await house.run_until_settled()
+    (record,) = await house.quarantined()
+    assert (record.key, record.reason) == (name, Reason.REQUEST_TRUNCATED)
+    assert len(await house.live_files()) == 1
+    assert await house.outstanding() == []
+
+
+async def test_a_request_under_a_key_that_is_not_its_own_does_not_land() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = good(table, "query-1")
+    request = sealed.request
+    key = inbox_key(request.table_uuid, "query-2", request.epoch, request.attempt)
+    await put_raw(house, key, sealed.content, announce=False)
+    await house.run_until_settled()
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.REQUEST_KEY_MISMATCH
+    assert (await house.load()).snapshots == ()
+
+
+# --- The table changes while requests wait -------------------------------------------------------
+
+WIDER = Schema((*FIELDS, NestedField(5, "tail", LongType(), required=False)), schema_id=1)
+
+
+async def test_a_schema_that_another_engine_adds_between_publish_and_commit_fits() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    async with house.running():
+        await house.publish(good(table, "query-1"))
+        await house.settle(1.0)
+        evolved = await foreign_commit(house, table, AddSchema(WIDER), SetCurrentSchema(-1))
+        # Written with the new schema, while the committer still remembers the old table.
+        await house.publish(good(evolved, "query-2"))
+        await house.publish(good(table, "query-3"))
+        await house.settle()
+    assert await house.quarantined() == []
+    assert len(await house.live_files()) == 3
+    assert len((await house.load()).snapshots) == 2
+
+
+async def test_a_spec_that_another_engine_adds_between_publish_and_commit_fits() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    async with house.running():
+        await house.publish(good(table, "query-1"))
+        await house.settle(1.0)
+        evolved = await foreign_commit(
+            house,
+            table,
+            AddPartitionSpec(PartitionSpec(1, BY_DAY)),
+            SetDefaultPartitionSpec(-1),
+        )
+        line = build_line(evolved, producer="query-2")
+        manifest = hand_over(evolved, entry(file_of(table, line, partition=(20_000,), spec_id=1)))
+        await house.publish(seal(line, [manifest]))
+        await house.publish(good(table, "query-3"))
+        await house.settle()
+    assert await house.quarantined() == []
+    assert sorted(file.spec_id for file in await house.live_files()) == [0, 0, 1]
+
+
+async def test_a_branch_that_was_made_meanwhile_is_known() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    async with house.running():
+        await house.publish(good(table, "query-1"))
+        await house.settle(1.0)
+        head = (await house.load()).current_snapshot_id or 0
+        await foreign_commit(house, table, SetSnapshotRef("audit", SnapshotRef(head, "branch")))
+        await house.publish(good(table, "query-2", branch="audit"))
+        await house.settle()
+    assert await house.quarantined() == []
+    assert len((await house.load()).snapshots) == 2
+
+
+@pytest.mark.parametrize("cached", [True, False])
+async def test_a_table_dropped_while_requests_wait_sends_them_to_quarantine(cached: bool) -> None:
+    house = House(min_interval_ms=5_000)
+    table = await add_table(house, build_flights())
+    async with house.running():
+        if cached:
+            await house.publish(good(table, "query-1"))
+            await house.settle(1.0)
+        await house.publish(good(table, "query-2"))
+        await house.catalog.inner.drop_table(table.identifier)
+        await house.settle(60.0)
+        (record,) = await house.quarantined()
+        assert record.reason == Reason.TABLE_UNKNOWN
+        assert await house.outstanding() == []
+        await add_table(house, table)
+        await house.accept()
+        await house.publish(good(table, "query-3"))
+        await house.settle(60.0)
+    assert len(await house.quarantined()) == 1
+    assert len(await house.live_files()) == 1
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 3), (1, 3)])
+async def test_a_format_upgrade_in_flight_keeps_old_and_new_requests(
+    before: int, after: int, cached: bool
+) -> None:
+    house = House()
+    table = await add_table(house, build_flights(format_version=before))
+    async with house.running():
+        if cached:
+            await house.publish(good(table, "query-1"))
+            await house.settle(1.0)
+        upgraded = await foreign_commit(house, table, UpgradeFormatVersion(after))
+        await house.publish(good(table, "query-2"))
+        await house.publish(good(upgraded, "query-3"))
+        await house.settle(1.0)
+        await house.publish(good(upgraded, "query-3", epoch=1))
+        await house.settle()
+    assert await house.quarantined() == []
+    files = await house.live_files()
+    assert len(files) == 3 + cached
+    assert {file.record_count for file in files} == {10}
+    if after == 3:
+        starts = sorted(file.first_row_id for file in files if file.first_row_id is not None)
+        assert starts == [10 * number for number in range(len(files))]
+        assert (await house.load()).next_row_id == 10 * len(files)
+
+
+async def test_after_an_upgrade_between_two_attempts_the_batch_is_written_anew() -> None:
+    house = House()
+    table = await add_table(house, build_flights(format_version=1))
+    house.catalog.swap_s[str(table.identifier)] = 1.0
+    async with house.running():
+        await house.publish(good(table, "query-1"))
+        await house.settle(0.5)
+        await foreign_commit(house, table, UpgradeFormatVersion(2))
+        await house.settle()
+    head = (await house.load()).current_snapshot
+    assert head is not None and head.manifest_list is not None
+    (row,) = decode_manifest_list(await house.storage.inner.get(head.manifest_list)).rows
+    written = decode_manifest(await house.storage.inner.get(row.manifest_path))
+    assert written.format_version == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (("../..", "x"), Reason.REQUEST_MALFORMED),
+        (("db", ".."), Reason.REQUEST_MALFORMED),
+        (("db", "flights.v2"), Reason.REQUEST_MALFORMED),
+        (("x" * 255, "\N{SNOWMAN}" * 255), Reason.TABLE_UNKNOWN),
+    ],
+)
+async def test_a_table_name_that_no_catalog_takes_is_quarantined_and_nobody_waits_for_it(
+    name: tuple[str, str], reason: Reason
+) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = good(table, "odd")
+    line = orjson.loads(sealed.content[: sealed.body])
+    odd = orjson.dumps({**line, "table": {"namespace": [name[0]], "name": name[1]}})
+    content = odd + b"\n" + sealed.content[sealed.body :]
+    await put_raw(house, sealed.request.inbox_key, content)
+    await house.publish(good(table, NEIGHBOURS[0]))
+    await house.run_until_settled(seconds=90.0)
+    assert (await house.quarantine.record(sealed.request.inbox_key)).reason == reason
+    assert [one.key async for one in house.inbox.list()] == []
+    assert not house.health.troubles

@@ -1,0 +1,140 @@
+"""The queue's reader: what it asks the server, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import cast
+
+from committer.errors import StorageUnavailableError
+from committer.ports import Delivery, QueueDepth, shard_of
+from committer.queue.memory import MemoryQueue
+from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.intake import Intake
+from committer.service.sharding.shard_leases import Shards
+from committer.storage.memory import MemoryStorage
+from tests.service.house import House
+from tests.support.builders.request_builders import build_request
+
+VIRTUAL_TIME = True
+
+
+class ProbedQueue(MemoryQueue):
+    """Counts how often its server was probed."""
+
+    probes = 0
+
+    async def probe(self) -> None:
+        self.probes += 1
+        await super().probe()
+
+
+async def test_a_server_is_probed_once_and_not_before_every_read() -> None:
+    house = House()
+    house.queue = queue = ProbedQueue(house.server, consumer="committer")
+    await house.run_until_settled(seconds=60)
+    assert queue.probes == 1
+
+
+class FailsOnce(MemoryStorage):
+    """The first look at a request gets no answer."""
+
+    has_failed = False
+
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        if "/inbox/" in location and not self.has_failed:
+            self.has_failed = True
+            raise StorageUnavailableError("no answer")
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
+
+
+async def test_a_doorbell_whose_object_could_not_be_read_is_looked_up_again_and_acknowledged() -> (
+    None
+):
+    house = House(wrap=lambda storage: FailsOnce())
+    table = await house.create_table()
+    # Too large to be in its doorbell, and ended before: no listing of the inbox shows it.
+    old = replace(house.doorbell(build_request(table)), content=None)
+    await house.publisher_queue.announce([old])
+    await house.run_until_settled(seconds=200)
+    assert await house.publisher_queue.depth() == QueueDepth(waiting=0, pending=0)
+
+
+class Shares:
+    """Shards that come and go as the test says."""
+
+    is_shared = True
+    failure = None
+
+    def __init__(self) -> None:
+        self.owned: frozenset[int] = frozenset()
+        self._told: list[Callable[[], None]] = []
+
+    def tell(self, listener: Callable[[], None]) -> None:
+        self._told.append(listener)
+
+    def become(self, *owned: int) -> None:
+        self.owned = frozenset(owned)
+        for listener in self._told:
+            listener()
+
+
+class Takes:
+    """Keeps what it is handed; `then` happens behind the first of it."""
+
+    is_full = False
+
+    def __init__(self, then: Callable[[], Awaitable[object]]) -> None:
+        self.taken: list[str] = []
+        self._then = then
+
+    def trust_from_now(self) -> None: ...
+
+    async def take_missed(self) -> None: ...
+
+    async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        self.taken += [one.doorbell.inbox_key for one in deliveries]
+        if deliveries and len(self.taken) == 1:
+            await self._then()
+
+
+async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken_over_again() -> (
+    None
+):
+    house = House()
+    bell = house.doorbell(build_request(await house.create_table()))
+    shard = shard_of(bell.table_uuid)
+    ours, other = (MemoryQueue(house.server, consumer=name) for name in ("ours", "other"))
+    await house.publisher_queue.announce([bell])
+    assert len(await other.read(count_max=1, wait_s=0.0)) == 1
+    shares = Shares()
+
+    async def goes_and_comes_back() -> None:
+        shares.become()
+        assert len(await MemoryQueue(house.server, consumer="third").reclaim(idle_s=0.0)) == 1
+        shares.become(shard)
+
+    intake = Takes(goes_and_comes_back)
+    consumer = Consumer(
+        queue=ours,
+        intake=cast("Intake", intake),
+        shards=cast("Shards", shares),
+        world=house.world,
+        health=house.health,
+        reclaim_idle_s=60.0,
+    )
+    shares.become(shard)
+    running = asyncio.create_task(consumer.run())
+    await asyncio.sleep(5.0)
+    running.cancel()
+    assert intake.taken == [bell.inbox_key] * 2

@@ -1,0 +1,129 @@
+"""Opening a catalog: an empty one is made for a new house, never in place of one that is away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
+from committer.service.process.composition import (
+    RequestParts,
+    open_known_catalog,
+    open_request_parts,
+)
+from committer.setting_names import named_setting
+from committer.settings import (
+    AwsSettings,
+    CatalogSettings,
+    QueueSettings,
+    SecuritySettings,
+    Settings,
+)
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.signing import OLD, print_keys
+from tests.support.builders.table_builders import build_table
+from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
+
+
+def parts_in(folder: Path) -> RequestParts:
+    return open_request_parts(Settings(home=folder, queue=QueueSettings(url="none")))
+
+
+@pytest.mark.parametrize("spelled", ["{}", "file://{}", "file:{}"])
+async def test_the_file_of_keys_may_be_a_path_or_a_location(spelled: str, tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_bytes(print_keys(OLD))
+    security = SecuritySettings(keys=spelled.format(path))
+    queue = QueueSettings(url="none")
+    parts = open_request_parts(Settings(home=tmp_path, queue=queue, security=security))
+    assert parts.key_file
+    assert await parts.key_file.read() == {OLD.key_id: OLD}
+    await parts.close()
+
+
+def test_a_place_of_keys_that_no_storage_serves_is_named_by_its_setting(tmp_path: Path) -> None:
+    security = SecuritySettings(keys="gs://bucket/keys.toml")
+    with pytest.raises(SettingsError, match=r"`security\.keys` \(FRAZIL_SECURITY__KEYS\): .*`gs:`"):
+        open_request_parts(Settings(home=tmp_path, security=security))
+
+
+async def test_catalog_of_a_new_house_is_made(tmp_path: Path) -> None:
+    parts = parts_in(tmp_path / "home")
+    catalog = await open_known_catalog(parts)
+    assert await catalog.list_namespaces() == []
+    await catalog.close()
+    await parts.close()
+
+
+async def refuse_while_requests_wait(
+    parts: RequestParts, kind: type[FrazilError], said: str
+) -> None:
+    """No catalog is opened while a request waits for a table of it; afterwards an empty one is."""
+    sealed = build_request(build_table(warehouse="memory://warehouse"))
+    await parts.inbox.put(sealed)
+    for _ in range(2):
+        with pytest.raises(kind, match=said):
+            await open_known_catalog(parts)
+    await parts.inbox.delete([sealed.request.inbox_key])
+    catalog = await open_known_catalog(parts)
+    assert await catalog.list_namespaces() == []
+    await catalog.close()
+    await parts.close()
+
+
+async def test_no_empty_catalog_is_made_while_requests_wait_for_tables(tmp_path: Path) -> None:
+    await refuse_while_requests_wait(
+        parts_in(tmp_path), CatalogUnavailableError, r"catalog\.db` does not exist, but"
+    )
+
+
+@pytest.mark.parametrize(
+    ("inbox", "warehouse", "named"),
+    [
+        ("gs://bucket/requests", "", r"`inbox` \(FRAZIL_INBOX\): .*no storage for `gs:`"),
+        ("", "gs://bucket", r"`catalog\.warehouse` \(FRAZIL_CATALOG__WAREHOUSE\): .*`gs:`"),
+    ],
+)
+def test_a_place_that_no_storage_serves_is_named_by_its_setting(
+    inbox: str, warehouse: str, named: str, tmp_path: Path
+) -> None:
+    catalog = CatalogSettings(warehouse=warehouse)
+    settings = Settings(
+        home=tmp_path, inbox=inbox, catalog=catalog, queue=QueueSettings(url="none")
+    )
+    with pytest.raises(SettingsError, match=named):
+        open_request_parts(settings)
+
+
+@pytest.mark.parametrize("kind", [SettingsError, AccessError])
+def test_what_an_adapter_refuses_is_told_with_its_setting(kind: type[FrazilError]) -> None:
+    with (
+        pytest.raises(kind, match=r"setting `inbox` \(FRAZIL_INBOX\): no such bucket"),
+        named_setting("inbox"),
+    ):
+        raise kind("no such bucket")
+
+
+async def test_settings_of_aws_reach_the_adapters(tmp_path: Path) -> None:
+    aws = AwsSettings(region="eu-central-1", profile="absent-profile")
+    settings = Settings(
+        home=tmp_path, inbox="s3://bucket/requests", aws=aws, queue=QueueSettings(url="none")
+    )
+    parts = open_request_parts(settings)
+    with pytest.raises(SettingsError, match="absent-profile"):
+        await parts.storage.head("s3://bucket/requests/x")
+    await parts.close()
+
+
+@pytest.mark.server
+async def test_no_dynamodb_table_is_made_while_requests_wait(
+    dynamodb_server: DynamoDbServer, tmp_path: Path
+) -> None:
+    aws = AwsSettings(region=REGION, dynamodb_endpoint_url=dynamodb_server.url)
+    catalog = CatalogSettings(uri=f"dynamodb://{dynamodb_server.new_table_name()}")
+    queue = QueueSettings(url="none")
+    parts = open_request_parts(Settings(home=tmp_path, catalog=catalog, queue=queue, aws=aws))
+    await refuse_while_requests_wait(
+        parts, SettingsError, r"FRAZIL_CATALOG__URI.*requests wait in .* but .*no DynamoDB table"
+    )

@@ -1,0 +1,224 @@
+"""The endpoints over real HTTP, before a whole committer on memory adapters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from committer.request import Receipt
+from committer.service.process.http import application
+from committer.service.telemetry.health import Phase
+from committer.service.telemetry.instruments import CONTENT_TYPE
+from tests.service.house import INBOX, House
+from tests.service.scraping import Page
+from tests.support.builders.request_builders import build_request
+from tests.support.faults.faulty_catalog import Fault
+
+TABLE = "db.flights"
+
+
+class Operator:
+    """Asks the endpoints of a house."""
+
+    def __init__(self, client: TestClient) -> None:  # type: ignore[type-arg]
+        self._client = client
+
+    async def page(self) -> Page:
+        async with self._client.get("/metrics") as answer:
+            assert answer.status == 200
+            assert answer.headers["Content-Type"] == CONTENT_TYPE
+            return Page(await answer.text())
+
+    async def ask(self, path: str) -> tuple[int, dict[str, Any]]:
+        async with self._client.get(path) as answer:
+            return answer.status, await answer.json()
+
+
+@asynccontextmanager
+async def operating(house: House) -> AsyncIterator[Operator]:
+    async with TestClient(TestServer(application(house.overview))) as client:
+        yield Operator(client)
+
+
+async def receipts(house: House, producer: str, count: int) -> list[Receipt]:
+    """The next receipts of a producer, as soon as they are there."""
+    found: list[Receipt] = []
+    while len(found) < count:
+        found.extend(await house.publisher_queue.wait_for_receipts(producer, wait_s=10.0))
+    return found
+
+
+async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() -> None:
+    house = House()
+    table = await house.create_table()
+    for number in range(3):
+        await house.publish(build_request(table, producer=f"query-{number}", files_count=2))
+    async with operating(house) as operator, house.running():
+        for number in range(3):
+            await receipts(house, f"query-{number}", 1)
+        house.catalog.plan(Fault.CONFLICT)
+        await house.publish(build_request(table, producer="query-0", epoch=1))
+        await receipts(house, "query-0", 1)
+        house.catalog.plan(Fault.LOST_REPLY)
+        await house.publish(build_request(table, producer="query-0", epoch=2))
+        await receipts(house, "query-0", 1)
+        await house.publish(build_request(table, producer="query-0", epoch=1))
+        await receipts(house, "query-0", 1)
+        other = build_request(table, producer="query-0", epoch=1, fingerprint="another")
+        await house.publish(other)
+        await receipts(house, "query-0", 1)
+        house.catalog.plan(Fault.REJECTED)
+        await house.publish(build_request(table, producer="query-0", epoch=3))
+        await receipts(house, "query-0", 1)
+        page = await operator.page()
+        code, status = await operator.ask("/status")
+
+    assert page("frazil_commits_total", table=TABLE) == 2
+    assert page("frazil_committed_requests_total", table=TABLE) == 4
+    assert page("frazil_committed_files_total", table=TABLE) == 7
+    assert page("frazil_committed_rows_total", table=TABLE) == 70
+    assert page("frazil_committed_bytes_total", table=TABLE) == 3 * 2_001 + 1_000
+    answers = {"committed": 2, "conflict": 1, "unknown": 1, "rejected": 1}
+    for answer, count in answers.items():
+        assert page("frazil_swap_answers_total", table=TABLE, answer=answer) == count
+    assert page("frazil_recovered_requests_total", table=TABLE) == 1
+    assert page("frazil_duplicate_requests_total", table=TABLE) == 1
+    quarantined = "frazil_quarantined_requests_total"
+    assert page(quarantined, reason="epoch_content_differs") == 1
+    assert page(quarantined, reason="commit_rejected") == 1
+    assert page("frazil_quarantine_requests", reason="commit_rejected") == 1
+    assert page("frazil_batch_requests_count") == 2
+    assert page("frazil_batch_requests_sum") == 4
+    assert page("frazil_batch_files_sum") == 7
+    assert page("frazil_wait_seconds_count") == 4
+    assert page("frazil_commit_duration_seconds_count") == 2
+    metadata_bytes = page("frazil_metadata_bytes", table=TABLE)
+    assert page("frazil_metadata_alarm", table=TABLE) == 0
+    assert page("frazil_lag_seconds") == 0
+    assert page("frazil_pending_requests", table=TABLE) == 0
+
+    assert code == 200
+    (row,) = status["tables"]
+    assert row.pop("last_commit_s") > 0
+    assert status["quarantined"] == {"epoch_content_differs": 1, "commit_rejected": 1}
+    assert row == {
+        "table": TABLE,
+        "lag_s": 0,
+        "pending_requests": 0,
+        "pending_bytes": 0,
+        "commits": 2,
+        "requests": 4,
+        "files": 7,
+        "rows": 70,
+        "bytes": 7_003,
+        "recovered": 1,
+        "duplicates": 1,
+        "metadata_bytes": metadata_bytes,
+        "frozen_producers": 0,
+        "swaps": answers,
+    }
+    assert (status["catalog"], status["lag_s"]) == ("frazil", 0)
+    assert status["inbox"] == {
+        "location": INBOX,
+        "requests": 3,
+        "listed_s": _listed_s(page),
+        "foreign": {},
+    }
+
+
+def _listed_s(page: Page) -> float | None:
+    return page("frazil_inbox_listed_timestamp_seconds")
+
+
+async def test_metadata_is_as_large_as_its_file() -> None:
+    house = House()
+    table = await house.create_table()
+    await house.publish(build_request(table))
+    async with house.running():
+        await receipts(house, "query-1", 1)
+    current = await house.catalog.inner.load(table.identifier)
+    written = await house.storage.inner.head(current.metadata_location)
+    page = Page(house.overview.page().decode())
+    assert page("frazil_metadata_bytes", table=TABLE) == written.size_bytes
+
+
+@pytest.mark.parametrize(
+    ("phase", "troubles", "code"),
+    [
+        ("starting", {}, 503),
+        ("running", {}, 200),
+        ("running", {"queue": "away"}, 200),
+        ("running", {"table db.flights": "broken", "keys": "away", "leases": "refused"}, 200),
+        ("running", {"catalog": "away"}, 503),
+        ("running", {"storage": "away"}, 503),
+        ("running", {"inbox": "away"}, 503),
+        ("draining", {}, 503),
+    ],
+)
+async def test_readiness_is_running_with_catalog_and_inbox_and_no_tables_affair(
+    phase: Phase, troubles: dict[str, str], code: int
+) -> None:
+    house = House()
+    house.health.phase = phase
+    house.health.troubles = dict(troubles)
+    async with operating(house) as operator:
+        assert await operator.ask("/readyz") == (
+            code,
+            {
+                "status": "ok" if code == 200 else "unavailable",
+                "phase": phase,
+                "troubles": troubles if code == 503 else {},
+            },
+        )
+        page = await operator.page()
+        _, status = await operator.ask("/status")
+    assert page("frazil_ready") == (1 if code == 200 else 0)
+    assert status["troubles"] == troubles
+    assert status["ready"] == (code == 200)
+    for component in troubles:
+        assert page("frazil_trouble", component=component) == 1
+
+
+async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status() -> None:
+    house = House()
+    table = await house.create_table()
+    await house.storage.inner.delete([table.metadata_location])
+    async with operating(house) as operator, house.running():
+        house.health.phase = "running"
+        await house.publish(build_request(table))
+        await house.settle()
+        code, _ = await operator.ask("/readyz")
+        _, status = await operator.ask("/status")
+        page = await operator.page()
+    assert (code, page("frazil_ready")) == (200, 1)
+    assert list(status["troubles"]) == [f"table {TABLE}"]
+    assert page("frazil_trouble", component=f"table {TABLE}") == 1
+
+
+async def test_liveness_is_the_heartbeat_and_no_trouble_outside() -> None:
+    house = House()
+    house.health.troubles = {"queue": "away", "catalog": "away", "inbox": "away"}
+    async with operating(house) as operator:
+        assert (await operator.ask("/livez"))[0] == 200
+        house.health.last_beat_s = house.world.monotonic_s() - 31
+        assert (await operator.ask("/livez"))[0] == 503
+        house.health.last_beat_s = house.world.monotonic_s() - 1
+        assert (await operator.ask("/livez"))[0] == 200
+
+
+async def test_before_the_start_metrics_and_status_answer_and_the_lag_is_not_known() -> None:
+    house = House()
+    house.health.trouble("catalog", "it does not answer")
+    async with operating(house) as operator:
+        page = await operator.page()
+        _, status = await operator.ask("/status")
+    assert page("frazil_lag_seconds") is None
+    assert "frazil_lag_seconds" in page.names
+    assert page("frazil_trouble", component="catalog") == 1
+    assert status["lag_s"] is None
+    assert (status["phase"], status["ready"]) == ("starting", False)
+    assert status["troubles"] == {"catalog": "it does not answer"}

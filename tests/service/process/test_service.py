@@ -1,0 +1,210 @@
+"""Starting: waiting for a component that is away, and what is said of an end by an error."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from committer.catalog.memory import MemoryCatalog
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    FrazilError,
+    InvariantError,
+    SettingsError,
+)
+from committer.ports import Swap, SwapAnswer
+from committer.request import TableIdentifier
+from committer.service.ingest.catalog_probe import AWAY_INTERVAL_S, INTERVAL_S
+from committer.service.process.composition import Parts
+from committer.service.process.service import CUT_OFF_S, Service, until_answered
+from committer.service.process.startup import first_error
+from committer.service.process.status_collector import Identity, Overview
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.metrics import Metrics
+from committer.settings import Settings
+from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.key_file import KeyFile
+from committer.storage.memory import MemoryStorage
+from committer.storage.replays import Replays
+from tests.service.house import INBOX, KEYS, WAREHOUSE
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.table_builders import build_table
+from tests.support.clock.virtual_time import LoopWorld
+
+VIRTUAL_TIME = True
+
+
+class Component:
+    """Does not answer the first `failures` times."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.asked = 0
+
+    async def ask(self) -> str:
+        self.asked += 1
+        if self.asked <= self.failures:
+            raise CatalogUnavailableError("away")
+        return "here"
+
+
+async def test_a_component_that_is_away_is_asked_again_until_it_answers() -> None:
+    component, health = Component(failures=5), Health(LoopWorld())
+    answer = await until_answered("catalog", component.ask, asyncio.Event(), health)
+    assert (answer, component.asked, health.troubles) == ("here", 6, {})
+
+
+async def test_waiting_is_a_trouble_and_ends_with_the_stop() -> None:
+    component, health, stop = Component(failures=1_000_000), Health(LoopWorld()), asyncio.Event()
+    asking = asyncio.ensure_future(until_answered("catalog", component.ask, stop, health))
+    await asyncio.sleep(60)
+    assert health.troubles == {"catalog": "away"}
+    # With back-off: not hundreds of times a minute.
+    assert component.asked < 60
+    stop.set()
+    async with asyncio.timeout(0.001):
+        assert await asking is None
+
+
+async def test_a_question_without_an_answer_does_not_hold_up_the_stop() -> None:
+    health, stop = Health(LoopWorld()), asyncio.Event()
+
+    async def silent() -> str:
+        await asyncio.sleep(3_600.0)
+        return "late"
+
+    asking = asyncio.ensure_future(until_answered("catalog", silent, stop, health))
+    await asyncio.sleep(60)
+    stop.set()
+    async with asyncio.timeout(CUT_OFF_S + 0.001):
+        assert await asking is None
+
+
+async def test_a_question_that_is_answered_behind_the_stop_is_not_cut_off() -> None:
+    health, stop = Health(LoopWorld()), asyncio.Event()
+    ended: list[str] = []
+
+    async def probe() -> None:
+        await asyncio.sleep(2.0)
+        ended.append("tidied up")
+
+    asking = asyncio.ensure_future(until_answered("catalog", probe, stop, health))
+    await asyncio.sleep(1.0)
+    stop.set()
+    await asking
+    assert ended == ["tidied up"]
+
+
+def test_the_error_of_a_setting_is_told_before_others() -> None:
+    errors = [InvariantError("bug"), ExceptionGroup("some", [SettingsError("setting")])]
+    group, _ = ExceptionGroup("all", errors).split(FrazilError)
+    assert group is not None
+    assert str(first_error(group)) == "setting"
+
+
+class SlowCatalog(MemoryCatalog):
+    """Its swaps take `swap_s`; `swaps` counts those that began."""
+
+    swap_s = 0.0
+    swaps = 0
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        self.swaps += 1
+        await asyncio.sleep(self.swap_s)
+        return await super().swap(swap)
+
+
+def memory_parts(
+    home: Path, world: LoopWorld, storage: MemoryStorage, catalog: MemoryCatalog
+) -> Parts:
+    return Parts(
+        settings=Settings(home=home, inbox=INBOX),
+        world=world,
+        storage=storage,
+        queue=None,
+        inbox=Inbox(storage, INBOX),
+        quarantine=Quarantine(storage, INBOX),
+        replays=Replays(storage, INBOX),
+        leases=None,
+        catalog=catalog,
+    )
+
+
+async def test_a_service_does_not_start_without_the_keys_that_it_is_told_of(tmp_path: Path) -> None:
+    world = LoopWorld()
+    storage = MemoryStorage(world=world)
+    parts = memory_parts(tmp_path, world, storage, MemoryCatalog(storage=storage))
+    parts.key_file = KeyFile(storage, KEYS, world)
+    overview = Overview(Identity("frazil", INBOX), Health(world), Metrics())
+    with pytest.raises(ExceptionGroup) as caught:
+        await Service(parts, overview).run(asyncio.Event())
+    (error,) = caught.value.exceptions
+    assert isinstance(error, SettingsError)
+    assert "the file of keys does not exist" in str(error)
+    assert overview.health.phase == "starting"
+
+
+class AwayCatalog(MemoryCatalog):
+    """Raises `error` at every read of a pointer, while there is one."""
+
+    error: FrazilError | None = None
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        if self.error is not None:
+            raise self.error
+        return await super().current_location(identifier)
+
+
+@pytest.mark.parametrize("error", [CatalogUnavailableError("away"), AccessError("forbidden")])
+async def test_an_idle_committer_is_ready_exactly_while_its_catalog_answers(
+    tmp_path: Path, error: FrazilError
+) -> None:
+    world = LoopWorld()
+    storage = MemoryStorage(world=world)
+    catalog = AwayCatalog(storage=storage)
+    parts = memory_parts(tmp_path, world, storage, catalog)
+    overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()
+    health = overview.health
+    running = asyncio.ensure_future(Service(parts, overview).run(stop))
+    await asyncio.sleep(120.0)
+    assert (health.is_ready, health.troubles) == (True, {})
+    catalog.error = error
+    await asyncio.sleep(INTERVAL_S + 1)
+    assert (health.is_ready, health.troubles) == (False, {"catalog": str(error)})
+    assert health.is_alive
+    catalog.error = None
+    await asyncio.sleep(AWAY_INTERVAL_S + 1)
+    assert (health.is_ready, health.troubles) == (True, {})
+    stop.set()
+    await running
+
+
+async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains(
+    tmp_path: Path,
+) -> None:
+    world = LoopWorld()
+    storage = MemoryStorage(world=world)
+    catalog = SlowCatalog(storage=storage)
+    table = build_table(warehouse=WAREHOUSE)
+    await catalog.create_namespace(table.identifier.namespace)
+    await catalog.create_table(table)
+    parts = memory_parts(tmp_path, world, storage, catalog)
+    overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()
+    health = overview.health
+    assert (health.phase, health.is_ready) == ("starting", False)
+    running = asyncio.ensure_future(Service(parts, overview).run(stop))
+    await asyncio.sleep(3.0)
+    assert (health.phase, health.is_ready, health.is_alive) == ("running", True, True)
+    catalog.swap_s, catalog.swaps = 10.0, 0
+    await parts.inbox.put(build_request(table))
+    await asyncio.sleep(3.0)
+    stop.set()
+    await asyncio.sleep(3.0)
+    assert (catalog.swaps, running.done()) == (1, False)
+    assert (health.phase, health.is_ready, health.is_alive) == ("draining", False, True)
+    await running
+    current = await catalog.load(table.identifier)
+    assert len(current.metadata.snapshots) == 1

@@ -1,0 +1,265 @@
+"""Producers that fail again and again wait in the inbox; the others do not notice."""
+
+from __future__ import annotations
+
+import pytest
+
+from committer.iceberg.metadata.snapshot import SnapshotRef
+from committer.iceberg.updates.metadata_update import SetSnapshotRef
+from committer.ports import LoadedTable, NewObject
+from committer.reason import Reason
+from committer.request import ReceiptState, SealedRequest
+from committer.service.requests.circuit_breakers import TRIAL_S_MAX, BreakerPolicy, Breakers
+from tests.service.house import House
+from tests.service.outside import foreign_commit
+from tests.service.scraping import Page
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.table_builders import build_table
+from tests.support.clock.virtual_time import LoopWorld
+from tests.support.faults.faulty_catalog import Fault
+
+VIRTUAL_TIME = True
+AFTER = 3
+TABLE = build_table(warehouse="memory://warehouse")
+
+
+def bad(table: LoadedTable, epoch: int, producer: str = "bad") -> SealedRequest:
+    """For a branch that is not there."""
+    return build_request(table, epoch=epoch, producer=producer, branch="audit")
+
+
+async def make_branch(house: House, table: LoadedTable) -> None:
+    """What an operator does about it."""
+    head = (await house.load()).current_snapshot_id or 0
+    await foreign_commit(house, table, SetSnapshotRef("audit", SnapshotRef(head, "branch")))
+
+
+# --- In the service ------------------------------------------------------------------------------
+
+
+async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=10.0):
+        for epoch in range(8):
+            await house.publish(bad(table, epoch))
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(1.0)
+        assert len(await house.quarantined()) == AFTER
+        assert len(await house.outstanding()) == 8 - AFTER
+        assert len(await house.live_files()) == 8
+        (held,) = house.breakers.held()
+        assert (held.producer, held.failures) == ("bad", AFTER)
+        assert (held.table, held.reason) == ("db.flights", Reason.BRANCH_UNKNOWN)
+        # Durable and not acknowledged: whoever takes over finds them.
+        assert (await house.publisher_queue.depth()).pending == 8 - AFTER
+        assert house.intake is not None
+        assert house.intake.tables[0].pending_count == 0
+        await house.settle(30.0)
+        page = Page(house.overview.page().decode())
+        assert page("frazil_lag_seconds") == pytest.approx(35.0, abs=0.1)
+        assert page("frazil_unannounced_requests_total") == 0
+
+
+async def test_of_one_batch_no_more_go_to_quarantine_than_it_takes_to_hold_the_others() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    for epoch in range(20):
+        await house.publish(bad(table, epoch))
+    await house.run_until_settled()
+    assert len(await house.quarantined()) == AFTER
+    assert len(await house.outstanding()) == 20 - AFTER
+
+
+async def test_what_waited_lands_by_itself_once_the_table_is_repaired() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=10.0):
+        await house.publish(build_request(table))
+        for epoch in range(8):
+            await house.publish(bad(table, epoch))
+            await house.settle(1.0)
+        await make_branch(house, table)
+        await house.settle(120.0)
+        assert await house.outstanding() == []
+        assert list(house.breakers.held()) == []
+    entry = (await house.load()).properties["frazil.producer@audit.bad"]
+    assert '"epochs":"3-7"' in entry
+    # Whoever waited for an answer has it, and nothing of theirs is left in the queue.
+    states = [receipt.state for receipt in await house.receipts("bad")]
+    assert states.count(ReceiptState.QUARANTINED) == AFTER
+    assert states.count(ReceiptState.COMMITTED) == 8 - AFTER
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_what_is_discarded_while_it_waits_leaves_no_doorbell_behind() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=10.0):
+        for epoch in range(6):
+            await house.publish(bad(table, epoch))
+        await house.settle(5.0)
+        await house.inbox.delete(await house.outstanding())
+        await house.publish(build_request(table, producer="bad", epoch=100), announce=False)
+        await house.settle(400.0)
+    assert not house.breakers.are_open
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_while_it_goes_on_to_fail_one_request_is_tried_after_ever_longer_pauses() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    for epoch in range(20):
+        await house.publish(bad(table, epoch))
+    found = []
+    async with house.running(reconcile_interval_s=10.0):
+        for _ in range(20):
+            await house.settle(60.0)
+            found.append(len(await house.quarantined()) - AFTER)
+    # Pauses of 1, 2, 4 and 8 minutes.
+    assert found[1:3] + found[4:6] + found[8:10] + found[17:] == [1, 1, 2, 2, 3, 3, 4, 4, 4]
+    keys = [one.key async for one in house.quarantine.list()]
+    assert [int(key.split("/")[2]) for key in keys] == list(range(AFTER + 4))
+
+
+async def test_requests_that_cannot_be_read_count_too() -> None:
+    house = House(breaker_after=AFTER, with_queue=False)
+    table = await house.create_table()
+    async with house.running():
+        for epoch in range(6):
+            sealed = build_request(table, producer="bad", epoch=epoch)
+            location = house.inbox.location(sealed.request.inbox_key)
+            await house.storage.inner.create((NewObject(location, sealed.content[:-1]),))
+            await house.settle(2.0)
+    assert [one.reason for one in await house.quarantined()] == [Reason.REQUEST_TRUNCATED] * AFTER
+    assert len(await house.outstanding()) == 6 - AFTER
+
+
+async def test_a_success_in_between_ends_the_row() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    async with house.running():
+        for epoch in range(10):
+            good = epoch % AFTER == AFTER - 1
+            await house.publish(
+                build_request(table, epoch=epoch, producer="bad") if good else bad(table, epoch)
+            )
+            await house.settle(1.0)
+    assert await house.outstanding() == []
+    assert len(await house.live_files()) == 3
+
+
+async def test_one_shot_producers_are_never_held() -> None:
+    house = House(breaker_after=1)
+    table = await house.create_table()
+    for number in range(5):
+        request = build_request(table, producer=f"shot-{number}", one_shot=True, branch="audit")
+        await house.publish(request)
+    await house.run_until_settled()
+    assert len(await house.quarantined()) == 5
+
+
+async def test_a_request_that_landed_unnoticed_is_told_so_though_its_producer_waits() -> None:
+    """The answer of its swap is lost, and the breaker opens before the ledger is asked."""
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    good = build_request(table, producer="bad", epoch=100)
+    house.catalog.plan(Fault.LOST_REPLY)
+    async with house.running(reconcile_interval_s=10.0):
+        await house.publish(good)
+        for epoch in range(6):
+            await house.publish(bad(table, epoch))
+        await house.settle(20.0)
+        assert house.breakers.are_open
+        told = [one.state for one in await house.receipts("bad") if one.epoch == 100]
+        assert told == [ReceiptState.COMMITTED]
+    assert good.request.inbox_key not in await house.outstanding()
+
+
+async def test_a_replay_of_what_has_landed_shows_that_a_producer_is_well() -> None:
+    house = House(breaker_after=AFTER)
+    table = await house.create_table()
+    await house.publish(build_request(table, producer="bad", epoch=100))
+    async with house.running(reconcile_interval_s=10.0):
+        await house.settle(1.0)
+        for epoch in range(10, 10 + AFTER):
+            await house.publish(bad(table, epoch))
+            await house.settle(1.0)
+        assert house.breakers.are_open
+        await house.settle(60.0)
+        await house.publish(build_request(table, producer="bad", epoch=100))
+        await house.settle(1.0)
+        assert not house.breakers.are_open
+
+
+async def test_a_request_that_comes_while_a_commit_has_to_wait_is_held_too() -> None:
+    house = House(breaker_after=AFTER, min_interval_ms=1_000)
+    table = await house.create_table()
+    async with house.running():
+        for epoch in range(10):
+            for number in (0, 1):
+                await house.publish(build_request(table, epoch=2 * epoch + number))
+                await house.settle(0.2)
+            await house.publish(bad(table, epoch))
+            await house.settle(1.6)
+    assert len(await house.quarantined()) == AFTER
+
+
+# --- The breakers as such ------------------------------------------------------------------------
+
+
+def request(epoch: int = 0, producer: str = "bad") -> SealedRequest:
+    return build_request(TABLE, epoch=epoch, producer=producer)
+
+
+def holds(breakers: Breakers, sealed: SealedRequest) -> bool:
+    return breakers.holds_request(sealed.request)
+
+
+async def test_a_trial_that_never_ends_is_followed_by_another() -> None:
+    world = LoopWorld()
+    breakers = Breakers(BreakerPolicy(after=1, pause_s=10.0), world)
+    first, second = request(1), request(2)
+    breakers.quarantined(request(0).request, "any")
+    assert holds(breakers, first)
+    await world.sleep(10.0)
+    assert not holds(breakers, first)
+    assert not holds(breakers, first)
+    assert holds(breakers, second)
+    await world.sleep(TRIAL_S_MAX)
+    assert not holds(breakers, second)
+    assert holds(breakers, first)
+
+
+@pytest.mark.parametrize("after", [0, 2])
+async def test_room_is_what_is_left_until_the_others_have_to_wait(after: int) -> None:
+    breakers = Breakers(BreakerPolicy(after=after), LoopWorld())
+    found = []
+    for epoch in range(4):
+        found.append(breakers.room(request(epoch).request))
+        breakers.quarantined(request(epoch).request, "any")
+    assert found == ([None] * 4 if after == 0 else [2, 1, 1, 1])
+    assert breakers.are_open == (after == 2)
+
+
+async def test_a_pause_is_never_longer_than_ten_first_ones() -> None:
+    world = LoopWorld()
+    breakers = Breakers(BreakerPolicy(after=1, pause_s=2.0), world)
+    for epoch in range(6):
+        breakers.quarantined(request(epoch).request, "any")
+    assert [one.again_s for one in breakers.held()] == [20.0]
+    await world.sleep(19.9)
+    assert holds(breakers, request(9))
+    await world.sleep(0.1)
+    assert not holds(breakers, request(9))
+
+
+async def test_only_so_many_producers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("committer.service.requests.circuit_breakers.KNOWN_MAX", 10)
+    breakers = Breakers(BreakerPolicy(after=1), LoopWorld())
+    line = request().request
+    for number in range(15):
+        producer = line.producer.model_copy(update={"id": f"bad-{number}"})
+        breakers.quarantined(line.model_copy(update={"producer": producer}), "any")
+    assert len(list(breakers.held())) == 10
+    assert not breakers.holds(line.table_uuid, "bad-0", "key")

@@ -1,0 +1,396 @@
+"""Large requests: they wait for room and for their turn, and delay nobody but one another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
+from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
+from committer.iceberg.updates.metadata_update import RemoveProperties
+from committer.ledger_entry import property_key
+from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
+from committer.ports import ALL_SHARDS, Delivery, LoadedTable, NewObject, Storage
+from committer.queue.memory import MemoryQueue
+from committer.reason import Reason
+from committer.request import InlineManifest, ReceiptState, SealedRequest, seal_request
+from committer.service.checks.checks import ChecksHere
+from committer.service.ingest import table_committers as tables
+from committer.service.requests import large_requests
+from committer.service.requests.deferred_doorbells import Waiters
+from committer.service.requests.large_requests import LargeRequest, LargeRequests
+from committer.service.table import large_checks, verdicts
+from committer.service.telemetry.instrumented_ports import CountedStorage
+from tests.service.house import House
+from tests.service.outside import add_table, foreign_commit, put_raw
+from tests.support.builders.bad_requests import naming
+from tests.support.builders.flights import build_flights
+from tests.support.builders.request_builders import (
+    SYNC,
+    build_file,
+    build_line,
+    build_manifest,
+    build_request,
+    seal,
+)
+from tests.support.clock.virtual_time import LoopWorld
+from tests.support.faults.counting_storage import CountingStorage
+
+VIRTUAL_TIME = True
+FILES = 400
+CHECK_S = 100.0
+RECORD_S = 5.0
+KIB = 1024
+FAT_BYTES = 5 * 1024 * KIB
+
+
+class SlowChecks(ChecksHere):
+    """Every large request takes long to check, one after another."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.checked: list[str] = []
+
+    async def check(
+        self,
+        checker: Checker,
+        sealed: SealedRequest,
+        producer: str,
+        read: Mapping[str, bytes] | None,
+        inflated_bytes_max: int,
+    ) -> CheckedRequest | NeedsManifests | Inflates:
+        async with self.turn:
+            await asyncio.sleep(CHECK_S)
+            self.checked.append(sealed.request.producer.id)
+            return await super().check(checker, sealed, producer, read, inflated_bytes_max)
+
+
+class SlowReads(CountedStorage):
+    """Whole large objects take an hour to be read; to refuse them by their size takes no time."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner, CountingStorage(inner))
+
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        content = await self.inner.get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
+        if len(content) > large_requests.LARGE_BYTES_MIN:
+            await asyncio.sleep(3_600)
+        return content
+
+
+class SlowQuarantine(CountedStorage):
+    """Each record takes its time to be written."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner, CountingStorage(inner))
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        if "/quarantine/" in objects[0].location:
+            await asyncio.sleep(RECORD_S)
+        await self.inner.create(objects)
+
+
+def large(table: LoadedTable, producer: str, **more: object) -> SealedRequest:
+    """So many files that no doorbell carries them."""
+    line = build_line(table, producer=producer, **more)  # type: ignore[arg-type]  # passed through
+    metadata = table.metadata
+    files = [build_file(metadata, line.attempt, number=number) for number in range(FILES)]
+    context = ManifestContext(
+        metadata.format_version, metadata.current_schema, metadata.default_spec
+    )
+    entries = (ManifestEntry(ManifestEntryStatus.ADDED, None, None, None, file) for file in files)
+    content = encode_manifest(entries, context, codec="null", sync=SYNC).content
+    sealed = seal(line, [InlineManifest(content, "data", 0, FILES, 10 * FILES)])
+    assert len(sealed.content) > large_requests.LARGE_BYTES_MIN
+    return sealed
+
+
+async def landed(house: House, producer: str) -> bool:
+    receipts = await house.receipts(producer)
+    return [one.state for one in receipts] == [ReceiptState.COMMITTED]
+
+
+# --- Neighbours ----------------------------------------------------------------------------------
+
+
+async def test_small_requests_land_while_large_ones_of_their_table_are_checked() -> None:
+    checks = SlowChecks()
+    house = House(checks=checks)
+    table = await house.create_table()
+    async with house.running():
+        for number in range(5):
+            await house.publish(large(table, f"large-{number}"))
+        await house.settle(1.0)
+        await house.publish(build_request(table, producer="small"))
+        await house.settle(1.0)
+        assert await landed(house, "small")
+        await house.settle(6 * CHECK_S)
+        assert all([await landed(house, f"large-{number}") for number in range(5)])
+    assert len(checks.checked) == 5
+    assert len(await house.live_files()) == 5 * FILES + 1
+    assert await house.outstanding() == []
+
+
+async def test_a_doorbell_behind_large_requests_is_not_delayed_by_them() -> None:
+    house = House(wrap=SlowReads)
+    table = await house.create_table()
+    async with house.running():
+        for number in range(40):
+            await house.publish(large(table, f"large-{number}"))
+        await house.settle(1.0)
+        await house.publish(build_request(table, producer="small"))
+        await house.settle(1.0)
+        assert await landed(house, "small")
+
+
+async def test_a_good_request_lands_before_all_of_many_bad_ones_of_its_table_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verdicts, "RECORDS_A_ROUND", 4)
+    house = House(wrap=SlowQuarantine)
+    table = await house.create_table()
+    for number in range(60):
+        await house.inbox.put(large(table, f"bad-{number}", catalog="elsewhere"))
+    async with house.running(reconcile_interval_s=5.0):
+        await house.settle(0.5)
+        await house.publish(build_request(table, producer="small"))
+        await house.settle(2 * RECORD_S)
+        assert await landed(house, "small")
+        assert len(await house.quarantined()) < 20
+        await house.settle(60 * RECORD_S)
+        assert len(await house.quarantined()) == 60
+
+
+async def test_names_that_are_no_tables_are_not_remembered() -> None:
+    house = House()
+    table = await house.create_table()
+    for number in range(20):
+        sealed = build_request(table, producer=f"query-{number}")
+        line = sealed.request.model_copy(
+            update={"table": sealed.request.table.model_copy(update={"name": f"no{number}"})}
+        )
+        content = line.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n"
+        await put_raw(house, line.inbox_key, content + sealed.content[sealed.body :])
+    async with house.running(reconcile_interval_s=5.0):
+        await house.settle(30.0)
+        assert house.intake is not None
+        assert house.intake.tables == ()
+    assert {one.reason for one in await house.quarantined()} == {Reason.TABLE_UNKNOWN}
+
+
+# --- Turns and room ------------------------------------------------------------------------------
+
+
+class Taking:
+    """Takes large requests, a second each, and remembers how much it had in hand."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+        self.in_hand = 0
+        self.most = 0
+
+    async def take(self, request: LargeRequest) -> None:
+        self.in_hand += request.size_bytes
+        self.most = max(self.most, self.in_hand)
+        await asyncio.sleep(1.0)
+        self.in_hand -= request.size_bytes
+        self.taken.append(request.key)
+
+
+def waiting(producer: str, number: int, size_bytes: int) -> LargeRequest:
+    key = f"00000000-0000-0000-0000-000000000000/{producer}/{number:020d}/a"
+    return LargeRequest(key, size_bytes, Waiters(), 0, is_shared=True)
+
+
+async def take_all(requests: list[LargeRequest], taking: Taking) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        turns = LargeRequests(LoopWorld(), tasks, taking.take, lambda: 0)
+        for request in requests:
+            turns.add(request)
+            turns.add(replace(request))
+
+
+async def test_what_is_in_hand_stays_within_its_bytes_whatever_waits() -> None:
+    room = large_requests.IN_HAND_BYTES_MAX
+    taking = Taking()
+    await take_all([waiting(f"query-{n % 7}", n, room // (1 + n % 5)) for n in range(50)], taking)
+    assert taking.most <= room
+    assert len(taking.taken) == 50
+
+
+async def test_one_that_is_larger_than_all_room_has_its_turn_alone() -> None:
+    taking = Taking()
+    huge = waiting("huge", 0, 2 * large_requests.IN_HAND_BYTES_MAX)
+    await take_all([huge, *(waiting("query", n, 100 * KIB) for n in range(20))], taking)
+    assert len(taking.taken) == 21
+    assert taking.most == huge.size_bytes
+
+
+async def test_one_producers_backlog_does_not_delay_another_producers_request() -> None:
+    room = large_requests.IN_HAND_BYTES_MAX
+    greedy = [waiting("greedy", n, room // 2) for n in range(100)]
+    modest = waiting("modest", 0, room // 2)
+    taking = Taking()
+    await take_all([*greedy, modest], taking)
+    assert taking.taken.index(modest.key) < 8
+
+
+async def test_a_table_that_gets_nowhere_holds_no_large_request_in_memory() -> None:
+    house = House()
+    frozen = await house.create_table()
+    other = await house.create_table("db.other")
+    async with house.running(reconcile_interval_s=60.0, reconcile_age_s=120.0):
+        await house.publish(build_request(frozen, producer="query-1", epoch=0))
+        await house.settle()
+        await foreign_commit(house, frozen, RemoveProperties((property_key("query-1"),)))
+        await house.publish(large(frozen, "query-1", epoch=1))
+        await house.settle(300.0)
+        assert house.intake is not None
+        assert [one.large_bytes for one in house.intake.tables] == [0]
+        await house.publish(large(other, "query-2"))
+        await house.settle()
+        assert len(await house.live_files("db.other")) == FILES
+        await house.accept()
+        await house.settle(300.0)
+        assert await house.outstanding() == []
+
+
+# --- Manifests that are named --------------------------------------------------------------------
+
+
+async def test_more_bytes_of_named_manifests_than_a_request_may_have_are_not_read() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed, _ = naming(table, "query-1")
+    references = sealed.request.manifests
+    many = [
+        references[0].model_copy(update={"path": f"{references[0].path}-{n}", "length": 60_000_000})
+        for n in range(2)
+    ]
+    line = sealed.request.model_copy(update={"manifests": tuple(many)})
+    content = line.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n"
+    await put_raw(house, line.inbox_key, content)
+    await house.run_until_settled()
+    [record] = await house.quarantined()
+    assert record.reason == Reason.REQUEST_TOO_LARGE
+
+
+def fat(table: LoadedTable, producer: str) -> SealedRequest:
+    """Some kilobytes, of which one block inflates to five megabytes."""
+    line = build_line(table, producer=producer)
+    file = replace(build_file(table.metadata, line.attempt), lower_bounds={2: bytes(FAT_BYTES)})
+    sealed = seal(line, [build_manifest(table.metadata, [file])])
+    assert len(sealed.content) < large_requests.LARGE_BYTES_MIN
+    return sealed
+
+
+async def test_what_stays_inflated_waits_for_room_and_lands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_requests, "IN_HAND_BYTES_MAX", 2 * FAT_BYTES + 100 * KIB)
+    house = House(min_interval_ms=60_000)
+    table = await house.create_table()
+    async with house.running():
+        await house.publish(build_request(table, producer="first"))
+        await house.settle(1.0)
+        for number in range(5):
+            await house.publish(fat(table, f"fat-{number}"))
+        await house.publish(build_request(table, producer="thin"))
+        most = 0
+        for _ in range(40):
+            await house.settle(10.0)
+            most = max(most, house.named.in_hand_bytes)
+        assert 2 * FAT_BYTES < most <= large_requests.IN_HAND_BYTES_MAX
+        assert house.named.in_hand_bytes == 0
+        assert await house.outstanding() == []
+    assert len(await house.live_files()) == 7
+
+
+async def test_more_that_stays_inflated_than_a_request_may_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_checks, "REQUEST_BYTES_MAX", FAT_BYTES - 1)
+    house = House()
+    table = await house.create_table()
+    await house.publish(fat(table, "fat"))
+    await house.publish(build_request(table, producer="thin"))
+    await house.run_until_settled()
+    [record] = await house.quarantined()
+    assert record.reason == Reason.REQUEST_TOO_LARGE
+    assert len(await house.live_files()) == 1
+    assert house.named.in_hand_bytes == 0
+
+
+async def test_few_bytes_that_announce_many_entries_are_not_walked_in_the_round() -> None:
+    checks = SlowChecks()
+    house = House(checks=checks)
+    table = await house.create_table()
+    line = build_line(table, producer="many")
+    files = [build_file(table.metadata, line.attempt, number=number) for number in range(800)]
+    sealed = seal(line, [build_manifest(table.metadata, files)])
+    assert len(sealed.content) < large_requests.LARGE_BYTES_MIN
+    await house.publish(sealed)
+    await house.run_until_settled(seconds=2 * CHECK_S)
+    assert checks.checked == ["many"]
+    assert len(await house.live_files()) == 800
+
+
+# --- Small ones ----------------------------------------------------------------------------------
+
+
+async def test_small_requests_whose_lines_become_many_objects_weigh_what_they_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables, "PENDING_WEIGHT_BYTES_MAX", 20 * 1024 * KIB)
+    house = House(min_interval_ms=3_600_000)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=5.0):
+        await house.publish(build_request(table))
+        await house.settle(1.0)
+        for number in range(200):
+            line = build_line(table, producer=f"hostile-{number}")
+            await house.publish(seal_request(line.model_copy(update={"files": ({},) * 20_000})))
+            await house.settle(0.1)
+        assert house.intake is not None
+        assert house.intake.is_full
+        assert sum(one.pending_count for one in house.intake.tables) < 40
+
+
+class WatchedQueue(MemoryQueue):
+    """Remembers how many doorbells it was asked for."""
+
+    asked: list[int]
+
+    async def read(
+        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+    ) -> Sequence[Delivery]:
+        self.asked.append(count_max)
+        return await super().read(count_max=count_max, wait_s=wait_s, shards=shards)
+
+
+async def test_few_doorbells_are_read_at_once_until_they_are_known_to_be_small() -> None:
+    house = House()
+    table = await house.create_table()
+    house.queue = queue = WatchedQueue(house.server, consumer="committer")
+    queue.asked = []
+    line = build_line(table).model_copy(update={"files": ({},) * 15_000})
+    fat = seal_request(line)
+    async with house.running():
+        await house.settle(60.0)
+        assert queue.asked[0] <= 32 and queue.asked[-1] == 128
+        for _ in range(100):
+            await house.publish(fat, durable=False)
+        await house.settle(1.0)
+        assert 32 in queue.asked[queue.asked.index(128) :]

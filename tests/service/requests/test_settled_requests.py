@@ -1,0 +1,246 @@
+"""What the ledger remembers until its requests have left the inbox, and no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from committer.errors import StorageUnavailableError
+from committer.iceberg.metadata.snapshot import MAIN
+from committer.iceberg.updates.metadata_update import RemoveSnapshotRef
+from committer.ledger_entry import Landed, ProducerEntry, parse_entry, property_key
+from committer.plan.ledger import Ledger
+from committer.ports import LoadedTable
+from committer.request import SealedRequest, inbox_key, producer_prefix
+from committer.service.requests.listing import Folders, Listed
+from committer.service.requests.settled_requests import SettledByTable, SettledRequests
+from committer.skips import SkipKind
+from committer.storage.inbox import Inbox, skips_of
+from committer.storage.memory import MemoryStorage
+from tests.service.house import INBOX, House
+from tests.service.outside import foreign_commit
+from tests.support.builders.request_builders import build_request
+from tests.support.clock.virtual_time import LoopWorld
+from tests.support.faults.counting_storage import CountingStorage
+
+VIRTUAL_TIME = True
+KEY = property_key("query-1")
+TABLE = UUID(int=7)
+
+
+class UndeletingStorage(CountingStorage):
+    """Deletes nothing while `is_stuck`."""
+
+    is_stuck = True
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        if self.is_stuck:
+            raise StorageUnavailableError("no permission to delete")
+        await self.inner.delete(locations)
+
+
+async def entry_of(house: House) -> tuple[list[int], int]:
+    """The epochs whose details are remembered, the oldest first, and the bytes of the entry."""
+    text = (await house.load()).properties[KEY]
+    return [one.epoch for one in reversed(parse_entry(text).latest)], len(text)
+
+
+def backlog(table: LoadedTable, count: int) -> list[SealedRequest]:
+    return [build_request(table, epoch=epoch) for epoch in range(count)]
+
+
+async def publish_all(house: House, requests: Sequence[SealedRequest]) -> None:
+    for sealed in requests:
+        await house.publish(sealed)
+
+
+# --- In one process ------------------------------------------------------------------------------
+
+
+async def test_an_entry_grows_with_a_backlog_and_is_short_again_with_the_next_commit() -> None:
+    house = House()
+    table = await house.create_table()
+    await publish_all(house, backlog(table, 300))
+    async with house.running():
+        await house.settle(5.0)
+        assert (await house.load()).current_snapshot is not None
+        epochs, size = await entry_of(house)
+        assert (epochs, await house.outstanding()) == ([*range(300)], [])
+        assert 10_000 < size < 20_000
+        await house.publish(build_request(table, epoch=300))
+        await house.settle(5.0)
+        epochs, size = await entry_of(house)
+    assert epochs == [299, 300]
+    assert size < 300
+
+
+async def test_a_producer_that_goes_on_steadily_has_two_epochs_in_its_entry() -> None:
+    house = House(min_interval_ms=1_000)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=3.0):
+        for epoch in range(20):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(1.0)
+            epochs, size = await entry_of(house)
+            assert epochs == [*range(max(0, epoch - 1), epoch + 1)]
+            assert size < 300
+
+
+async def test_the_entry_of_a_producer_that_rests_is_shortened_by_anothers_commit() -> None:
+    house = House()
+    table = await house.create_table()
+    await publish_all(house, backlog(table, 5))
+    async with house.running(reconcile_interval_s=10.0):
+        await house.settle(15.0)
+        assert (await entry_of(house))[0] == [0, 1, 2, 3, 4]
+        await house.publish(build_request(table, producer="another"))
+        await house.settle(1.0)
+    assert (await entry_of(house))[0] == [3, 4]
+
+
+async def test_what_cannot_be_deleted_stays_remembered_until_it_can() -> None:
+    house = House()
+    storage = UndeletingStorage(house.storage.inner)
+    house.inbox = Inbox(storage, INBOX)
+    table = await house.create_table()
+    requests = backlog(table, 9)
+    async with house.running(reconcile_interval_s=5.0):
+        for start in (0, 3, 6):
+            await publish_all(house, requests[start : start + 3])
+            await house.settle(20.0)
+        assert (await entry_of(house))[0] == [*range(9)]
+        storage.is_stuck = False
+        await house.settle(60.0)
+        assert await house.outstanding() == []
+        await house.publish(build_request(table, epoch=9))
+        await house.settle(1.0)
+    assert (await entry_of(house))[0] == [8, 9]
+
+
+# --- In several ----------------------------------------------------------------------------------
+
+
+async def land_and_end(house: House, table: LoadedTable, *, deleted: bool) -> None:
+    """A process lands five epochs in one commit, and ends with its inbox clean or not."""
+    storage = UndeletingStorage(house.storage.inner)
+    storage.is_stuck = not deleted
+    inbox, house.inbox = house.inbox, Inbox(storage, INBOX)
+    await publish_all(house, backlog(table, 5))
+    await house.run_until_settled(seconds=5.0)
+    house.inbox = inbox
+
+
+async def test_what_another_process_has_deleted_is_forgotten_after_a_listing() -> None:
+    house = House()
+    table = await house.create_table()
+    await land_and_end(house, table, deleted=True)
+    async with house.running(reconcile_interval_s=10.0):
+        await house.publish(build_request(table, producer="another"))
+        await house.settle(1.0)
+        assert (await entry_of(house))[0] == [0, 1, 2, 3, 4]
+        await house.settle(30.0)
+        await house.publish(build_request(table, producer="another", epoch=1))
+        await house.settle(1.0)
+    assert (await entry_of(house))[0] == [3, 4]
+
+
+async def test_what_a_crash_left_in_the_inbox_is_known_is_deleted_and_then_forgotten() -> None:
+    house = House()
+    table = await house.create_table()
+    await land_and_end(house, table, deleted=False)
+    async with house.running(reconcile_interval_s=10.0):
+        await house.settle(5.0)
+        assert await house.outstanding() == []
+        await house.publish(build_request(table, epoch=5))
+        await house.settle(1.0)
+    assert (await entry_of(house))[0] == [4, 5]
+    assert await house.quarantined() == []
+
+
+async def test_what_a_frozen_producer_has_landed_is_not_forgotten() -> None:
+    house = House()
+    table = await house.create_table()
+    await land_and_end(house, table, deleted=True)
+    await house.publish(build_request(table, producer="another"))
+    await house.run_until_settled(seconds=5.0)
+    await foreign_commit(house, table, RemoveSnapshotRef(MAIN))
+    async with house.running(reconcile_interval_s=5.0):
+        for epoch in range(1, 5):
+            await house.publish(build_request(table, producer="a third", epoch=epoch))
+            await house.settle(10.0)
+    assert (await entry_of(house))[0] == [0, 1, 2, 3, 4]
+
+
+# --- Without a service ---------------------------------------------------------------------------
+
+
+def landed(epoch: int) -> Landed:
+    return Landed(epoch, "k", "f", UUID(int=epoch), 10, 1)
+
+
+def ledger_of(*epochs: int) -> Ledger:
+    return Ledger({KEY: ProducerEntry(TABLE).with_landed(*map(landed, epochs))}, {})
+
+
+def name_of(epoch: int) -> str:
+    return inbox_key(TABLE, "query-1", epoch, UUID(int=epoch))
+
+
+def listed(*keys: str, sought: Collection[str]) -> Listed:
+    """A pass that has found these keys in the inbox."""
+    found = Listed(Folders(sought))
+    for key in keys:
+        found.waiting.add(key)
+    return found
+
+
+def test_what_a_listing_could_not_see_is_not_settled() -> None:
+    settled, ledger, skips = SettledRequests(TABLE), ledger_of(0, 1, 2), skips_of()
+    settled.find(ledger, Listed())
+    inbox = Inbox(MemoryStorage(world=LoopWorld()), INBOX)
+    skips.add(f"{inbox.folder}{producer_prefix(TABLE, 'query-1')}", SkipKind.NO_ACCESS)
+    blind = Listed(Folders(settled.sought))
+    blind.waiting.cannot_see(skips, inbox)
+    settled.find(ledger, blind)
+    assert settled.among(ledger, [KEY]) == {}
+    assert settled.sought == {name_of(0)}
+
+
+def test_only_what_was_seen_in_the_ledger_before_a_listing_is_judged_by_it() -> None:
+    settled, ledger = SettledRequests(TABLE), ledger_of(0, 1, 2, 3)
+    assert settled.sought == frozenset()
+    settled.find(ledger, Listed())
+    assert settled.among(ledger, [KEY]) == {}
+    assert settled.sought == {name_of(0), name_of(1)}
+    settled.find(ledger, listed(name_of(1), sought=settled.sought))
+    assert settled.sought == {name_of(1)}
+    assert settled.among(ledger, []) == {KEY: {UUID(int=0)}}
+
+
+def test_what_went_to_quarantine_is_not_settled() -> None:
+    settled, ledger = SettledRequests(TABLE), ledger_of(0, 1, 2)
+    settled.find(ledger, Listed())
+    judged = Folders()
+    judged.add(inbox_key(TABLE, "query-1", 9, UUID(int=9)))
+    settled.find(ledger, Listed(judged=judged))
+    assert settled.among(ledger, [KEY]) == {}
+    assert settled.sought == {name_of(0)}
+
+
+def test_what_this_process_has_deleted_needs_no_listing_and_is_forgotten_with_its_entry() -> None:
+    tables = SettledByTable()
+    settled = tables.of(TABLE)
+    tables.deleted(
+        [name_of(epoch) for epoch in range(3)] + ["no key", inbox_key(UUID(int=8), "q", 0, TABLE)]
+    )
+    before = ledger_of(0, 1, 2)
+    settled.find(before, Listed())
+    assert settled.sought == frozenset()
+    done = settled.among(before, [KEY])
+    assert done == {KEY: {UUID(int=epoch) for epoch in range(3)}}
+    after = Ledger({KEY: before.entries[KEY].without_settled(done[KEY])}, {})
+    settled.landed(done, after)
+    assert settled.among(before, [KEY]) == {KEY: {UUID(int=1), UUID(int=2)}}
+    tables.forget(TABLE)
+    tables.deleted([name_of(5)])
+    assert settled.among(ledger_of(5), [KEY]) == {}

@@ -1,0 +1,690 @@
+"""The witness beside a working committer: written before the inbox forgets, believed before the
+table, never lowered but by an operator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from committer.catalog.memory import MemoryCatalog
+from committer.errors import TableFrozenError
+from committer.iceberg.manifest.manifest_list import encode_manifest_list
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.updates.metadata_update import (
+    AddSnapshot,
+    RemoveProperties,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    SetProperties,
+    SetSnapshotRef,
+    Update,
+)
+from committer.ledger_entry import EpochRanges, property_key
+from committer.plan.high_water_mark import Witness, parse_witness
+from committer.plan.producers import ProducerName
+from committer.plan.state import TableState
+from committer.ports import LoadedTable, NewObject, Storage, Swap, SwapAnswer, Unknown
+from committer.reason import Reason
+from committer.request import ReceiptState, TableIdentifier
+from committer.service.requests.evidence_reader import EvidenceReader
+from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.table.high_water_check import TableWitness
+from committer.storage.high_water_marks import Witnesses
+from tests.service.admin.test_producer_admin import operator
+from tests.service.house import INBOX, House
+from tests.service.outside import add_table, foreign_commit
+from tests.support.builders.flights import build_flights, foreign_swap
+from tests.support.builders.request_builders import build_request
+from tests.support.faults.counting_storage import CountingStorage
+from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.faults.stopping_storage import StoppingStorage
+
+VIRTUAL_TIME = True
+NAME = TableIdentifier.parse("db.flights")
+
+
+async def known(house: House, table: LoadedTable) -> Witness:
+    """What is durably known."""
+    table_uuid = table.metadata.require_uuid()
+    return parse_witness(await house.witnesses.get(table_uuid), table_uuid)
+
+
+async def put_back(house: House, to: LoadedTable) -> None:
+    """What a restored catalog, or `register_table` of an older metadata file, looks like."""
+    await house.catalog.inner.drop_table(NAME)
+    await house.catalog.inner.register_table(NAME, to.metadata_location)
+
+
+async def current(house: House) -> LoadedTable:
+    return await house.catalog.inner.load(NAME)
+
+
+async def land(house: House, table: LoadedTable, *epochs: int, producer: str = "query-1") -> None:
+    """Each in a snapshot of its own."""
+    for epoch in epochs:
+        now_ms = house.world.now_ms()
+        await house.publish(
+            build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
+        )
+        await house.settle(7.0)
+
+
+def is_frozen(house: House) -> bool:
+    """As metrics, `/status` and `/readyz` say."""
+    samples = house.metrics.instruments.samples()
+    values = [one.value for one in samples if one.name == "frazil_table_frozen"]
+    said = house.overview.status().troubles.get(f"table {NAME}", "")
+    assert ("does not hold what was committed" in said) == (values == [1.0])
+    return values == [1.0]
+
+
+# --- Going backwards -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+async def test_a_table_that_was_put_back_freezes_until_an_operator_accepts_it(
+    format_version: int, restarts: bool
+) -> None:
+    house = House()
+    table = await add_table(house, build_flights(format_version=format_version, fields=()))
+    async with house.running():
+        await land(house, table, 0)
+        older = await current(house)
+        await land(house, table, 1, 2)
+        if not restarts:
+            await put_back(house, older)
+            await assert_frozen_until_accepted(house, table)
+    if restarts:
+        await put_back(house, older)
+        async with house.running():
+            await assert_frozen_until_accepted(house, table)
+    assert await house.quarantined() == []
+
+
+async def assert_frozen_until_accepted(house: House, table: LoadedTable) -> None:
+    await house.receipts()
+    again = build_request(table, epoch=1)
+    for sealed in (build_request(table, epoch=3), again, build_request(table, producer="new")):
+        await house.publish(sealed)
+    await house.settle(60.0)
+    assert is_frozen(house)
+    assert len((await house.load()).snapshots) == 1
+    assert len(await house.outstanding()) == 3
+    assert await house.receipts() == []
+    await house.accept()
+    await house.settle(15.0)
+    assert not is_frozen(house)
+    # What it lost may land again, and only what is published again.
+    assert len(await house.live_files()) == 4
+    assert await house.outstanding() == []
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_ledger_that_lost_an_entry_freezes_the_table(restarts: bool) -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await land(house, table, 0, 1)
+        entry = (await house.load()).properties[property_key("query-1")]
+        if not restarts:
+            await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
+            await house.publish(build_request(table, epoch=1))
+            await house.settle(60.0)
+    if restarts:
+        await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
+        await house.publish(build_request(table, epoch=1))
+    async with house.running():
+        await house.settle(60.0)
+        assert is_frozen(house)
+        assert len(await house.live_files()) == 2
+        # Put right instead of accepted: then the epoch is known to have landed.
+        await foreign_commit(house, table, SetProperties({property_key("query-1"): entry}))
+        await house.settle(15.0)
+        assert not is_frozen(house)
+    assert len(await house.live_files()) == 2
+    assert await house.outstanding() == []
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+@pytest.mark.parametrize("first", [0, 1])
+async def test_a_ledger_that_lost_an_entry_before_its_witness_was_written_freezes_the_table(
+    format_version: int, first: int
+) -> None:
+    """A crash in between, and an engine that unsets our properties: it must not land twice."""
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await add_table(house, build_flights(format_version=format_version, fields=()))
+    async with house.running():
+        await land(house, table, *range(first))
+        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        await land(house, table, first)
+    key = property_key("query-1")
+    entry = (await house.load()).properties[key]
+    await foreign_commit(house, table, RemoveProperties((key,)))
+    storage.refused = ""
+    async with house.running():
+        await house.settle(60.0)
+        assert is_frozen(house)
+        await foreign_commit(house, table, SetProperties({key: entry}))
+        await house.settle(15.0)
+        assert not is_frozen(house)
+    assert len(await house.live_files()) == first + 1
+    assert await house.outstanding() == []
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+async def test_what_only_a_manifest_list_proves_stays_known_when_its_snapshot_expires(
+    format_version: int,
+) -> None:
+    """As before, and the table is replaced too, so that no branch leads to the proof."""
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await add_table(house, build_flights(format_version=format_version, fields=()))
+    storage.refused = house.witnesses.location(table.metadata.require_uuid())
+    async with house.running():
+        await land(house, table, 0)
+    proof = (await house.load()).current_snapshot
+    assert proof is not None
+    storage.refused = ""
+    await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
+    await replace_table(house, table, proof)
+    async with house.running():
+        await house.settle(60.0)
+        assert is_frozen(house)
+        await foreign_commit(house, table, RemoveSnapshots((proof.snapshot_id,)))
+        await house.settle(60.0)
+        assert is_frozen(house)
+    async with house.running():
+        await house.settle(60.0)
+        assert is_frozen(house)
+        await house.accept()
+        await house.settle(60.0)
+        assert not is_frozen(house)
+    assert len(await house.live_files()) == 1
+
+
+async def replace_table(house: House, table: LoadedTable, head: Snapshot) -> None:
+    """`CREATE OR REPLACE TABLE … AS SELECT`, by another engine: a chain that begins anew."""
+    metadata = (await current(house)).metadata
+    other = f"{metadata.location}/metadata/replaced.avro"
+    number = 0 if metadata.format_version == 1 else metadata.last_sequence_number + 1
+    content = encode_manifest_list(
+        [],
+        format_version=metadata.format_version,
+        snapshot_id=77,
+        parent_snapshot_id=None,
+        sequence_number=number,
+        first_row_id=metadata.next_row_id if metadata.format_version == 3 else None,
+        sync=bytes(16),
+        extra_metadata={},
+    )
+    await house.storage.inner.create([NewObject(other, content)])
+    anew = replace(
+        head,
+        snapshot_id=77,
+        parent_snapshot_id=None,
+        sequence_number=number,
+        timestamp_ms=head.timestamp_ms + 1,
+        manifest_list=other,
+        summary={"operation": "append"},
+        first_row_id=metadata.next_row_id if metadata.format_version == 3 else None,
+        added_rows=0 if metadata.format_version == 3 else None,
+    )
+    await foreign_commit(house, table, RemoveSnapshotRef(MAIN))
+    await foreign_commit(
+        house, table, AddSnapshot(anew), SetSnapshotRef(MAIN, SnapshotRef(77, "branch"))
+    )
+
+
+async def test_a_rollback_of_the_branch_freezes_its_producers_and_not_the_table() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await land(house, table, 0, 1, 2)
+        first = (await house.load()).snapshots[0].snapshot_id
+        await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(first, "branch")))
+        await land(house, table, 3)
+        await land(house, table, 0, producer="query-2")
+        assert not is_frozen(house)
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.PRODUCER_FROZEN
+    assert len(await house.live_files()) == 2
+
+
+async def test_a_rollback_with_its_clean_up_keeps_nothing_in_the_inbox_for_ever() -> None:
+    house = House()
+    table = await house.create_table()
+    again = build_request(table, producer="query-2")
+    async with house.running(reconcile_interval_s=60.0):
+        await house.publish(again)
+        await house.settle(7.0)
+        await land(house, table, 0, 1)
+        first, *others = [one.snapshot_id for one in (await house.load()).snapshots]
+        await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(first, "branch")))
+        await foreign_commit(house, table, RemoveSnapshots(tuple(others)))
+        await house.publish(again)
+        await house.settle(300.0)
+        assert await house.outstanding() == []
+
+
+async def test_a_new_table_of_the_same_name_has_a_witness_of_its_own() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await land(house, table, 0, 1)
+        await house.catalog.inner.drop_table(NAME)
+        other = await house.create_table()
+        await land(house, table, 2)
+        await land(house, other, 0)
+        assert not is_frozen(house)
+    assert [one.reason for one in await house.quarantined()] == [Reason.TABLE_UUID_MISMATCH]
+    assert (await known(house, table)).sequence_number == 2
+    assert (await known(house, other)).sequence_number == 1
+
+
+async def test_other_tables_go_on_beside_a_frozen_one() -> None:
+    house = House()
+    table = await house.create_table()
+    other = await house.create_table("db.other")
+    async with house.running():
+        older = await current(house)
+        await land(house, table, 0)
+        await put_back(house, older)
+        await land(house, table, 1)
+        await land(house, other, 0, 1)
+        assert is_frozen(house)
+    assert len(await house.live_files("db.other")) == 2
+
+
+async def test_a_foreign_commit_is_no_step_back() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        for epoch in range(3):
+            await foreign_commit(house, table, SetProperties({"foreign": str(epoch)}))
+            await land(house, table, epoch)
+        assert not is_frozen(house)
+    assert len(await house.live_files()) == 3
+
+
+# --- The witness itself --------------------------------------------------------------------------
+
+
+async def test_a_witness_that_nobody_can_read_freezes_the_table() -> None:
+    house = House()
+    table = await house.create_table()
+    table_uuid = table.metadata.require_uuid()
+    async with house.running():
+        await land(house, table, 0)
+    etag = await house.witnesses.etag(table_uuid)
+    await house.witnesses.replace(table_uuid, b"{", etag=etag)
+    async with house.running():
+        await land(house, table, 1)
+        assert is_frozen(house)
+        assert len(await house.live_files()) == 1
+        await house.accept()
+        await house.settle(15.0)
+        assert not is_frozen(house)
+    assert len(await house.live_files()) == 2
+    assert await house.outstanding() == []
+
+
+async def test_nothing_leaves_the_inbox_while_its_witness_cannot_be_written() -> None:
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await house.create_table()
+    other = await house.create_table("db.other")
+    async with house.running():
+        await land(house, table, 0)
+        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        await land(house, table, 1)
+        await land(house, other, 0)
+        (left,) = await house.outstanding()
+        assert left.startswith(str(table.metadata.table_uuid))
+        assert len(await house.receipts()) == 3
+        storage.refused = ""
+        await house.settle(60.0)
+    assert await house.outstanding() == []
+    assert (await known(house, table)).sequence_number == 2
+
+
+class PickyWitnesses(CountingStorage):
+    """Does not replace one object."""
+
+    refused = ""
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        self.is_away = location == self.refused
+        try:
+            return await super().replace(location, content, etag=etag)
+        finally:
+            self.is_away = False
+
+
+async def test_commits_that_follow_each_other_share_a_witness() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await land(house, table, 0)
+        house.inbox_storage.calls.clear()
+        for epoch in range(1, 6):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(0.001)
+        await house.settle(7.0)
+        assert len((await house.load()).snapshots) == 6
+        calls = house.inbox_storage.calls
+        assert (calls["replace"], calls["delete"], calls["head"]) == (1, 1, 0)
+    assert (await known(house, table)).producers == {property_key("query-1"): 5}
+
+
+# --- Crashes -------------------------------------------------------------------------------------
+
+
+def is_settling(kind: str, locations: Sequence[str]) -> bool:
+    """The witness's writes, and what leaves the inbox."""
+    inbox = kind == "delete" and locations[0].startswith(f"{INBOX}/inbox/")
+    return inbox or locations[0].startswith(f"{INBOX}/witness/")
+
+
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("stop_at", range(4))
+async def test_a_crash_between_swap_and_inbox_leaves_one_of_them_knowing(
+    stop_at: int, applied: bool
+) -> None:
+    made: list[StoppingStorage] = []
+
+    def wrap(inner: Storage) -> StoppingStorage:
+        made.append(StoppingStorage(inner, is_settling))
+        return made[0]
+
+    house = House(wrap=wrap)
+    table = await house.create_table()
+    made[0].stop_at, made[0].applied = stop_at, applied
+    async with house.running():
+        for producer in ("query-1", "query-2"):
+            await house.publish(build_request(table, producer=producer))
+        await house.settle()
+        await house.publish(build_request(table, epoch=1))
+        await house.settle()
+        assert [kind for kind, _ in made[0].changes] == (["replace", "delete"] * 2)[: stop_at + 1]
+    landed = (await house.load()).last_sequence_number
+    # A delete that was cut off may have taken some of its objects.
+    left = await house.outstanding()
+    if len(left) < 3:
+        witness = await known(house, table)
+        gone = {f"query-{number}" for number in (1, 2)} - {key.split("/")[1] for key in left}
+        assert gone <= {key.rpartition(".")[2] for key in witness.producers}
+    made[0].stop_at = None
+    await house.run_until_settled()
+    assert await house.outstanding() == []
+    assert len(await house.live_files()) == 3
+    assert (await house.load()).last_sequence_number == landed == 2
+    assert (await known(house, table)).sequence_number == 2
+
+
+# --- Several committers, and an operator ---------------------------------------------------------
+
+
+def states(count: int) -> list[TableState]:
+    """A table's states after so many foreign commits, all different."""
+    table = build_flights(fields=())
+    found = []
+    for number in range(count):
+        updates: tuple[Update, ...] = (SetProperties({"number": str(number)}),)
+        swap = foreign_swap(table, *updates)
+        table = LoadedTable(table.identifier, swap.metadata, swap.metadata_location)
+        found.append(TableState.of(table))
+    return found
+
+
+async def test_a_committer_with_an_older_view_takes_nothing_back() -> None:
+    house = House()
+    older, newer = (Witness.of(state) for state in states(2))
+    one, two = WitnessKeeper(house.witnesses), WitnessKeeper(house.witnesses)
+    table_uuid = older.table_uuid
+    assert await one.read(table_uuid) == Witness(table_uuid) == await two.read(table_uuid)
+    assert await two.keep(newer)
+    house.inbox_storage.calls.clear()
+    assert await one.keep(older)
+    assert await one.read(table_uuid) == newer
+    # It wrote on condition of what it had read, saw that it was late, and had nothing to add.
+    assert house.inbox_storage.calls["replace"] == 1
+
+
+async def test_two_committers_that_write_at_once_both_have_written() -> None:
+    house = House()
+    seen = [
+        Witness.of(state).without({f"key-{n}": n}, sequence_number=n)
+        for n, state in enumerate(states(6))
+    ]
+    keepers = [WitnessKeeper(house.witnesses) for _ in seen]
+    assert all(await asyncio.gather(*map(WitnessKeeper.keep, keepers, seen)))
+    joined = seen[0]
+    for one in seen[1:]:
+        joined = joined.joined(one)
+    assert await keepers[0].read(joined.table_uuid) == joined
+
+
+async def test_what_was_seen_before_an_acceptance_proves_nothing_after_it() -> None:
+    house = House()
+    older, newer = states(2)
+    committer, operator = WitnessKeeper(house.witnesses), WitnessKeeper(house.witnesses)
+    assert await committer.keep(Witness.of(newer))
+    accepted = await operator.accept(older, now_ms=5)
+    assert not await committer.keep(Witness.of(newer))
+    assert not await WitnessKeeper(house.witnesses).keep(Witness.of(newer))
+    assert await operator.read(accepted.table_uuid) == accepted
+
+
+async def test_what_was_seen_before_epochs_were_let_go_proves_nothing_each_time() -> None:
+    house = House()
+    (seen,) = map(Witness.of, states(1))
+    epochs = {property_key("query-1"): 1}
+    committer, desk = WitnessKeeper(house.witnesses), WitnessKeeper(house.witnesses)
+    for _ in range(2):
+        assert await committer.keep(seen)
+        await desk.forget(seen.table_uuid, epochs, sequence_number=1, now_ms=5)
+        assert not await committer.keep(seen)
+        assert committer.has_decided_since(seen)
+        seen = seen.joined(await committer.read(seen.table_uuid))
+
+
+async def test_two_histories_of_one_table_prove_nothing_for_one_another() -> None:
+    """Put back, and another committer went on from there before this one's witness was written."""
+    house = House()
+    (newer,) = states(1)
+    seen = replace(Witness.of(newer), sequence_number=7, snapshot_id=1)
+    assert await WitnessKeeper(house.witnesses).keep(replace(seen, snapshot_id=2))
+    assert not await WitnessKeeper(house.witnesses).keep(seen)
+
+
+async def test_a_committer_goes_on_through_an_acceptance_that_it_did_not_wait_for() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=60.0):
+        await land(house, table, 0)
+        await house.publish(build_request(table, epoch=1))
+        await house.settle(0.01)
+        # It has landed epoch 1, and is about to tell the witness.
+        await house.accept()
+        await house.settle(1.0)
+        assert len(await house.outstanding()) == 1
+        await land(house, table, 2)
+        # It has looked at the table again before, so this has left.
+        assert len(await house.outstanding()) == 1
+        await house.settle(120.0)
+        assert await house.outstanding() == []
+        assert not is_frozen(house)
+        house.inbox_storage.calls.clear()
+        await land(house, table, 3)
+        assert dict(house.inbox_storage.calls) == {"create": 1, "replace": 1, "delete": 1}
+    assert len(await house.live_files()) == 4
+    witness = await known(house, table)
+    assert witness.accepted_ms > 0
+    assert witness.producers == {property_key("query-1"): 3}
+
+
+async def test_a_batch_whose_ledger_was_taken_away_and_accepted_goes_again_as_another() -> None:
+    """Its snapshot is in the table: it cannot be added once more under the same id."""
+    house = House()
+    table = await house.create_table()
+    house.catalog = TakesTheLedger(house)
+    async with house.running():
+        house.catalog.plan(Fault.LOST_REPLY)
+        await land(house, table, 0)
+        await house.settle(10.0)
+        assert is_frozen(house)
+        await house.accept()
+        await house.settle(60.0)
+        assert await house.outstanding() == []
+    assert len((await house.load()).snapshots) == 2
+    assert await house.quarantined() == []
+
+
+class TakesTheLedger(FaultyCatalog):
+    """Somebody unsets our properties before a swap whose answer was lost is looked after."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house.catalog.inner)
+        self._house = house
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        answer = await super().swap(swap)
+        if isinstance(answer, Unknown):
+            key = property_key("query-1")
+            await foreign_commit(self._house, swap.base, RemoveProperties((key,)))
+        return answer
+
+
+async def test_an_acceptance_voids_the_deletion_of_what_the_table_has_lost() -> None:
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=60.0):
+        await land(house, table, 0)
+        older = await current(house)
+        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        await land(house, table, 1)
+        # Landed, and still in the inbox: the witness could not be told.
+        await put_back(house, older)
+        await land(house, table, 2)
+        # Nothing durable says so, but this committer has seen it.
+        assert (await known(house, table)).sequence_number == 1
+        assert is_frozen(house)
+        storage.refused = ""
+        await house.accept()
+        await house.settle(300.0)
+        assert await house.outstanding() == []
+    # It is in the accepted table: it has landed there once more.
+    assert len(await house.live_files()) == 3
+
+
+async def test_a_thaw_voids_the_deletion_of_what_may_land_once_more() -> None:
+    house = House()
+    storage = PickyWitnesses(house.storage.inner)
+    house.witnesses = Witnesses(storage, INBOX)
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=60.0):
+        await land(house, table, 0)
+        head = (await house.load()).current_snapshot_id or 0
+        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        await land(house, table, 1)
+        # Landed, and still in the inbox: the witness could not be told.
+        await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
+        keeper = WitnessKeeper(Witnesses(house.storage.inner, INBOX))
+        desk = replace(operator(house), witnesses=keeper)
+        await desk.thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
+        storage.refused = ""
+        await house.settle(300.0)
+        assert await house.outstanding() == []
+    assert len(await house.live_files()) == 2
+
+
+class SlowKeeper(WitnessKeeper):
+    """Is held up before it reads."""
+
+    async def read(self, table_uuid: UUID) -> Witness:
+        await asyncio.sleep(30.0)
+        return await super().read(table_uuid)
+
+
+async def test_what_was_read_before_an_acceptance_is_not_taken_for_what_was_accepted() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await land(house, table, 0, 1)
+    keeper, evidence = SlowKeeper(house.witnesses), EvidenceReader(house.storage)
+    table_uuid = table.metadata.require_uuid()
+    witness = TableWitness(NAME, table_uuid, keeper, house.catalog, evidence)
+    loading = asyncio.create_task(witness.load(None))
+    await asyncio.sleep(0.5)
+    await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
+    await house.accept()
+    state = await loading
+    assert state.ledger.entries == {}
+    assert witness.known.producers == {}
+    assert (await witness.load(state)).metadata == await house.load()
+
+
+async def test_what_was_read_before_a_thaw_is_no_proof_behind_it() -> None:
+    """Epoch 1 may land once more, and its request is in the inbox."""
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await land(house, table, 0, 1)
+    keeper, evidence = SlowKeeper(house.witnesses), EvidenceReader(house.storage)
+    witness = TableWitness(NAME, table.metadata.require_uuid(), keeper, house.catalog, evidence)
+    loading = asyncio.create_task(witness.load(None))
+    await asyncio.sleep(0.5)
+    head = (await house.load()).snapshots[0].snapshot_id
+    await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
+    await operator(house).thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
+    state = await loading
+    assert await keeper.keep(witness.known)
+    assert 1 not in state.ledger.entries[property_key("query-1")].epochs
+
+
+class SlowCatalog(MemoryCatalog):
+    """Reads the pointer, and is held up before it answers."""
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        table = await super().load(identifier)
+        await asyncio.sleep(1.0)
+        return table
+
+
+async def test_a_commit_of_another_between_pointer_and_witness_is_no_step_back() -> None:
+    house = House()
+    table = await house.create_table()
+    slow = SlowCatalog(storage=house.storage.inner)
+    slow.__dict__.update(house.catalog.inner.__dict__)
+    table_uuid = table.metadata.require_uuid()
+
+    witness = TableWitness(
+        NAME, table_uuid, SlowKeeper(house.witnesses), slow, EvidenceReader(house.storage)
+    )
+    loading = asyncio.create_task(witness.load(None))
+    await asyncio.sleep(0.5)
+    async with house.running():
+        await land(house, table, 0, 1)
+        state = await loading
+        assert state.metadata.last_sequence_number == 2
+        assert witness.known.sequence_number == 2
+        older = state
+        await land(house, table, 2)
+    # The same, but it is what the table really has.
+    await put_back(house, older.table)
+    with pytest.raises(TableFrozenError, match=r"frazil table accept db\.flights"):
+        await witness.load(state)
+    assert len(await house.receipts()) == 3
+    assert {one.state for one in await house.receipts()} <= {ReceiptState.COMMITTED}

@@ -1,0 +1,396 @@
+"""Ways to lose, double or wrongly quarantine a request that were thought of: a test for each."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from committer.errors import CatalogUnavailableError, StorageUnavailableError
+from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
+from committer.ledger_entry import EpochRanges
+from committer.plan.producers import ProducerName
+from committer.ports import Committed, LoadedTable, Rejected, Swap, SwapAnswer
+from committer.reason import Reason
+from committer.request import ReceiptState, TableIdentifier
+from committer.service.table.table_committer import TableCommitter
+from committer.service.tasks.steps import finish
+from tests.service.admin.test_producer_admin import land, operator, roll_back
+from tests.service.house import House
+from tests.service.outside import add_table, foreign_commit
+from tests.service.scripted import carries, paths, scripted
+from tests.support.builders.bad_requests import CHECKED
+from tests.support.builders.flights import build_flights, foreign_swap
+from tests.support.builders.request_builders import build_request
+from tests.support.faults.counting_storage import CountingStorage
+from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+
+VIRTUAL_TIME = True
+
+
+# --- Rejected ------------------------------------------------------------------------------------
+
+
+async def test_a_request_that_landed_late_is_not_quarantined_because_its_retry_is_rejected() -> (
+    None
+):
+    house = House()
+    table = await house.create_table()
+    catalog = scripted(house)
+    catalog.plan(Fault.LANDS_LATE)
+    refused: list[Swap] = []
+
+    def refuse_retry(swap: Swap) -> SwapAnswer | None:
+        if not catalog.calls["swap"] or refused:
+            return None
+        refused.append(swap)
+        # While the retry is refused, the first attempt arrives.
+        catalog.arrives = True
+        return Rejected("refused by the test")
+
+    catalog.decide = refuse_retry
+    await house.publish(build_request(table))
+    await house.run_until_settled(seconds=120.0)
+    assert len(refused) == 1
+    assert await house.quarantined() == []
+    assert len(await paths(house)) == 1
+    (receipt,) = await house.receipts()
+    assert receipt.state is ReceiptState.COMMITTED
+
+
+async def test_a_request_at_fault_does_not_stop_others_while_an_earlier_attempt_is_in_doubt() -> (
+    None
+):
+    house = House()
+    table = await house.create_table()
+    catalog = scripted(house)
+    # The first attempt with everything in it is lost; from then on one producer is refused.
+    catalog.plan(Fault.REQUEST_LOST)
+    catalog.decide = lambda swap: (
+        Rejected("refused by the test")
+        if carries(swap, "poison") and catalog.calls["swap"] > 0
+        else None
+    )
+    for producer in ("poison", "query-1", "query-2"):
+        await house.publish(build_request(table, producer=producer))
+    await house.run_until_settled(seconds=300.0)
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.COMMIT_REJECTED
+    assert len(await paths(house)) == 2
+    assert await house.outstanding() == []
+
+
+async def test_a_lone_request_in_doubt_is_tried_again_at_a_calm_pace_until_it_lands() -> None:
+    house = House()
+    table = await house.create_table()
+    catalog = scripted(house)
+    catalog.plan(Fault.LANDS_LATE)
+    tried = [0]
+
+    def refuse_retries(swap: Swap) -> SwapAnswer | None:
+        if not catalog.calls["swap"]:
+            return None
+        tried[0] += 1
+        return Rejected("refused by the test")
+
+    catalog.decide = refuse_retries
+    await house.publish(build_request(table))
+    await house.run_until_settled(seconds=60.0)
+    # No verdict while the first attempt may still land, and no storm of attempts either.
+    assert await house.quarantined() == []
+    assert 3 < tried[0] < 20
+    await catalog.land_late()
+    assert len(await paths(house)) == 1
+    await house.run_until_settled(seconds=60.0)
+    assert await house.quarantined() == []
+    assert len(await paths(house)) == 1
+
+
+async def test_a_poison_request_among_many_is_found_without_waiting_an_interval_for_each_half() -> (
+    None
+):
+    house = House(min_interval_ms=1_000)
+    table = await house.create_table()
+    catalog = scripted(house)
+    catalog.decide = lambda swap: (
+        Rejected("refused by the test") if carries(swap, "poison") else None
+    )
+    await house.publish(build_request(table, producer="poison"))
+    for number in range(20):
+        await house.publish(build_request(table, producer=f"query-{number}"))
+    async with house.running():
+        await house.settle(3.0)
+        assert len(await paths(house)) == 20
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.COMMIT_REJECTED
+
+
+# --- Answers of other catalogs, cancelled swaps, drain -------------------------------------------
+
+
+class RestLikeCatalog(FaultyCatalog):
+    """Answers `Committed` with metadata that it made itself, another commit already in it."""
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        answer = await super().swap(swap)
+        if not isinstance(answer, Committed):
+            return answer
+        current = await self.inner.load(swap.base.identifier)
+        extra = foreign_swap(current, SetProperties({"server": "was here"}))
+        storage = self.storage
+        await storage.create(self.inner.objects_before(extra))
+        await self.inner.swap(extra)
+        return Committed(await self.inner.load(swap.base.identifier))
+
+    storage: CountingStorage
+
+
+async def test_metadata_that_is_not_what_was_planned_becomes_the_base() -> None:
+    house = House()
+    table = await house.create_table()
+    catalog = RestLikeCatalog(house.catalog.inner)
+    catalog.storage = CountingStorage(house.storage.inner)
+    house.catalog = catalog
+    async with house.running():
+        for epoch in range(4):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(1.0)
+    assert catalog.calls["load"] == 1
+    assert catalog.calls["swap"] == 4
+    assert len(await paths(house)) == 4
+    assert (await house.load()).properties["server"] == "was here"
+
+
+async def test_a_cancelled_swap_is_awaited_however_often_it_is_cancelled() -> None:
+    ended: list[str] = []
+
+    async def swap() -> str:
+        await asyncio.sleep(10.0)
+        ended.append("landed")
+        return "answer"
+
+    task = asyncio.ensure_future(finish(swap()))
+    await asyncio.sleep(1.0)
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(1.0)
+        assert not task.done()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["landed"]
+
+
+async def test_a_swap_that_fails_after_it_was_cancelled_leaves_no_unheard_error() -> None:
+    async def swap() -> str:
+        await asyncio.sleep(10.0)
+        raise StorageUnavailableError("away")
+
+    task = asyncio.ensure_future(finish(swap()))
+    await asyncio.sleep(1.0)
+    task.cancel()
+    unheard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    del task
+    gc.collect()
+    assert unheard == []
+
+
+async def test_stopping_finishes_what_is_in_hand_and_leaves_the_rest_unacknowledged() -> None:
+    house = House(min_interval_ms=30_000)
+    table = await house.create_table()
+    async with house.running():
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        for epoch in range(1, 4):
+            await house.publish(build_request(table, epoch=epoch))
+        await house.settle(1.0)
+        assert house.intake is not None
+        await house.intake.stop()
+        late = build_request(table, epoch=4)
+        await house.publish(late)
+        await house.settle(60.0)
+        assert late.request.inbox_key in await house.outstanding()
+    await house.run_until_settled(seconds=700.0)
+    assert len(await paths(house)) == 5
+    assert await house.outstanding() == []
+
+
+# --- Cached state, idle tables, garbage settings -------------------------------------------------
+
+
+async def test_a_duplicate_on_a_cached_table_that_was_rolled_back_is_not_acknowledged() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        await foreign_commit(house, table, RemoveSnapshotRef("main"))
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(5.0)
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.PRODUCER_FROZEN
+
+
+async def test_after_a_table_is_gone_no_commit_is_tried_on_what_was_remembered_of_it() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    async with house.running():
+        await house.publish(build_request(table, partition=("AA",)))
+        await house.settle(1.0)
+        await house.catalog.inner.drop_table(table.identifier)
+        await house.publish(CHECKED[2].make(table, "bad"))
+        await house.settle(1.0)
+        await house.publish(build_request(table, epoch=1, partition=("AA",)))
+        await house.settle(1.0)
+    reasons = [record.reason for record in await house.quarantined()]
+    assert reasons == [Reason.TABLE_UNKNOWN] * 2
+    assert house.catalog.calls["swap"] == 1
+
+
+async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        for epoch in range(3):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(5_000.0)
+            assert house.intake is not None
+            assert house.intake.tables == ()
+    assert len(await paths(house)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "wait_s"),
+    [(text, 2.0) for text in ("", "soon", "-5", "1e3", "NaN", "٣", "0.5", " 100 ")]
+    + [("9" * 5_000, 3_600.0), ("9" * 12, 3_600.0)],
+)
+async def test_a_garbage_interval_property_stops_nothing(text: str, wait_s: float) -> None:
+    house = House()
+    table = await house.create_table(properties={"frazil.commit.min-interval-ms": text})
+    async with house.running():
+        for epoch in range(3):
+            await house.publish(build_request(table, epoch=epoch))
+            await house.settle(wait_s)
+    assert len(await paths(house)) == 3
+    assert house.health.troubles == {}
+
+
+async def test_a_retry_does_not_read_the_manifest_list_again() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        house.catalog.plan(Fault.REQUEST_LOST, Fault.REQUEST_LOST)
+        house.storage.calls.clear()
+        await house.publish(build_request(table, epoch=1))
+        await house.settle(5.0)
+        assert house.storage.calls["get"] == 0
+    assert len(await paths(house)) == 2
+
+
+async def test_swaps_without_an_answer_are_a_trouble_that_shows_until_one_has_landed() -> None:
+    house = House()
+    table = await house.create_table()
+    async with house.running():
+        house.catalog.plan(*[Fault.REQUEST_LOST] * 60)
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(60.0)
+        [why] = house.health.troubles.values()
+        assert "the test lost the answer" in why
+        house.catalog.recover()
+        await house.settle(60.0)
+        assert house.health.troubles == {}
+    assert len(await paths(house)) == 1
+
+
+async def test_a_conflict_without_an_end_keeps_the_batch_and_ends_when_it_ends() -> None:
+    house = House()
+    table = await house.create_table()
+    house.catalog.plan(*[Fault.CONFLICT] * 12)
+    for number in range(3):
+        await house.publish(build_request(table, producer=f"query-{number}"))
+    await house.run_until_settled(seconds=200.0)
+    assert len(await paths(house)) == 3
+    assert len((await house.load()).snapshots) == 1
+
+
+async def test_what_waits_is_counted_and_leaves_nothing_behind() -> None:
+    house = House(min_interval_ms=10_000)
+    table = await house.create_table()
+    async with house.running():
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        sealed = [build_request(table, epoch=epoch) for epoch in range(1, 6)]
+        for one in sealed:
+            await house.publish(one)
+            await house.publish(one)
+        await house.settle(1.0)
+        assert house.intake is not None
+        (committer,) = house.intake.tables
+        assert isinstance(committer, TableCommitter)
+        assert committer.pending_count == 5
+        assert committer.pending_bytes == sum(len(one.content) for one in sealed)
+        await house.settle(30.0)
+        assert (committer.pending_count, committer.pending_bytes) == (0, 0)
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_a_request_that_another_committer_has_ended_meanwhile_does_not_land_from_memory() -> (
+    None
+):
+    house = House(with_queue=False)
+    table = await house.create_table()
+    await house.publish(build_request(table, epoch=0), announce=False)
+    await house.run_until_settled()
+    house.catalog.plan(*[Fault.UNAVAILABLE] * 20)
+    ended = build_request(table, epoch=1)
+    async with house.running():
+        await house.publish(ended, announce=False)
+        await house.settle(5.0)
+        # Another committer has quarantined it, and an operator discarded it.
+        await house.inbox.delete([ended.request.inbox_key])
+        house.catalog.recover()
+        await house.settle(60.0)
+    assert len(await paths(house)) == 1
+
+
+class AwayCatalog(FaultyCatalog):
+    """Nobody can read a table while it is away."""
+
+    is_away = False
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        if self.is_away:
+            raise CatalogUnavailableError("the test keeps it away")
+        return await super().load(identifier)
+
+
+async def test_what_a_rollback_took_lands_once_more_only_from_the_inbox() -> None:
+    """This committer had it in hand when another landed it; an operator let its epoch land again,
+    and who is to publish it is its producer: an expiry may have taken its data files.
+    """
+    house, other = House(), House(with_queue=False)
+    table = await house.create_table()
+    await land(house, table, 0)
+    other.catalog, away = house.catalog, AwayCatalog(house.catalog.inner)
+    house.catalog = away
+    other.storage = other.inbox_storage = house.storage
+    other.inbox, other.witnesses = house.inbox, house.witnesses
+    async with house.running():
+        await house.settle(1.0)
+        away.is_away = True
+        await house.publish(build_request(table, epoch=1, published_at_ms=house.world.now_ms()))
+        await house.settle(5.0)
+        await other.run_until_settled(seconds=5.0)
+        assert len(await paths(house)) == 2
+        assert await house.outstanding() == []
+        await roll_back(house, table, 0)
+        again = EpochRanges(((1, 1),))
+        await operator(other).thaw(table.identifier, ProducerName("query-1"), again)
+        away.is_away = False
+        await house.settle(60.0)
+    assert len(await paths(house)) == 1

@@ -1,0 +1,34 @@
+"""A metadata file that has grown too large: an alarm, and longer intervals until it fits again."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from committer.plan.batch_policy import METADATA_BYTES_MAX
+from committer.service.telemetry.log import configure_logs
+from tests.service.house import House
+from tests.support.builders.request_builders import build_request
+
+VIRTUAL_TIME = True
+
+
+async def test_commits_come_more_slowly_and_the_log_says_why_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logs("console", "info")  # to the stream that is captured here
+    house = House(min_interval_ms=0)
+    almost = {"padding": "x" * (METADATA_BYTES_MAX - 5_000)}
+    table = await house.create_table(properties=almost)
+    times: list[float] = []
+    async with house.running():
+        for epoch in range(14):
+            await house.publish(build_request(table, epoch=epoch))
+            assert await house.publisher_queue.wait_for_receipts("query-1", wait_s=60.0)
+            times.append(house.world.monotonic_s())
+    waits = [after - before for before, after in pairwise(times)]
+    assert waits[0] == 0.0
+    assert 1.0 <= waits[-1] <= 1.01
+    assert waits == sorted(waits)
+    assert capsys.readouterr().err.count("table.metadata_large") == 1

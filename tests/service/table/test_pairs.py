@@ -1,0 +1,153 @@
+"""Both orders of every pair of what may befall a table, the second while the first is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from itertools import product
+
+import pytest
+
+from committer.iceberg.updates.metadata_update import RemoveSnapshots, SetProperties
+from committer.ports import Committed, LoadedTable
+from committer.reason import Reason
+from committer.request import ReceiptState, SealedRequest
+from tests.service.house import House
+from tests.support.builders.flights import foreign_swap
+from tests.support.builders.request_builders import build_request
+from tests.support.faults.faulty_catalog import Fault
+
+VIRTUAL_TIME = True
+
+
+@dataclass(slots=True)
+class Stage:
+    """A table with a landed epoch 0, and what has to have become of each request in the end."""
+
+    house: House
+    table: LoadedTable
+    stack: AsyncExitStack
+    landed: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    foreign_commits: int = 0
+
+    async def start(self) -> None:
+        await self.stack.enter_async_context(self.house.running(reconcile_interval_s=5.0))
+
+    async def land(self, sealed: SealedRequest) -> None:
+        self.landed.append(str(sealed.request.attempt))
+        await self.house.publish(sealed)
+
+    def new(self) -> SealedRequest:
+        return build_request(self.table, epoch=len(self.landed), files_count=2)
+
+
+async def append(stage: Stage) -> None:
+    await stage.land(stage.new())
+
+
+async def one_shot(stage: Stage) -> None:
+    producer = f"shot-{len(stage.landed)}"
+    await stage.land(build_request(stage.table, producer=producer, one_shot=True, files_count=2))
+
+
+async def equal_replay(stage: Stage) -> None:
+    await stage.house.publish(build_request(stage.table, epoch=0))
+
+
+async def other_replay(stage: Stage) -> None:
+    sealed = build_request(stage.table, epoch=0, fingerprint="something else")
+    stage.refused.append(str(sealed.request.attempt))
+    await stage.house.publish(sealed)
+
+
+async def lost_answer(stage: Stage) -> None:
+    stage.house.catalog.plan(Fault.LOST_REPLY)
+    await append(stage)
+
+
+async def late_landing(stage: Stage) -> None:
+    stage.house.catalog.plan(Fault.LANDS_LATE)
+    await append(stage)
+
+
+async def flush(stage: Stage) -> None:
+    stage.house.server.flush()
+
+
+async def crash(stage: Stage) -> None:
+    await stage.stack.aclose()
+    await stage.start()
+
+
+async def foreign_expiry(stage: Stage) -> None:
+    """Of all snapshots but the head, by another engine: its commit is tried again until it wins."""
+    stage.foreign_commits += 1
+    catalog, answer = stage.house.catalog.inner, None
+    while not isinstance(answer, Committed):
+        current = await catalog.load(stage.table.identifier)
+        head = current.metadata.current_snapshot_id
+        ids = (one.snapshot_id for one in current.metadata.snapshots)
+        swap = foreign_swap(
+            current,
+            RemoveSnapshots(tuple(one for one in ids if one != head)),
+            SetProperties({f"foreign-{stage.foreign_commits}": "1"}),
+        )
+        await stage.house.storage.inner.create(catalog.objects_before(swap))
+        answer = await catalog.swap(swap)
+
+
+EVENTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
+    append,
+    one_shot,
+    equal_replay,
+    other_replay,
+    lost_answer,
+    late_landing,
+    flush,
+    crash,
+    foreign_expiry,
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    list(product(EVENTS, EVENTS)),
+    ids=lambda event: event.__name__,
+)
+async def test_after_any_two_events_in_any_order_each_request_is_where_it_belongs(
+    first: Callable[[Stage], Awaitable[None]], second: Callable[[Stage], Awaitable[None]]
+) -> None:
+    house = House()
+    table = await house.create_table()
+    async with AsyncExitStack() as stack:
+        stage = Stage(house, table, stack)
+        await stage.start()
+        await append(stage)
+        await house.settle(1.0)
+        await first(stage)
+        await house.settle(0.0)
+        await second(stage)
+        await house.settle(12.0)
+        await house.catalog.land_late()
+        await house.settle(3.0)
+    await _check(stage)
+
+
+async def _check(stage: Stage) -> None:
+    house = stage.house
+    paths = [file.file_path for file in await house.live_files()]
+    assert len(set(paths)) == len(paths)
+    attempts = sorted(path.rsplit("/", 1)[1][6:42] for path in paths)
+    assert attempts == sorted(stage.landed * 2)
+    records = await house.quarantined()
+    assert sorted(record.key.rsplit("/", 1)[1] for record in records) == sorted(stage.refused)
+    assert {record.reason for record in records} <= {Reason.EPOCH_CONTENT_DIFFERS}
+    assert await house.outstanding() == []
+    assert house.health.troubles == {}
+    for receipt in await house.receipts():
+        is_refused = receipt.attempt in stage.refused
+        assert (receipt.state is ReceiptState.QUARANTINED) == is_refused
+    named = (await house.load()).properties
+    assert sum(key.startswith("foreign-") for key in named) == stage.foreign_commits

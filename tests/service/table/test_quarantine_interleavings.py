@@ -1,0 +1,333 @@
+"""Ways to lose, double or forget a request on its way into quarantine and out: a test for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from committer.errors import AccessError, FrazilError, PublishError, StorageUnavailableError
+from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
+from committer.ledger_entry import property_key
+from committer.plan.batch_policy import BatchPolicy
+from committer.queue.memory import MemoryQueue
+from committer.reason import Reason
+from committer.request import ReceiptState
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.replays import Replays
+from tests.service.house import INBOX, House
+from tests.service.outside import add_table, foreign_commit
+from tests.service.scripted import PickyStorage, branch_at, paths
+from tests.support.builders.bad_requests import CHECKED
+from tests.support.builders.flights import build_flights
+from tests.support.builders.request_builders import build_request
+
+VIRTUAL_TIME = True
+
+
+@pytest.mark.parametrize("error", [AccessError("denied"), StorageUnavailableError("away")])
+async def test_a_quarantine_that_cannot_be_written_delays_no_good_request(
+    error: FrazilError,
+) -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    is_away = [True]
+    storage = PickyStorage(
+        house, lambda method, at: error if is_away[0] and "/quarantine/" in at else None
+    )
+    house.quarantine = Quarantine(storage, INBOX)
+    async with house.running():
+        await house.publish(CHECKED[0].make(table, "bad"))
+        await house.publish(CHECKED[1].make(table, "bad-2"))
+        for epoch in range(5):
+            await house.publish(build_request(table, epoch=epoch, partition=("AA",)))
+            await house.settle(1.0)
+            assert len(await paths(house)) == epoch + 1
+        assert len(await house.outstanding()) == 2
+        is_away[0] = False
+        await house.settle(60.0)
+    assert len(await house.quarantined()) == 2
+    assert await house.outstanding() == []
+
+
+async def test_quarantine_that_fails_half_way_loses_and_repeats_nothing() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    written: list[str] = []
+
+    def fails(method: str, location: str) -> FrazilError | None:
+        if method != "create" or "/quarantine/" not in location:
+            return None
+        written.append(location)
+        return StorageUnavailableError("away") if len(written) in (2, 3) else None
+
+    house.quarantine = Quarantine(PickyStorage(house, fails), INBOX)
+    for number, bad in enumerate(CHECKED[2:6]):
+        await house.publish(bad.make(table, f"bad-{number}"))
+    await house.run_until_settled(seconds=60.0)
+    assert len(await house.quarantined()) == 4
+    for number in range(4):
+        (receipt,) = await house.receipts(f"bad-{number}")
+        assert receipt.state is ReceiptState.QUARANTINED
+
+
+async def test_a_verdict_whose_record_may_come_yet_stays_though_its_reason_goes_away() -> None:
+    """Seed 1036: no answer to the record, then a request that could land, then the record."""
+    house = House()
+    table = await add_table(house, build_flights())
+    await house.publish(build_request(table, producer="query-2", partition=("AA",)))
+    await house.run_until_settled()
+    tried: list[str] = []
+
+    def no_answer(method: str, location: str) -> FrazilError | None:
+        if method != "create" or "/quarantine/" not in location or tried:
+            return None
+        tried.append(location)
+        return StorageUnavailableError("no answer")
+
+    house.quarantine = Quarantine(PickyStorage(house, no_answer), INBOX)
+    async with house.running():
+        await house.publish(build_request(table, partition=("AA",), branch="audit"))
+        await house.settle(0.2)
+        assert tried
+        head = (await house.load()).current_snapshot_id or 0
+        await foreign_commit(house, table, branch_at("audit", head))
+        await house.settle(60.0)
+    (quarantined,) = await house.quarantined()
+    assert quarantined.reason == Reason.BRANCH_UNKNOWN
+    assert property_key("query-1", "audit") not in (await house.load()).properties
+    assert await house.outstanding() == []
+
+
+async def test_a_second_doorbell_of_what_was_just_quarantined_lands_nothing() -> None:
+    """Seed 3001755: a client rang twice, once late; meanwhile the reason had gone away."""
+    house = House()
+    table = await add_table(house, build_flights())
+    refused = build_request(table, epoch=1, partition=("AA",), branch="audit")
+    async with house.running():
+        await house.publish(build_request(table, producer="query-2", partition=("AA",)))
+        await house.settle(1.0)
+        head = (await house.load()).current_snapshot_id or 0
+        await foreign_commit(house, table, branch_at("audit", head))
+        await house.publish(build_request(table, partition=("AA",), branch="audit"))
+        await house.settle(1.0)
+        landed_at = (await house.load()).refs["audit"].snapshot_id
+        await foreign_commit(house, table, RemoveSnapshotRef("audit"))
+        await house.publish(refused)
+        await house.settle(1.0)
+        assert len(await house.quarantined()) == 1
+        await foreign_commit(house, table, branch_at("audit", landed_at))
+        await house.publish(build_request(table, producer="query-2", epoch=1, partition=("AA",)))
+        await house.settle(1.0)
+        await house.publish(refused, durable=False)
+        await house.settle(1.0)
+    assert (await house.load()).refs["audit"].snapshot_id == landed_at
+    assert [record.key for record in await house.quarantined()] == [refused.request.inbox_key]
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_a_replayed_request_is_not_deleted_by_the_end_of_an_old_doorbell() -> None:
+    """It finds nothing; before its end is settled an operator puts the request back."""
+    house = House()
+    table = await house.create_table()
+    shot = build_request(table, producer="shot", one_shot=True)
+    deleted: list[str] = []
+
+    def note(method: str, location: str) -> FrazilError | None:
+        if method == "delete":
+            deleted.append(location)
+        return None
+
+    house.inbox = Inbox(PickyStorage(house, note), INBOX)
+    await house.publish(shot, durable=False)
+    await house.run_until_settled()
+    assert deleted == []
+    assert await house.quarantined() == []
+
+
+async def test_a_discarded_request_does_not_land_by_a_doorbell_that_rings_again() -> None:
+    house = House()
+    table = await add_table(house, build_flights())
+    await house.publish(build_request(table, epoch=0, partition=("AA",)))
+    await house.run_until_settled()
+    late = build_request(table, epoch=1, partition=("AA",))
+    # Handed to a committer that dies with it; meanwhile the request is ended by an operator.
+    await house.publish(late)
+    dead = MemoryQueue(house.server, consumer="dead")
+    assert len(await dead.read(count_max=10, wait_s=0.0)) == 1
+    await house.inbox.delete([late.request.inbox_key])
+    await house.settle(1_000.0)
+    await house.run_until_settled(seconds=700.0)
+    assert len(await paths(house)) == 1
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_what_was_quarantined_does_not_land_by_an_older_self_of_the_queue() -> None:
+    """The reason is gone by then; a replica that never heard of the end takes the queue over."""
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = build_request(
+        table,
+        epoch=1,
+        partition=("AA",),
+        branch="audit",
+        published_at_ms=house.world.now_ms() + 1_000,
+    )
+    async with house.running():
+        await house.publish(build_request(table, partition=("AA",)))
+        await house.settle(2.0)
+        # Known there already, so that nobody has to look for its object.
+        entry = (await house.load()).properties[property_key("query-1")]
+        await foreign_commit(house, table, SetProperties({property_key("query-1", "audit"): entry}))
+        await house.publish(sealed)
+        await house.settle(2.0)
+        assert len(await house.quarantined()) == 1
+        head = (await house.load()).current_snapshot_id or 0
+        await foreign_commit(house, table, branch_at("audit", head))
+        house.server.available = False
+        await house.settle(3.0)
+        house.server.available = True
+        await house.publisher_queue.announce([house.doorbell(sealed)])
+        await house.settle(10.0)
+        assert (await house.publisher_queue.depth()).waiting == 0
+    assert (await house.load()).refs["audit"].snapshot_id == head
+    assert len(await house.quarantined()) == 1
+
+
+async def test_a_backlog_of_old_doorbells_is_listed_once_and_not_for_each_of_its_batches() -> None:
+    house = House()
+    house.policy = BatchPolicy(min_interval_ms=0, requests_max=100)
+    table = await add_table(house, build_flights())
+    for number in range(500):
+        await house.publish(
+            build_request(table, producer=f"q{number % 5}", epoch=number // 5, partition=("AA",))
+        )
+    await house.settle(100.0)
+    await house.run_until_settled()
+    assert len(await paths(house)) == 500
+    assert len((await house.load()).snapshots) == 5
+    # By the reconciler at the start, for the first that were read, and for the others.
+    assert house.inbox_storage.calls["list"] == 3
+
+
+@pytest.mark.parametrize("others", [0, 100])
+async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_anew(others: int) -> None:
+    """A committer died between the record and the removal; then the reason went away."""
+    house = House()
+    table = await add_table(house, build_flights())
+    await house.publish(build_request(table, producer="query-2", partition=("AA",)))
+    await house.run_until_settled()
+    sealed = build_request(table, partition=("AA",), branch="audit")
+    key = sealed.request.inbox_key
+    await house.publish(sealed)
+    for number in range(others):
+        await house.publish(build_request(table, producer=f"q{number}", partition=("AA",)))
+    dead = MemoryQueue(house.server, consumer="dead")
+    await dead.read(count_max=1_000, wait_s=0.0)
+    record = QuarantineRecord(
+        key=key, reason=Reason.BRANCH_UNKNOWN, message="no branch", quarantined_at_ms=1
+    )
+    await house.quarantine.put(record, sealed.content)
+    head = (await house.load()).current_snapshot_id or 0
+    await foreign_commit(house, table, branch_at("audit", head))
+    await house.settle(1_000.0)
+    await house.run_until_settled(seconds=700.0)
+    assert property_key("query-1", "audit") not in (await house.load()).properties
+    assert len(await paths(house)) == 1 + others
+    assert await house.outstanding() == []
+    (receipt,) = await house.receipts()
+    assert (receipt.state, receipt.reason) == (ReceiptState.QUARANTINED, Reason.BRANCH_UNKNOWN)
+    assert (await house.publisher_queue.depth()).waiting == 0
+
+
+async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
+    """The old object could not be removed; a removal that is repeated later would take the new."""
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = build_request(table, partition=("AA",), branch="audit")
+    key = sealed.request.inbox_key
+    is_away = [True]
+    storage = PickyStorage(
+        house,
+        lambda method, at: (
+            StorageUnavailableError("away") if is_away[0] and method == "delete" else None
+        ),
+    )
+    house.inbox = Inbox(storage, INBOX)
+    replays = Replays(house.storage.inner, INBOX)
+    async with house.running(reconcile_interval_s=20.0):
+        await house.publish(sealed)
+        await house.settle(1.0)
+        assert [one.reason for one in await house.quarantined()] == [Reason.BRANCH_UNKNOWN]
+        with pytest.raises(PublishError, match="still in the inbox"):
+            await replays.replay(key)
+        is_away[0] = False
+        await house.publish(build_request(table, producer="query-2", partition=("AA",)))
+        await house.settle(60.0)
+        assert await house.outstanding() == []
+        head = (await house.load()).current_snapshot_id or 0
+        await foreign_commit(house, table, branch_at("audit", head))
+        await replays.replay(key)
+        await house.settle(60.0)
+        assert property_key("query-1", "audit") in (await house.load()).properties
+    assert await house.outstanding() == []
+
+
+class SlowToLeave(PickyStorage):
+    """Right before a request first leaves the inbox, another has removed it, and it is replayed."""
+
+    def __init__(self, house: House, key: str) -> None:
+        super().__init__(house, lambda method, at: None)
+        self.key = key
+        self.is_first = True
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        if self.is_first:
+            self.is_first = False
+            await Inbox(self.inner, INBOX).delete([self.key])
+            await Replays(self.inner, INBOX).replay(self.key)
+        await super().delete(locations)
+
+
+async def test_a_removal_that_comes_late_does_not_take_what_was_replayed_meanwhile() -> None:
+    """This committer stands still; another has removed the object, and an operator replays it."""
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = build_request(table, partition=("AA",), branch="audit")
+    key = sealed.request.inbox_key
+    house.inbox = Inbox(SlowToLeave(house, key), INBOX)
+    async with house.running(reconcile_interval_s=20.0):
+        await house.publish(sealed)
+        await house.settle(60.0)
+    (record,) = await house.quarantined()
+    assert record.reason == Reason.BRANCH_UNKNOWN
+    assert (await house.quarantine.get(key))[1] == sealed.content
+    assert await house.outstanding() == []
+
+
+class LosesItsAnswer(SlowToLeave):
+    """And the answer to that is lost, and so is every other for half a minute."""
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        is_first = self.is_first
+        await super().delete(locations)
+        if is_first:
+            self.is_away = True
+            asyncio.get_running_loop().call_later(30.0, setattr, self, "is_away", False)
+            raise StorageUnavailableError("the test has lost the answer")
+
+
+async def test_what_was_replayed_meanwhile_is_put_back_although_the_storage_went_away() -> None:
+    """Nobody else has it: it is not let go before it is known where it is."""
+    house = House()
+    table = await add_table(house, build_flights())
+    sealed = build_request(table, partition=("AA",), branch="audit")
+    key = sealed.request.inbox_key
+    storage = LosesItsAnswer(house, key)
+    house.inbox, house.quarantine = Inbox(storage, INBOX), Quarantine(storage, INBOX)
+    async with house.running(reconcile_interval_s=20.0):
+        await house.publish(sealed)
+        await house.settle(120.0)
+    assert await house.outstanding() == []
+    assert (await house.quarantine.get(key))[1] == sealed.content

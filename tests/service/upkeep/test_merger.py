@@ -1,0 +1,386 @@
+"""Manifests are merged behind the commits: no commit waits for it, fails by it, or reads for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from committer.errors import StorageUnavailableError
+from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef
+from committer.ports import Committed, LoadedTable, NewObject, Storage
+from tests.service.house import House
+from tests.service.outside import add_table, foreign_commit
+from tests.support.builders.flights import build_flights
+from tests.support.builders.request_builders import build_request
+from tests.support.faults.counting_storage import CountingStorage
+from tests.support.faults.faulty_catalog import Fault
+
+VIRTUAL_TIME = True
+
+FEW = {"commit.manifest.min-count-to-merge": "4"}
+
+
+class HeldStorage(CountingStorage):
+    """Reads of manifests fail, or wait, as long as the test says so."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self.error: Exception | None = None
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+        self.reading = 0
+        self.reading_max = 0
+
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        if not location.endswith("-m0.avro"):
+            return await super().get(
+                location, offset=offset, length=length, size_bytes_max=size_bytes_max
+            )
+        self.reading += 1
+        self.reading_max = max(self.reading_max, self.reading)
+        try:
+            await self.is_open.wait()
+            if self.error is not None:
+                raise self.error
+            return await super().get(
+                location, offset=offset, length=length, size_bytes_max=size_bytes_max
+            )
+        finally:
+            self.reading -= 1
+
+
+class Merging:
+    """A service with one table, of which every test wants the same."""
+
+    def __init__(self) -> None:
+        self.house = House()
+        self.storage = HeldStorage(self.house.storage.inner)
+        self.house.storage.inner = self.storage
+        self.epoch = 0
+
+    async def create(
+        self, properties: Mapping[str, str] = FEW, *, format_version: int = 2
+    ) -> LoadedTable:
+        table = build_flights(format_version=format_version, properties=properties)
+        self.table = await add_table(self.house, table)
+        return table
+
+    async def commit(self, times: int = 1) -> None:
+        """One commit after another, each with time for what happens behind it."""
+        for _ in range(times):
+            await self.publish()
+            await self.house.settle(1.0)
+
+    async def publish(self) -> None:
+        sealed = build_request(self.table, epoch=self.epoch, partition=("AA",), files_count=2)
+        self.epoch += 1
+        await self.house.publish(sealed)
+
+    async def rows(self, snapshot: Snapshot | None = None) -> list[ManifestFile]:
+        snapshot = snapshot or (await self.house.load()).current_snapshot
+        assert snapshot is not None
+        assert snapshot.manifest_list is not None
+        content = await self.house.storage.inner.get(snapshot.manifest_list)
+        return list(decode_manifest_list(content).rows)
+
+    async def manifests_counted(self) -> list[tuple[int, int, int]]:
+        """(created, kept, replaced) of every snapshot's summary."""
+        found = []
+        for snapshot in (await self.house.load()).snapshots:
+            summary = snapshot.summary or {}
+            keys = ("created", "kept", "replaced")
+            created, kept, replaced = (int(summary[f"manifests-{key}"]) for key in keys)
+            found.append((created, kept, replaced))
+        return found
+
+    async def assert_each_file_once(self) -> None:
+        paths = [file.file_path for file in await self.house.live_files()]
+        assert len(paths) == len(set(paths)) == 2 * self.epoch
+        assert await self.house.outstanding() == []
+        assert await self.house.quarantined() == []
+
+    def counted(self) -> dict[str, float]:
+        """What the metrics say of upkeep."""
+        samples = self.house.metrics.instruments.samples()
+        names = {
+            "frazil_manifests_merged_total": "merged",
+            "frazil_upkeep_failures_total": "failed",
+            "frazil_internal_errors_total": "internal errors",
+        }
+        return {names[one.name]: one.value for one in samples if one.name in names and one.value}
+
+    async def foreign(self, *updates: SetSnapshotRef | RemoveSnapshotRef) -> None:
+        """Another engine moves a branch."""
+        await foreign_commit(self.house, self.table, *updates)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with self.house.running():
+            yield
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+async def test_the_commit_that_takes_a_merge_along_costs_no_extra_round_trip(
+    format_version: int,
+) -> None:
+    merging = Merging()
+    house = merging.house
+    await merging.create(format_version=format_version)
+    async with merging.running():
+        await merging.commit(3)
+        house.storage.calls.clear()
+        await merging.commit()
+        # The commit, and behind it four reads and a write: the commit after it has not begun.
+        assert dict(house.storage.calls) == {"create": 2, "get": 4}
+        house.storage.calls.clear()
+        house.catalog.calls.clear()
+        await merging.commit()
+        assert dict(house.storage.calls) == {"create": 1}
+        assert dict(house.catalog.calls) == {"swap": 1}
+        await merging.commit()
+    rows = await merging.rows()
+    assert [row.existing_files_count for row in rows] == [0, 0, 8]
+    assert (await merging.manifests_counted())[-3:] == [(1, 3, 0), (2, 0, 4), (1, 2, 0)]
+    await merging.assert_each_file_once()
+
+
+async def test_many_commits_leave_few_manifests() -> None:
+    merging = Merging()
+    await merging.create()
+    async with merging.running():
+        await merging.commit(60)
+    assert len(await merging.rows()) < 4 + 6
+    await merging.assert_each_file_once()
+
+
+async def test_a_table_that_does_not_want_it_is_not_merged() -> None:
+    merging = Merging()
+    await merging.create({**FEW, "commit.manifest-merge.enabled": "false"})
+    async with merging.running():
+        await merging.commit(12)
+        assert merging.house.storage.calls["get"] == 0
+    assert len(await merging.rows()) == 12
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [Fault.CONFLICT],
+        [Fault.LOST_REPLY],
+        [Fault.REQUEST_LOST],
+        [Fault.UNAVAILABLE],
+        [Fault.REQUEST_LOST, Fault.CONFLICT, Fault.LOST_REPLY],
+    ],
+    ids=lambda faults: "-".join(fault.name for fault in faults),
+)
+async def test_whatever_the_swap_answers_a_merge_lands_once_and_no_file_twice(
+    faults: list[Fault],
+) -> None:
+    merging = Merging()
+    await merging.create()
+    async with merging.running():
+        await merging.commit(4)
+        merging.house.catalog.plan(*faults)
+        await merging.commit()
+        await merging.house.settle(30.0)
+        await merging.commit(2)
+    replaced = [replaced for _, _, replaced in await merging.manifests_counted()]
+    assert replaced == [0, 0, 0, 0, 4, 0, 0]
+    assert merging.counted() == {"merged": 4}
+    await merging.assert_each_file_once()
+
+
+async def test_a_merge_that_is_finished_while_an_attempt_is_on_its_way_waits_for_the_next() -> None:
+    merging = Merging()
+    await merging.create()
+    async with merging.running():
+        merging.storage.is_open.clear()
+        await merging.commit(4)
+        merging.house.catalog.plan(Fault.CONFLICT)
+        await merging.publish()
+        await merging.house.settle(0.001)
+        merging.storage.is_open.set()
+        await merging.house.settle(1.0)
+        assert merging.storage.calls["get"] == 4
+        await merging.commit()
+    assert (await merging.manifests_counted())[-2:] == [(1, 4, 0), (2, 1, 4)]
+    await merging.assert_each_file_once()
+
+
+async def test_an_attempt_with_a_merge_that_lands_late_is_not_merged_twice() -> None:
+    merging = Merging()
+    await merging.create()
+    async with merging.running():
+        await merging.commit(4)
+        merging.house.catalog.plan(Fault.LANDS_LATE)
+        await merging.publish()
+        await merging.house.settle(0.001)
+        (answer,) = await merging.house.catalog.land_late()
+        assert isinstance(answer, Committed)
+        await merging.commit(2)
+    replaced = [replaced for _, _, replaced in await merging.manifests_counted()]
+    assert replaced == [0, 0, 0, 0, 4, 0, 0]
+    await merging.assert_each_file_once()
+
+
+async def test_a_merge_of_manifests_that_a_foreign_commit_replaced_is_dropped() -> None:
+    merging = Merging()
+    house = merging.house
+    await merging.create()
+    async with merging.running():
+        await merging.commit(4)
+        # Behind the fourth commit four manifests are merged; then main goes back to the second.
+        second = (await house.load()).snapshots[1]
+        await merging.foreign(SetSnapshotRef(MAIN, SnapshotRef(second.snapshot_id, "branch")))
+        sealed = build_request(
+            merging.table, producer="another", epoch=0, partition=("AA",), files_count=2
+        )
+        await house.publish(sealed)
+        await house.settle(5.0)
+        assert [row.existing_files_count for row in await merging.rows()] == [0, 0, 0]
+        assert await merging.manifests_counted() == [(1, n, 0) for n in (0, 1, 2, 3, 2)]
+        # The merge that nobody can use is not offered again; the next one is of what is there.
+        for epoch in (1, 2):
+            sealed = build_request(
+                merging.table, producer="another", epoch=epoch, partition=("AA",), files_count=2
+            )
+            await house.publish(sealed)
+            await house.settle(5.0)
+    assert (await merging.manifests_counted())[-1] == (2, 0, 4)
+    paths = [file.file_path for file in await house.live_files()]
+    assert len(paths) == len(set(paths)) == 2 * 5
+
+
+async def test_commits_go_on_while_a_merge_is_slow_and_there_is_never_a_second_one() -> None:
+    merging = Merging()
+    await merging.create()
+    async with merging.running():
+        merging.storage.is_open.clear()
+        await merging.commit(9)
+        assert merging.storage.reading_max == 4
+        assert len(await merging.rows()) == 9
+        merging.storage.is_open.set()
+        await merging.commit()
+        await merging.commit()
+    assert (2, 6, 4) in await merging.manifests_counted()
+    await merging.assert_each_file_once()
+
+
+async def test_a_merge_that_fails_leaves_commits_alone_and_is_tried_again_later() -> None:
+    merging = Merging()
+    house = merging.house
+    await merging.create()
+    async with merging.running():
+        merging.storage.error = StorageUnavailableError("the test keeps manifests away")
+        await merging.commit(6)
+        assert house.health.troubles == {}
+        assert merging.counted() == {"failed": 1}
+        merging.storage.error = None
+        await merging.commit()
+        # One try, and no other before the pause is over.
+        assert house.storage.calls["get"] == 4
+        await house.settle(60.0)
+        await merging.commit(2)
+    assert [replaced for _, _, replaced in await merging.manifests_counted()][-1] == 8
+    await merging.assert_each_file_once()
+
+
+async def test_a_bug_in_a_merge_is_survived() -> None:
+    merging = Merging()
+    await merging.create()
+    async with merging.running():
+        merging.storage.error = ZeroDivisionError("a bug of ours, that the test plays")
+        await merging.commit(6)
+        merging.storage.error = None
+    assert merging.counted() == {"failed": 1, "internal errors": 1}
+    assert len(await merging.rows()) == 6
+    await merging.assert_each_file_once()
+
+
+async def test_a_manifest_that_cannot_be_read_is_left_alone_and_the_others_are_merged() -> None:
+    merging = Merging()
+    house = merging.house
+    await merging.create()
+    async with merging.running():
+        await merging.commit(3)
+        broken = (await merging.rows())[0]
+        whole = await house.storage.inner.get(broken.manifest_path)
+        await house.storage.inner.delete([broken.manifest_path])
+        await merging.commit()
+        await house.settle(120.0)
+        await merging.commit()
+        await merging.commit()
+    await _create(house, broken.manifest_path, whole)
+    assert (await merging.manifests_counted())[-1] == (2, 1, 4)
+    await merging.assert_each_file_once()
+
+
+async def _create(house: House, location: str, content: bytes) -> None:
+    await house.storage.inner.create([NewObject(location, content)])
+
+
+async def test_a_crash_while_merging_loses_and_doubles_nothing() -> None:
+    merging = Merging()
+    await merging.create()
+    for _ in range(8):
+        merging.storage.is_open.clear()
+        async with merging.running():
+            await merging.commit(2)
+            merging.storage.is_open.set()
+            await asyncio.sleep(0)
+    async with merging.running():
+        await merging.commit(2)
+    assert any(replaced for _, _, replaced in await merging.manifests_counted())
+    await merging.assert_each_file_once()
+
+
+async def test_a_stop_does_not_wait_for_a_merge() -> None:
+    merging = Merging()
+    house = merging.house
+    await merging.create()
+    async with merging.running():
+        merging.storage.is_open.clear()
+        await merging.commit(4)
+        assert merging.storage.reading == 4
+        assert house.intake is not None
+        started_s = house.world.monotonic_s()
+        await house.intake.stop()
+        assert house.world.monotonic_s() == started_s
+        assert merging.storage.reading == 0
+
+
+async def test_a_merge_that_waits_too_long_is_left_out_for_its_file_may_be_gone() -> None:
+    """Nothing names the merged manifest yet: an orphan clean-up takes it after some days."""
+    merging = Merging()
+    house = merging.house
+    table = await merging.create()
+    async with merging.running():
+        await merging.commit(4)
+        head = (await house.load()).current_snapshot_id or 0
+        listed = {row.manifest_path for row in await merging.rows()}
+        written = [one.location async for one in house.storage.inner.list("memory://warehouse")]
+        (merged,) = (one for one in written if one.endswith("-m0.avro") and one not in listed)
+        await merging.foreign(SetSnapshotRef("audit", SnapshotRef(head)))
+        for epoch in range(10):
+            audit = build_request(
+                table, producer="audit", epoch=epoch, branch="audit", partition=("AA",)
+            )
+            await house.publish(audit)
+            await house.settle(500.0)
+        await house.storage.inner.delete((merged,))
+        await merging.commit(3)
+        assert merged not in {row.manifest_path for row in await merging.rows()}
+    await merging.assert_each_file_once()
+    assert (await merging.rows())[-1].existing_files_count

@@ -1,0 +1,191 @@
+"""The jars of foreign engines for Spark, and DynamoDB Local: fetched once into `.cache/jars`.
+
+By Maven where there is one, else by the resolver inside PySpark; that one cannot choose releases as
+DynamoDB Local needs it, so this server needs Maven. What arrives is compared with hashes that are
+written down here, whoever brought it. `python -m tests.support.builders.jars` fetches all ahead of
+the tests.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.builders.fixtures import CACHE
+from workers.java import find_java_home
+
+FOLDER = CACHE / "jars"
+NATIVE = Path(__file__).parent / "native"
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
+_FETCH_S_MAX = 600
+# A Spark of a test lives for a minute: its start counts more than the last percent.
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    group: str
+    name: str
+    release: str
+    sha256: str
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.group}:{self.name}:{self.release}"
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}-{self.release}.jar"
+
+
+ICEBERG = (
+    Artifact(
+        "org.apache.iceberg",
+        "iceberg-spark-runtime-4.1_2.13",
+        "1.12.0",
+        sha256="3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    ),
+    Artifact(
+        "org.xerial",
+        "sqlite-jdbc",
+        "3.54.1.0",
+        sha256="f8dce420a6016278497f4f0560f65602b9db858de141b541cf91a4644ebe4639",
+    ),
+)
+AWS_BUNDLE = Artifact(
+    "org.apache.iceberg",
+    "iceberg-aws-bundle",
+    "1.12.0",
+    sha256="dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+)
+
+
+def iceberg_jars() -> list[Path]:
+    """Iceberg's runtime for Spark and the SQLite driver that its JDBC catalog needs."""
+    return fetch_jars(ICEBERG)
+
+
+def iceberg_aws_jars() -> list[Path]:
+    """Iceberg's runtime for Spark and what its DynamoDbCatalog and S3FileIO need."""
+    return fetch_jars((ICEBERG[0], AWS_BUNDLE))
+
+
+def fetch_jars(artifacts: Sequence[Artifact]) -> list[Path]:
+    with _locked():
+        missing = [each for each in artifacts if not each.path.is_file()]
+        if missing:
+            with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+                _fetch(missing, Path(folder))
+                for each in missing:
+                    _keep(each, Path(folder))
+    return [each.path for each in artifacts]
+
+
+def dynamodb_local() -> Path:
+    """The folder with DynamoDB Local and all that it needs.
+
+    Errors: `FileNotFoundError` where there is no Maven to fetch it.
+    """
+    listed = (NATIVE / "dynamodb-local.sha256").read_text().split()
+    sha256_of = dict(zip(listed[1::2], listed[::2], strict=True))
+    folder = FOLDER / "dynamodb-local"
+    with _locked():
+        if not all((folder / name).is_file() for name in sha256_of):
+            shutil.rmtree(folder, ignore_errors=True)
+            with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
+                fetched = Path(temporary) / folder.name
+                _fetch_project(NATIVE / "dynamodb-local.xml", fetched)
+                for name, sha256 in sha256_of.items():
+                    _check(fetched / name, sha256)
+                fetched.replace(folder)
+    return folder
+
+
+def _fetch_project(project: Path, folder: Path) -> None:
+    """Everything that a Maven project depends on, into the folder."""
+    maven = shutil.which("mvn")
+    if not maven:
+        raise FileNotFoundError("DynamoDB Local needs Maven: `apt-get install maven`")
+    command = [
+        *(maven, "-q", "-B", "-f", str(project), f"{_PLUGIN}:copy-dependencies"),
+        f"-DoutputDirectory={folder}",
+    ]
+    folder.mkdir()
+    subprocess.run(command, cwd=folder, timeout=_FETCH_S_MAX, check=True)
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(artifacts: list[Artifact], folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if not maven or not all(_by_maven(maven, each, folder) for each in artifacts):
+        _by_spark(artifacts, folder)
+
+
+def _by_maven(maven: str, artifact: Artifact, folder: Path) -> bool:
+    command = [
+        *(maven, "-q", "-B", f"{_PLUGIN}:copy"),
+        *(f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={folder}"),
+    ]
+    return subprocess.run(command, cwd=folder, timeout=_FETCH_S_MAX).returncode == 0
+
+
+def _by_spark(artifacts: list[Artifact], folder: Path) -> None:
+    """Spark resolves packages before it runs a program; this one does nothing."""
+    import pyspark
+
+    spark_home = Path(pyspark.__file__).parent
+    program = folder / "nothing.py"
+    program.write_text("")
+    command = [
+        *(str(spark_home / "bin/spark-submit"), "--master", "local[1]"),
+        *("--packages", ",".join(each.coordinates for each in artifacts)),
+        *("--conf", f"spark.jars.ivy={folder / 'ivy'}", str(program)),
+    ]
+    java_home = str(find_java_home(folder / "java"))
+    environment = os.environ | {"JAVA_HOME": java_home, "SPARK_HOME": str(spark_home)}
+    subprocess.run(command, env=environment, timeout=_FETCH_S_MAX, check=True)
+
+
+def _keep(artifact: Artifact, folder: Path) -> None:
+    """Move a jar to its place, whatever folder and prefix its bringer gave it."""
+    found = next(folder.rglob(f"*{artifact.path.name}"), None)
+    if found is None:
+        raise FileNotFoundError(f"{artifact.coordinates} did not arrive")
+    _check(found, artifact.sha256)
+    found.replace(artifact.path)
+
+
+def _check(file: Path, sha256: str) -> None:
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found != sha256:
+        raise ValueError(f"{file.name} arrived with another content: SHA-256 {found}")
+
+
+def main() -> None:
+    iceberg_jars()
+    iceberg_aws_jars()
+    try:
+        dynamodb_local()
+    except FileNotFoundError as error:
+        # The tests that need it say so too, and are skipped.
+        print(error, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Keys and signed requests for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from committer.request import SealedRequest, seal_request
+from committer.signature import SigningKey, sign_request
+from tests.support.builders.request_builders import changed_line, sealed_manifests
+
+OLD = SigningKey("2026-10", b"o" * 32)
+NEW = SigningKey("2026-11", b"n" * 32)
+STRANGER = SigningKey("2026-10", b"s" * 32)
+
+
+def print_keys(*keys: SigningKey) -> bytes:
+    """A file of these keys."""
+    return "\n".join(map(_print_key, keys)).encode()
+
+
+def _print_key(key: SigningKey) -> str:
+    lines = [f"[keys.{key.key_id}]", f'secret = "{key.secret.hex()}"']
+    lines += [
+        f"{name} = {list(patterns)}"
+        for name, patterns in (
+            ("tables", key.tables),
+            ("producers", key.producers),
+            ("operations", key.operations),
+        )
+    ]
+    return "\n".join(lines)
+
+
+def signed(
+    sealed: SealedRequest, key: SigningKey = OLD, *, not_after_ms: int | None = None
+) -> SealedRequest:
+    """The same request with a signature of this key."""
+    request = sealed.request.model_copy(update={"not_after_ms": not_after_ms})
+    return sign_request(request, key, sealed_manifests(sealed))
+
+
+def bound(key: SigningKey, **patterns: Sequence[str]) -> SigningKey:
+    """The same key, for less."""
+    changes: dict[str, Any] = {name: tuple(value) for name, value in patterns.items()}
+    return replace(key, **changes)
+
+
+def with_changes(sealed: SealedRequest, **changes: object) -> SealedRequest:
+    """Another line with the signature of the first: what a forger can do."""
+    request = changed_line(sealed.request, **changes)
+    return seal_request(request, sealed_manifests(sealed))

