@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from committer.extras import Extra
 from tests.cli.serving import REPOSITORY
 
 pytestmark = pytest.mark.timeout(60)
@@ -202,3 +204,24 @@ def test_the_advice_names_what_frazil_was_installed_from(
     )
     assert advised.replace("{site}", str(site)) in ended.stdout
     assert "pip install" in ended.stdout
+
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+SOURCES = [*(REPOSITORY / "committer").rglob("*.py"), *(REPOSITORY / "workers").rglob("*.py")]
+ADVISED = re.compile(r"pip install ((?:-e )?'[^'{]+'|[\w.-]+==[\w.]+)")
+
+
+def test_each_install_command_of_the_pages_and_messages_names_what_there_is() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wheel = f"frazil-{project['version']}-py3-none-any.whl"
+    advised = [one for file in (*PAGES, *SOURCES) for one in ADVISED.findall(file.read_text())]
+    assert len(advised) >= 6
+    for command in advised:
+        target, _, named = command.removeprefix("-e ").strip("'").rstrip("]").partition("[")
+        if "==" in target:
+            assert target in extras["demo"], command
+        else:
+            assert target in (".", wheel), command
+            assert set(filter(None, named.split(","))) <= extras.keys(), command
+    assert set(get_args(Extra)) <= extras.keys()

@@ -50,6 +50,7 @@ def test_a_terminal_has_80_columns() -> None:
     ("printed", "kept"),
     [
         ("at 2026-11-22 15:04:05.123Z", "at <time>"),
+        ("(datetime.datetime(2026, 11, 22, 17, 47, 16, 618000), 1)", "(<time>, 1)"),
         ("took 1.25 s, 12 ms", "took <duration>, <duration>"),
         ("3fa85f64-5717-4562-b3fc-2c963f66afa6.parquet", "<uuid>.parquet"),
         ("snapshot 7219347923847293847   3 files", "snapshot <id>  3 files"),

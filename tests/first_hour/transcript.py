@@ -11,6 +11,7 @@ _VARYING = (
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|\+00:00| UTC)?", "<time>"),
     (r"\b\d{4}-\d\d-\d\d \d\d:\d\d(?: UTC|Z)?", "<time>"),
     (r"\b\d\d:\d\d:\d\dZ", "<time>"),
+    (r"\bdatetime\.datetime\(\d{4}(?:, \d+){4,6}\)", "<time>"),
     (r"(?<![=\"])\b20\d\d-\d\d-\d\d\b", "<date>"),
     (r"\b[0-9a-f]{32,64}\b", "<hash>"),
     (r"\b(?=[a-f]*\d)[0-9a-f]{8}\b", "<start of uuid>"),
