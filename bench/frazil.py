@@ -119,9 +119,13 @@ class Frazil:
         files: int = 1,
         files_a_day: int = 100,
         start: int = 0,
+        writers: Writers = PUBLISHERS * ((),),
     ) -> None:
-        """Let each publisher make so many requests of so many files, from file `start` on."""
-        for child, count in zip(self._publishers, requests, strict=True):
+        """Let each publisher make so many requests of so many files, from file `start` on.
+
+        `writers`: those of a `commit`, whose files are named here.
+        """
+        for child, count, share in zip(self._publishers, requests, writers, strict=True):
             child.tell(
                 "prepare",
                 table=f"{NAMESPACE}.{table}",
@@ -129,6 +133,7 @@ class Frazil:
                 requests=count,
                 files=files,
                 files_a_day=files_a_day,
+                writers=list(share),
             )
             start += count * files
         self._hear(300.0)

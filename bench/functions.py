@@ -106,7 +106,8 @@ def _seal(metadata: TableMetadata, number: int, files: int, files_a_day: int) ->
         files=(),
     )
     found = workload.descriptors(metadata.location, start, files, files_a_day)
-    written = replace(written, files=[workload.data_file(one, written.attempt) for one in found])
+    attempt = written.attempt
+    written = replace(written, files=[workload.data_file(one, attempt) for one in found])
     manifests = encode_manifests(metadata, written)
     request = CommitRequest(
         catalog="bench",

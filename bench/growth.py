@@ -87,10 +87,11 @@ def _fill(frazil: Frazil, files: int) -> str:
     table = frazil.fresh_table()
     each = max(1, files // 1_000)
     count = files // each // PUBLISHERS
-    frazil.prepare(table, [count] * PUBLISHERS, files=each, files_a_day=max(1, files // 100))
     producers = [
         list(range(number * count + 1, (number + 1) * count + 1)) for number in range(PUBLISHERS)
     ]
+    counts = [count] * PUBLISHERS
+    frazil.prepare(table, counts, files=each, files_a_day=max(1, files // 100), writers=producers)
     frazil.run(table, "commit", producers, until_landed=count * PUBLISHERS)
     return table
 

@@ -89,6 +89,8 @@ class Publishing:
 
     def __init__(self) -> None:
         self._prepared: list[Prepared] = []
+        # Of each writer of a `commit`.
+        self._epochs: list[list[WrittenEpoch]] = []
 
     async def open(
         self, *, catalog_file: str, catalog: str, inbox: str, queue: str, name: str, delay_ms: int
@@ -105,9 +107,19 @@ class Publishing:
         return {}
 
     async def prepare(
-        self, *, table: str, start: int, requests: int, files: int, files_a_day: int
+        self,
+        *,
+        table: str,
+        start: int,
+        requests: int,
+        files: int,
+        files_a_day: int,
+        writers: list[int],
     ) -> Message:
-        """Make requests of so many files each, from file number `start` on, and load the table."""
+        """Make requests of so many files each, from file number `start` on, and load the table.
+
+        `writers`: those of a `commit`, whose files get their names outside the clock, too.
+        """
         queue: Queue = self._queue  # type: ignore[assignment]  # what it lacks it hands on
         self._publisher = Publisher(
             catalog_name=self._catalog_name,
@@ -124,6 +136,10 @@ class Publishing:
         self._prepared = [
             Prepared(nonce_of(first), list(descriptors(location, first, files, files_a_day)))
             for first in range(start, start + requests * files, files)
+        ]
+        self._epochs = [
+            [self._written(writer, epoch, one) for epoch, one in enumerate(share)]
+            for writer, share in zip(writers, _shares(self._prepared, len(writers)), strict=True)
         ]
         gc.collect()
         gc.freeze()
@@ -157,9 +173,9 @@ class Publishing:
     async def commit(self, *, writers: list[int], start_s: float) -> Message:
         """Each writer publishes its share, all at once, and waits until all are committed."""
         timed = Timed()
-        shares = zip(writers, _shares(self._prepared, len(writers)), strict=True)
+        shares = (epochs for _, epochs in zip(writers, self._epochs, strict=True))
         return await self._measured(
-            timed, start_s, (self._write_each(writer, share, timed) for writer, share in shares)
+            timed, start_s, (self._write_each(share, timed) for share in shares)
         )
 
     async def _measured(
@@ -183,9 +199,9 @@ class Publishing:
             written = self._written(writer, epoch, prepared)
             await self._publish(written, timed, _DURABLE)
 
-    async def _write_each(self, writer: int, share: Sequence[Prepared], timed: Timed) -> None:
-        for epoch, prepared in enumerate(share):
-            await self._publish(self._written(writer, epoch, prepared), timed)
+    async def _write_each(self, share: Sequence[WrittenEpoch], timed: Timed) -> None:
+        for written in share:
+            await self._publish(written, timed)
 
     def _written(self, writer: int, epoch: int, prepared: Prepared) -> WrittenEpoch:
         table: LoadedTable = self._table
@@ -199,7 +215,8 @@ class Publishing:
             fingerprint=Fingerprint(kind="bench", value=f"{writer}/{epoch}"),
             files=(),
         )
-        return replace(written, files=[data_file(one, written.attempt) for one in prepared.files])
+        attempt = written.attempt
+        return replace(written, files=[data_file(one, attempt) for one in prepared.files])
 
     async def _publish(
         self,
@@ -220,7 +237,7 @@ class Publishing:
 
 def _shares(prepared: Sequence[Prepared], count: int) -> list[Sequence[Prepared]]:
     """As equal as can be, each a run of neighbours."""
-    edges = [len(prepared) * number // count for number in range(count + 1)]
+    edges = [len(prepared) * number // max(1, count) for number in range(count + 1)]
     return [prepared[start:stop] for start, stop in pairwise(edges)]
 
 

@@ -83,13 +83,15 @@ def _commit(frazil: Frazil, table: str, files: int, requests: int, *, start: int
     each = files // requests
     used = min(requests, PUBLISHERS)
     counts = [requests // used] * used + [0] * (PUBLISHERS - used)
-    frazil.prepare(table, counts, files=each, files_a_day=_days(files), start=start)
     # A table's first commit has producers of its own.
     first = 1_000_000 if start else 0
     producers = [
         list(range(first + number * count, first + (number + 1) * count))
         for number, count in enumerate(counts)
     ]
+    frazil.prepare(
+        table, counts, files=each, files_a_day=_days(files), start=start, writers=producers
+    )
     return frazil.run(table, "commit", producers, until_landed=requests)
 
 
