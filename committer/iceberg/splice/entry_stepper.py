@@ -26,6 +26,8 @@ _SPLIT_OFFSETS = 132
 _EQUALITY_IDS = 135
 _SORT_ORDER_ID = 140
 _EMPTY = b"\x02\0"
+# After so many entries it is looked at whether texts are text.
+_ENTRIES_A_LOOK = 256
 
 
 @dataclass(slots=True)
@@ -70,17 +72,19 @@ def walk_block(raw: bytes, count: int, walk: Walk) -> None:
     else:
         while len(walk.ends) < count:
             try:
-                position = _step(raw, position, count, walk, walk.layout)
+                stop = min(count, len(walk.ends) + _ENTRIES_A_LOOK)
+                position = _step(raw, position, stop, walk, walk.layout)
             except (Unexpected, IndexError, InvalidMetadataError, struct.error):
                 # The entry behind the last good one. Nothing of it has been added yet.
                 start = walk.ends[-1] if walk.ends else 0
                 position = walk.decode_entry(raw, start)
                 walk.ends.append(position)
+            # Not for each entry: that would take a tenth of the time.
+            if not is_utf8(b"".join(walk.texts)):
+                _refuse_texts(raw, count, walk)
+            walk.texts.clear()
     if position != len(raw):
         raise InvalidMetadataError("manifest: bytes behind the last entry of a block")
-    # Once for all entries: for each it would take a tenth of the time.
-    if not is_utf8(b"".join(walk.texts)):
-        _refuse_texts(raw, count, walk)
 
 
 def _refuse_texts(raw: bytes, count: int, walk: Walk) -> None:

@@ -8,7 +8,7 @@ they take, columns in another order) may still be right.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -18,13 +18,14 @@ from committer.iceberg.schema.bound_forms import ANY_BYTES, BoundForm, BoundForm
 
 _MAPS_OF_LONGS = 4
 # Of up to 63 bits, and not negative: a decoder decides about others.
-_COUNT = b"(?=[%b])" % b"".join(b"\\x%02x" % even for even in range(0, 256, 2)) + VARINT
+_EVEN = b"".join(re.escape(bytes((even,))) for even in range(0, 256, 2))
+_COUNT = b"(?=[%b])%b" % (_EVEN, VARINT)
 _SIZE = rb"[\x80-\xff]{0,2}+[\x00-\x7f]"
 _PAIRS = rb"[\x80-\xff]?+[\x01-\x7f]"
 _LENGTHS = (8, 4, 16, 1, 12, *(n for n in range(64) if n not in (8, 4, 16, 1, 12)))
 _NULL, _EMPTY, _START, _END = rb"\x00", rb"\x02\x00", rb"\x02", rb"\x00"
 # Compiling a pattern takes as much time as reading the maps of so many entries pair by pair, and
-# some seconds for entries of thousands of pairs.
+# tenths of a second for entries of hundreds of pairs.
 _COMPILING_COSTS = 500
 _PAIRS_MAX = 1000
 _KEPT = 3
@@ -58,9 +59,8 @@ class MapPatterns:
         self._forms = forms
         # The latest in front.
         self._known: tuple[MapPattern, ...] = ()
-        # Maps that none matches, and how often. The first pattern is compiled at once, another one
-        # when as much time has gone without it.
-        self._missed: list[tuple[SixMaps, int]] = []
+        # Maps that none matches, and how often there were such.
+        self._missed: tuple[tuple[SixMaps, int], ...] = ()
 
     def match(self, raw: bytes, position: int, texts: list[bytes]) -> int:
         """Where six maps at a position end, if a pattern matches them; else -1. `texts`: see
@@ -75,19 +75,21 @@ class MapPatterns:
         return -1
 
     def learn(self, maps: SixMaps) -> None:
-        """Note six maps that were right, and that no pattern matched."""
-        for place, (missed, times) in enumerate(self._missed):
-            together = merged(missed, maps)
+        """Note six maps that were right, and that no pattern matched. They get one when as much
+        time has gone without it as it takes."""
+        times = 0
+        missed = self._missed
+        for one in missed:
+            together = merged(one[0], maps)
             if together is not None:
-                self._missed[place] = together, times + 1
-                if times >= _COMPILING_COSTS:
-                    del self._missed[place]
-                    self._compile(together)
-                return
-        if not self._known:
-            self._compile(maps)
+                maps, times = together, one[1]
+                missed = tuple(other for other in missed if other is not one)
+                break
+        if times < _COMPILING_COSTS:
+            self._missed = ((maps, times + 1), *missed[: _KEPT - 1])
         else:
-            self._missed = [(maps, 1), *self._missed[: _KEPT - 1]]
+            self._missed = missed
+            self._compile(maps)
 
     def _compile(self, maps: SixMaps) -> None:
         """Add a pattern of these maps, and of those that a known one matches as far as it can."""
@@ -100,21 +102,23 @@ class MapPatterns:
                 maps = together
                 kept.remove(one)
                 break
-        if sum(len(one.columns) for one in maps if one is not None) <= _PAIRS_MAX:
-            self._known = (MapPattern(maps, self._forms), *kept[: _KEPT - 1])
+        self._known = (MapPattern(maps, self._forms), *kept[: _KEPT - 1])
 
 
 def merged(first: SixMaps, second: SixMaps) -> SixMaps | None:
-    """Maps of which these are two examples; None where no pattern matches both."""
-    if len(first) != len(second):
-        return None
+    """Maps of which these are two examples; None where no pattern matches both, or takes too long
+    to compile."""
     maps = list(first)
     for place, (one, other) in enumerate(zip(first, second, strict=True)):
         if one != other:
             maps[place] = _merged_map(one, other)
             if maps[place] is None:
                 return None
-    return tuple(maps)
+    return tuple(maps) if _pairs(maps) <= _PAIRS_MAX else None
+
+
+def _pairs(maps: Sequence[MapColumns | None]) -> int:
+    return sum(len(one.columns) for one in maps if one is not None)
 
 
 def _merged_map(one: MapColumns | None, other: MapColumns | None) -> MapColumns | None:
@@ -128,17 +132,18 @@ def _merged_map(one: MapColumns | None, other: MapColumns | None) -> MapColumns 
 
 def _interleaved(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...] | None:
     """All columns of both, in an order that is that of each."""
-    columns, place = list(first), 0
+    places = {column: place for place, column in enumerate(first)}
+    columns, taken = list[int](), 0
     for column in second:
-        if column not in first:
-            columns.insert(place, column)
+        place = places.get(column)
+        if place is None:
+            columns.append(column)
+        elif place < taken:
+            return None
         else:
-            found = columns.index(column)
-            if found < place:
-                return None
-            place = found
-        place += 1
-    return tuple(columns)
+            columns += first[taken : place + 1]
+            taken = place + 1
+    return (*columns, *first[taken:])
 
 
 class MapPattern:
@@ -245,7 +250,7 @@ class _Source:
         form = ANY_BYTES if of_longs else self._forms.of(column)
         if not (form.is_text and column < _SHORT_ID_LIMIT):
             self._end_texts()
-        self.pieces.append(b"(?:" + _long(column) if one.is_partial else _long(column))
+        self.pieces.append(b"(?>" + _long(column) if one.is_partial else _long(column))
         if of_longs:
             self.pieces.append(_COUNT)
         else:
