@@ -27,6 +27,11 @@ def arrow_columns(kind: str) -> pa.Schema:
     return pa.schema(_COLUMNS[kind])
 
 
+def arrow_table(kind: str, rows: Iterable[Row]) -> pa.Table:
+    """All rows of a metadata table in memory. Errors: those of the rows."""
+    return pa.Table.from_batches(arrow_batches(kind, rows), schema=arrow_columns(kind))
+
+
 def arrow_batches(kind: str, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     """The rows of a metadata table as they come, one batch in memory. Errors: those of the rows."""
     schema, left = arrow_columns(kind), iter(rows)

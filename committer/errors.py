@@ -34,7 +34,7 @@ _MESSAGE_MAX = 1000
 
 
 class FrazilError(Exception):
-    """The root of the tree above."""
+    """The root of every error of Frazil."""
 
 
 def reason_of(error: Exception) -> str:

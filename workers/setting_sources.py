@@ -31,6 +31,10 @@ class SettingSources:
         self.home = expanded(self._named("home") or "~/.frazil").absolute()
         self._file = read_settings_file(environment.get("FRAZIL_CONFIG") or None, self.home)
 
+    @property
+    def catalog_name(self) -> str:
+        return self.get("catalog.name") or "frazil"
+
     def get(self, setting: str) -> str | None:
         return self._named(setting) or self._in_file(setting)
 
@@ -46,10 +50,6 @@ class SettingSources:
         if value is not None and not isinstance(value, str):
             raise SettingsError(f"`{setting}` in the configuration file: expected a string")
         return value
-
-
-def catalog_name(found: SettingSources) -> str:
-    return found.get("catalog.name") or "frazil"
 
 
 def aws_access(found: SettingSources) -> AwsAccess:

@@ -21,7 +21,7 @@ from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.errors import SettingsError
 from committer.setting_names import variable_of
 from workers.s3_files import USUAL_S3, S3Access
-from workers.setting_sources import SettingSources, aws_access, catalog_name
+from workers.setting_sources import SettingSources, aws_access
 
 NO_QUEUE = "none"
 _PRIVATE = "private"
@@ -59,7 +59,7 @@ def load_settings(
         )
     aws = aws_access(found)
     return WorkerSettings(
-        catalog_name=catalog_name(found),
+        catalog_name=found.catalog_name,
         catalog_uri=found.get("catalog.uri") or _default_catalog(found.home),
         inbox=found.get("inbox") or _default_inbox(found.home),
         queue_url=queue,

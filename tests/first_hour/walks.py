@@ -269,15 +269,11 @@ PLAN_A_SCAN = Walk(
         Type(command=_AUDIT_BRANCH, shown="none"),
         Type(command="cp -r .frazil/warehouse/db/flights copy", shown="none"),
         Run(block=1, put=_COPY | {"(delay > 30 or delay is null)": "(id > 30 or at is null)"}),
-        Run(
-            block=2,
-            before="from pathlib import Path\n"
-            "def read(location): return Path(location.removeprefix('file://')).read_bytes()\n"
-            "metadata_location = str(sorted(Path('{home}').glob("
-            "'.frazil/warehouse/db/flights/metadata/*.json'))[-1])\n",
-        ),
+        Run(block=2),
     ],
 )
+
+READ_FROM_PYTHON = Walk(f"{_HOW_TO}/read-from-python.md", [*_filled(), Run(block=1)])
 
 SIGN_REQUESTS = Walk(
     f"{_HOW_TO}/sign-requests.md",
@@ -346,6 +342,7 @@ WALKS = (
     PLAN_A_SCAN,
     PUBLISH_BY_HAND,
     PUBLISH_FROM_SPARK,
+    READ_FROM_PYTHON,
     READ_THE_TABLE,
     RUN_ON_AWS,
     RUN_ON_KUBERNETES,

@@ -6,6 +6,42 @@ from tests.mutants.mutant import Mutant
 
 COMMAND = (
     Mutant(
+        "table_gets_a_method_that_no_page_names",
+        "frazil/read_only_table.py",
+        "    def location(self) -> str:\n",
+        "    def uuid(self) -> str:\n        return str(self.metadata.table_uuid)\n\n"
+        "    def location(self) -> str:\n",
+        ("tests/test_house.py -k made_from_code",),
+    ),
+    Mutant(
+        "refresh_takes_another_table_of_the_name",
+        "frazil/handle.py",
+        "        if known != found:\n",
+        "        if False:\n",
+        ("tests/frazil/test_read_only_table.py -k another_table",),
+    ),
+    Mutant(
+        "read_needs_a_thread_without_a_loop",
+        "frazil/handle.py",
+        "        asyncio.get_running_loop()\n",
+        "        raise RuntimeError\n",
+        ("tests/frazil/test_load_table.py -k notebook",),
+    ),
+    Mutant(
+        "scan_forgets_its_snapshot",
+        "frazil/table_scan.py",
+        "                    snapshot_id=self.snapshot_id,\n",
+        "",
+        ("tests/frazil/test_read_only_table.py -k a_snapshot_or_a_ref",),
+    ),
+    Mutant(
+        "all_of_a_struct_is_selected",
+        "committer/iceberg/schema/schema_selection.py",
+        "            return StructType(selected) if selected else None\n",
+        "            return kind if selected else None\n",
+        ("tests/frazil/test_read_only_table.py -k projection",),
+    ),
+    Mutant(
         "reader_makes_a_catalog",
         "committer/table_reader.py",
         "self._world, create=False\n",

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
-from types import ModuleType
 from typing import Any
 
 import pytest
-from pyiceberg.io import InputFile
-from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.table import StaticTable
 
 from committer.iceberg.inspection.tables import TableSource, inspect_snapshot, inspect_table
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
-from tests.support.builders.fixtures import LOCATION_PREFIX, expected, fixtures_dir, read_bytes
+from tests.support.builders.fixtures import expected, read_bytes
+from tests.support.builders.moved_io import read_by_pyiceberg
 
 # Deletes of all kinds, expired and rolled back snapshots, several specs, branches, rewrites.
 TABLES = (
@@ -30,23 +26,6 @@ TABLES = (
     "v2_wap",
     "v3_deletion_vectors",
 )
-OLD = LOCATION_PREFIX.rstrip("/")
-
-
-class MovedIO(PyArrowFileIO):  # type: ignore[misc]  # not typed
-    """Reads the fixtures where they are now."""
-
-    def new_input(self, location: str) -> InputFile:
-        return super().new_input(location.replace(OLD, str(fixtures_dir() / "java")))
-
-
-@pytest.fixture
-def moved_io(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name by which PyIceberg imports it."""
-    module = ModuleType("moved_io_of_the_fixtures")
-    module.MovedIO = MovedIO  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return f"{module.__name__}.MovedIO"
 
 
 def time_ms(moment: datetime | None) -> int | None:
@@ -68,11 +47,10 @@ LATEST = ("latest_snapshot_id", "latest_schema_id", "latest_sequence_number")
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_what_the_fixtures_do_not_say_is_what_pyiceberg_says(name: str, moved_io: str) -> None:
+def test_what_the_fixtures_do_not_say_is_what_pyiceberg_says(name: str) -> None:
     location = expected(name)["metadata_location"]
     ours = TableSource(parse_table_metadata(read_bytes(location)), location, read_bytes)
-    here = location.replace(OLD, str(fixtures_dir() / "java"))
-    theirs = StaticTable.from_metadata(here, {"py-io-impl": moved_io}).inspect
+    theirs = read_by_pyiceberg(name).inspect
 
     assert [tuple(row.values()) for row in inspect_table("history", ours)] == [
         (time_ms(row.pop("made_current_at")), *row.values()) for row in theirs.history().to_pylist()

@@ -1,0 +1,112 @@
+"""How a table is reached: the catalog that the settings name, and reads that block their caller.
+
+Each call opens what it needs and closes it, so a table needs no closing, may be shared by threads,
+and survives a fork. Where an event loop runs already (a notebook), the call runs in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from committer.errors import NoSuchTableError, NotFoundError
+from committer.extras import named_extra
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.scan.time_travel import find_snapshot
+from committer.ports import LoadedTable
+from committer.request import TableIdentifier
+from committer.table_reader import CatalogAddress, TableReader, open_reader
+from workers.setting_names import given_settings
+from workers.setting_sources import SettingSources, aws_access
+
+_T = TypeVar("_T")
+
+
+def catalog_address(
+    *,
+    catalog_uri: str | None,
+    catalog_name: str | None,
+    home: str | None,
+    aws: Mapping[str, str] | None,
+) -> CatalogAddress:
+    """The catalog of the arguments, the environment, the settings file or the defaults.
+
+    Errors: `SettingsError` naming what is wrong; `TypeError` for a name in `aws` that is no
+    setting.
+    """
+    plain = {"catalog.uri": catalog_uri, "catalog.name": catalog_name, "home": home}
+    found = SettingSources(given_settings(plain, aws), os.environ)
+    uri = found.get("catalog.uri") or f"sqlite:///{found.home}/catalog.db"
+    return CatalogAddress(found.catalog_name, uri, aws_access(found))
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """One table of a catalog, as it was when it was read."""
+
+    address: CatalogAddress
+    loaded: LoadedTable
+
+    @property
+    def metadata(self) -> TableMetadata:
+        return self.loaded.metadata
+
+    def reading(self, work: Callable[[TableReader], _T]) -> _T:
+        """The result of work with an open reader."""
+        return _reading(self.address, work)
+
+    def refreshed(self) -> TableHandle:
+        """As it is now. Errors: also `NoSuchTableError` where another table has its name."""
+        fresh = load(self.address, self.loaded.identifier)
+        known, found = self.metadata.table_uuid, fresh.metadata.table_uuid
+        if known != found:
+            raise NoSuchTableError(
+                f"{fresh.identifier}: the table with uuid {known} is gone, its name is that of the"
+                f" table with uuid {found} now; frazil.load_table reads that one"
+            )
+        return TableHandle(self.address, fresh)
+
+    def find_snapshot(self, snapshot_id: int | None, ref: str | None = None) -> Snapshot | None:
+        """The snapshot of an id or a ref, else the current one. Errors: `NotFoundError`."""
+        try:
+            return find_snapshot(self.metadata, snapshot_id=snapshot_id, ref=ref)
+        except NotFoundError as error:
+            listed = "snapshots()" if ref is None else "refs()"
+            raise NotFoundError(
+                f"{self.loaded.identifier}: {error}; `{listed}` of the table has those there are"
+            ) from error
+
+
+def load(address: CatalogAddress, identifier: TableIdentifier) -> LoadedTable:
+    """The table as its catalog names it now. Errors: those of `frazil.load_table`."""
+    with named_extra("frazil.load_table", "read"):
+        return _reading(address, lambda reader: reader.load(identifier))
+
+
+def _reading(address: CatalogAddress, work: Callable[[TableReader], _T]) -> _T:
+    def run() -> _T:
+        with open_reader(address) as reader:
+            return work(reader)
+
+    return _outside_any_loop(run)
+
+
+def _outside_any_loop(work: Callable[[], _T]) -> _T:
+    """Run work that has an event loop of its own: here, or in a thread where one runs already.
+
+    An interrupt ends the wait for the thread, which ends behind it.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="frazil-read")
+    try:
+        return executor.submit(work).result()
+    finally:
+        executor.shutdown(wait=False)
