@@ -23,17 +23,16 @@ async def taken_stream(url: str, table_uuid: UUID) -> AsyncIterator[str]:
     key = f"{{frazil:{shard_of(table_uuid):02d}}}"
     aside = f"{key}:corpus-{uuid4().hex[:8]}"
     async with Redis.from_url(url, protocol=2) as redis:
-        was_there = bool(await redis.exists(key))
-        async with redis.pipeline(transaction=True) as change:
-            if was_there:
-                change.rename(key, aside)
-            change.set(key, "not of Frazil")
-            await change.execute()
         try:
+            async with redis.pipeline(transaction=True) as change:
+                if await redis.exists(key):
+                    change.rename(key, aside)
+                change.set(key, "not of Frazil")
+                await change.execute()
             yield key
         finally:
             async with redis.pipeline(transaction=True) as change:
                 change.delete(key)
-                if was_there:
+                if await redis.exists(aside):
                     change.rename(aside, key)
                 await change.execute()

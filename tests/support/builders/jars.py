@@ -24,7 +24,7 @@ from tests.support.builders.fixtures import CACHE
 from workers.java import find_java_home
 
 FOLDER = CACHE / "jars"
-NATIVE = Path(__file__).parent / "native"
+NATIVE = Path(__file__).parents[2] / "native"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _FETCH_S_MAX = 600
 # A Spark of a test lives for a minute: its start counts more than the last percent.
