@@ -51,7 +51,7 @@ def _untrue(state: State) -> str | None:
         if not any(one.is_replay_of(request) for one in state.landed | state.let_again):
             return f"{request} has a receipt, and has not landed"
     for request in state.landed:
-        if request in state.quarantine and not state.decided:
+        if request in state.quarantine - state.sent_again and not state.decided:
             return f"{request} landed, and is in quarantine"
     return None
 

@@ -9,55 +9,22 @@ must break.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from tests.model.foreign import foreign_acts
+from tests.model.one_shots import one_shot_chores
 from tests.model.operator import operator_acts
+from tests.model.rules import Rules
 from tests.model.state import Budget, Committer, State
 from tests.model.table import NONE, Mark, Metadata, Request, Requests, Snapshot, Versions
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Each True is a rule that is kept."""
-
-    swap_is_conditional: bool = True
-    ledger_is_asked: bool = True
-    ledger_is_asked_on_every_attempt: bool = True
-    ledger_survives_expiry: bool = True
-    what_is_in_the_inbox_is_remembered: bool = True
-    the_edge_of_history_is_no_beginning: bool = True
-    ledger_remembers_which_epochs: bool = True
-    fingerprints_are_compared: bool = True
-    manifest_lists_are_asked: bool = True
-    receipts_follow_the_commit: bool = True
-    inbox_is_left_after_the_commit: bool = True
-    unknown_is_not_failed: bool = True
-    unknown_is_not_committed: bool = True
-    conflict_is_not_final: bool = True
-    unknown_producers_are_looked_up: bool = True
-    looked_up_after_the_base_was_read: bool = True
-    entries_go_after_their_object: bool = True
-    files_go_with_a_proof: bool = True
-    inbox_is_listed: bool = True
-    rolled_back_producers_freeze: bool = True
-    witness_is_heeded: bool = True
-    witness_comes_before_deletion: bool = True
-    one_attempt_of_an_epoch: bool = True
-    older_proofs_are_void_after_a_thaw: bool = True
-    who_waits_is_looked_up_after_a_thaw: bool = True
-    expiry_spares_what_may_land_again: bool = True
-
-    @classmethod
-    def names(cls) -> list[str]:
-        return [each.name for each in fields(cls)]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """What is published, what may go wrong, how many committers there are.
 
-    `is_one_shot`: the ledger entry goes once its inbox object is gone. `before`: landed long ago.
+    `is_one_shot`: each epoch is a producer of its own, whose ledger entry goes once its inbox
+    object is gone. `before`: landed long ago.
     """
 
     requests: tuple[Request, ...]
@@ -66,6 +33,9 @@ class Scenario:
     is_one_shot: bool = False
     before: Requests = NONE
 
+
+# What a forgotten request stood for.
+UNPROVEN = -1
 
 Named = Iterator[tuple[str, State]]
 
@@ -113,16 +83,18 @@ class Protocol:
                 yield from self._look(state, place)
                 yield from self._judge(state, place)
                 yield from self._send(state, place)
-                yield from self._forget(state, place)
+                if self.scenario.is_one_shot and committer.base is state.pointer:
+                    yield from one_shot_chores(state, place, self.rules, self._versions)
             yield from self._settle(state, place)
 
     def _publish(self, state: State) -> Named:
-        """A sequential producer: an epoch follows the one before, attempts come in any order."""
-        begun = {one.epoch for one in state.published}
+        """A sequential producer: an epoch follows the one before, attempts come in any order.
+        One-shot producers do not know one another.
+        """
+        begun = {-1, *(one.epoch for one in state.published)}
         for request in self.scenario.requests:
-            if request not in state.published and (
-                request.epoch == 0 or request.epoch - 1 in begun
-            ):
+            follows = self.scenario.is_one_shot or request.epoch - 1 in begun
+            if request not in state.published and follows:
                 yield (
                     f"{request} is published",
                     state._replace(
@@ -210,9 +182,15 @@ class Protocol:
         """
         if committer.base is None:
             return NONE
-        if self.rules.unknown_producers_are_looked_up and not committer.base.ledger:
-            return committer.hand
-        return committer.hand & committer.shared
+        return self._unknown(committer.base, committer.hand) | (committer.hand & committer.shared)
+
+    def _unknown(self, base: Metadata, requests: Requests) -> Requests:
+        """Those of producers that the ledger does not know."""
+        if not self.rules.unknown_producers_are_looked_up:
+            return NONE
+        if self.scenario.is_one_shot:
+            return frozenset(one for one in requests if not base.has_entry(one))
+        return NONE if base.ledger else requests
 
     def _judge(self, state: State, place: int) -> Named:
         """Ends what needs no commit: duplicates, and what can never land."""
@@ -220,7 +198,8 @@ class Protocol:
         base = committer.base
         if base is None or not committer.is_fresh or self._is_frozen_table(state, place):
             return
-        answers = {request: self._find(base, request) for request in committer.hand}
+        known = committer.hand - (self._unknown(base, committer.hand) - committer.seen)
+        answers = {request: self._find(base, request) for request in known}
         same = {one for one, landed in answers.items() if landed and landed.is_replay_of(one)}
         if same:
             after = committer._replace(
@@ -263,7 +242,7 @@ class Protocol:
             return request if request.epoch <= highest else None
         found = [one.request for one in entries if one.request.epoch == request.epoch]
         if not found:
-            return None
+            return self._forgotten(base, request)
         if not self.rules.what_is_in_the_inbox_is_remembered:
             # Its fingerprint is known of the last epoch, and from manifest lists that are retained.
             retained = {one.snapshot_id for one in base.snapshots}
@@ -271,6 +250,14 @@ class Protocol:
             known = {one.request for one in entries if one.snapshot_id in retained or one == last}
             return found[0] if found[0] in known else found[0]._replace(stands_for=-1)
         return found[0] if self.rules.fingerprints_are_compared else request
+
+    def _forgotten(self, base: Metadata, request: Request) -> Request | None:
+        """What may have landed, and has no entry any more: a manifest list proves it, or nothing
+        does.
+        """
+        if not base.may_have_forgotten(request):
+            return None
+        return request if base.proves(request) else request._replace(stands_for=UNPROVEN)
 
     def _is_rolled_back(self, base: Metadata) -> bool:
         if not self.rules.the_edge_of_history_is_no_beginning and base.is_beyond_history:
@@ -373,19 +360,6 @@ class Protocol:
             after = committer._replace(done=NONE)
             yield f"{place} deletes {_names(committer.done)}", deleted.with_committer(place, after)
 
-    def _forget(self, state: State, place: int) -> Named:
-        """Drops the entries of one-shot requests; in a swap of its own here, and at once."""
-        base = state.committers[place].base
-        if not self.scenario.is_one_shot or base is not state.pointer:
-            return
-        gone = frozenset(one for one in base.ledger if one.request not in state.inbox)
-        if not self.rules.entries_go_after_their_object:
-            gone = base.ledger
-        if gone:
-            after = self._versions.following(base, ("forget", gone), without=gone)
-            names = _names(one.request for one in gone)
-            yield f"{place} forgets {names}", state.moved(after)
-
     def _expire(self, state: State) -> Named:
         """What was rolled back expires, with the data files that only it needs. Not while a
         producer is frozen.
@@ -419,7 +393,10 @@ class Protocol:
             yield "the queue loses all", state.spent("lost_bells")._replace(bells=NONE)
         if budget.late_copy:
             for request in state.published - state.inbox - state.quarantine:
-                copied = state.spent("late_copy")._replace(inbox=state.inbox | {request})
+                again = {request} if self.scenario.is_one_shot else NONE
+                copied = state.spent("late_copy")._replace(
+                    inbox=state.inbox | {request}, sent_again=state.sent_again | again
+                )
                 yield f"a late copy of the PUT of {request} arrives", copied
         yield from self._expire(state)
         yield from operator_acts(state, self._versions)

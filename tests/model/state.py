@@ -53,7 +53,8 @@ class State(NamedTuple):
     """Everything. `flights`: swaps that may arrive at any time, or never. `landed`: what swaps have
     really added, and no operator has `let_again` after a rollback, `decided` how often.
     `was_put_back`: by an operator. `rolled_back`: whose data files no snapshot needs;
-    `deleted_data`: whose an expiry has deleted then. `wrong`: a step that must not be.
+    `deleted_data`: whose an expiry has deleted then. `sent_again`: one-shot requests that came once
+    more when they had left the inbox. `wrong`: a step that must not be.
     """
 
     pointer: Metadata
@@ -74,6 +75,7 @@ class State(NamedTuple):
     let_again: Requests = NONE
     rolled_back: Requests = NONE
     deleted_data: Requests = NONE
+    sent_again: Requests = NONE
     wrong: str | None = None
 
     def moved(self, metadata: Metadata) -> State:

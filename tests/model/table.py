@@ -63,6 +63,8 @@ class Mark(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class Metadata:
     """One version of the table metadata. `snapshots`: the retained ancestors of main, then main.
+    `tombstones`: one-shot producers, by epoch, whose entries have gone; `horizon`: the latest of
+    those whose tombstones have gone too.
 
     `base` and `batch` are those of the swap that would make it current. There is one object for
     each version, so that states compare fast.
@@ -75,6 +77,8 @@ class Metadata:
     ledger: frozenset[Entry]
     base: Metadata | None = None
     batch: Requests = NONE
+    tombstones: frozenset[int] = frozenset()
+    horizon: int = -1
 
     @property
     def head(self) -> Snapshot:
@@ -121,6 +125,20 @@ class Metadata:
             one.snapshot_id for one in self.snapshots
         }
 
+    def has_entry(self, request: Request) -> bool:
+        """Whether the ledger knows of the request's epoch, or one-shot producer."""
+        return any(one.request.epoch == request.epoch for one in self.ledger)
+
+    def may_have_forgotten(self, request: Request) -> bool:
+        """Whether a one-shot request without an entry may have landed. Epochs are in the order of
+        their nonces.
+        """
+        return request.epoch in self.tombstones or request.epoch <= self.horizon
+
+    def proves(self, request: Request) -> bool:
+        """Whether a retained manifest list says that it has landed."""
+        return any(request in one.added for one in self.snapshots)
+
     @property
     def _newest_entry(self) -> Entry | None:
         return max(self.ledger, key=lambda one: one.sequence_number, default=None)
@@ -139,6 +157,8 @@ class Versions:
         *,
         batch: Requests = NONE,
         without: frozenset[Entry] = frozenset(),
+        tombstones: frozenset[int] | None = None,
+        horizon: int | None = None,
     ) -> Metadata:
         """The next version with one snapshot more; the same object for the same name."""
         known = self._known.get((base, name))
@@ -156,6 +176,8 @@ class Versions:
             (base.ledger | entries) - without,
             base,
             batch,
+            base.tombstones if tombstones is None else tombstones,
+            base.horizon if horizon is None else horizon,
         )
         return self._known.setdefault((base, name), made)
 
@@ -171,5 +193,7 @@ class Versions:
             other.newest_snapshot_id,
             other.ledger,
             base,
+            tombstones=other.tombstones,
+            horizon=other.horizon,
         )
         return self._known.setdefault((base, name), made)

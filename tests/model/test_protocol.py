@@ -8,7 +8,8 @@ import pytest
 
 from tests.model.explorer import Explored, TooManyStatesError, explore
 from tests.model.properties import is_stuck, is_wrong
-from tests.model.protocol import Protocol, Rules, Scenario
+from tests.model.protocol import Protocol, Scenario
+from tests.model.rules import Rules
 from tests.model.state import Budget, State
 from tests.model.table import Request
 
@@ -32,6 +33,12 @@ SCENARIOS = {
     "other content under one epoch": Scenario((FIRST, OTHER), Budget(unknown=1)),
     "one-shot producers": Scenario(
         (FIRST,), Budget(rewind=1, crash=1, unknown=1), is_one_shot=True
+    ),
+    "one-shot producers that come again": Scenario(
+        (FIRST,), Budget(late_copy=1, expiry=1, rewind=1), is_one_shot=True
+    ),
+    "two one-shot producers, one comes again": Scenario(
+        (FIRST, SECOND), Budget(late_copy=1, expiry=1), committers=1, is_one_shot=True
     ),
     "a rollback": Scenario((FIRST, SECOND), Budget(rollback=1)),
     "a rollback, lost answers, one committer": Scenario(
@@ -65,9 +72,12 @@ SHOWN_BY = {
     "unknown_is_not_failed": "answers lost twice",
     "unknown_is_not_committed": "answers lost twice",
     "conflict_is_not_final": "a replay, lost answers and a foreign append",
-    "unknown_producers_are_looked_up": "one-shot producers",
-    "looked_up_after_the_base_was_read": "one-shot producers",
-    "entries_go_after_their_object": "one-shot producers",
+    "unknown_producers_are_looked_up": "one-shot producers that come again",
+    "looked_up_after_the_base_was_read": "one-shot producers that come again",
+    "entries_go_after_their_object": "one-shot producers that come again",
+    "forgotten_producers_leave_tombstones": "one-shot producers that come again",
+    "tombstones_go_behind_a_horizon": "one-shot producers that come again",
+    "horizon_never_falls": "two one-shot producers, one comes again",
     "files_go_with_a_proof": "answers lost twice",
     "inbox_is_listed": "a crash and lost doorbells",
     "rolled_back_producers_freeze": "a rollback",
