@@ -3,11 +3,55 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
+from tests.mutants.run import seeds_from
 
 _ONE_SHOTS = "tests/service/table/test_one_shots.py"
 _OF_PLAN = "tests/plan/test_one_shots.py"
 
 PATHS = (
+    # --- What clients of the simulation try ---
+    Mutant(
+        "another_requests_attempt_is_taken",
+        "committer/request.py",
+        "    if request.attempt != expected:\n",
+        "    if not request.attempt:\n",
+        (seeds_from(1),),
+    ),
+    Mutant(
+        "another_requests_file_is_taken",
+        "committer/plan/request_check.py",
+        "                if not names_attempt(path, attempt):\n",
+        "                if not path:\n",
+        (seeds_from(1),),
+    ),
+    Mutant(
+        "one_file_of_two_attempts_is_taken_twice",
+        "committer/plan/data_locations.py",
+        "    return is_too_short_for_another or _UUID.search(path, at + 1) is None\n",
+        "    return True\n",
+        (seeds_from(1),),
+    ),
+    Mutant(
+        "forgotten_one_shot_requests_land_again_before_the_horizon",
+        "committer/plan/one_shots.py",
+        "        if self.has_tombstone(request.producer.id):\n",
+        "        if self.has_tombstone(request.branch):\n",
+        (seeds_from(288),),
+    ),
+    Mutant(
+        "forgotten_one_shot_requests_land_again_behind_the_horizon",
+        "committer/plan/one_shots.py",
+        "        if made_ms is None or made_ms > self.horizon_ms:\n",
+        "        if self.horizon_ms:\n",
+        (seeds_from(588),),
+    ),
+    Mutant(
+        "tombstones_go_and_no_horizon_rises",
+        "committer/plan/one_shots.py",
+        "max(horizon_ms, oldest.nonce_ms)",
+        "horizon_ms",
+        (seeds_from(588),),
+    ),
     # --- The attempt, and whose a file is ---
     Mutant(
         "attempt_is_what_the_line_says",

@@ -63,6 +63,8 @@ class History:
     # What operators decided, by inbox key. Accepted: it may land whatever the ledger says.
     discarded: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
+    # Requests that claim another's files, by inbox key, and the reason why none of them lands.
+    claims: dict[str, str] = field(default_factory=dict)
     # Tables that somebody else has put back or emptied of our properties, and nobody has accepted.
     tampered: dict[UUID, str] = field(default_factory=dict)
     # What is worth a line in a trace.

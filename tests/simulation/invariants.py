@@ -42,8 +42,16 @@ _MAY_FOLLOW_LANDING = frozenset(
         Reason.TABLE_UUID_MISMATCH.value,
     }
 )
-
-
+# What may be wrong with any request, since a table has changed or gone.
+_OF_THE_TABLE = frozenset(
+    {
+        Reason.TABLE_UNKNOWN.value,
+        Reason.TABLE_UUID_MISMATCH.value,
+        Reason.SCHEMA_MISMATCH.value,
+        Reason.SPEC_UNKNOWN.value,
+        Reason.SPEC_MISMATCH.value,
+    }
+)
 REFUSED = Reason.COMMIT_REJECTED.value
 UNPROVEN = Reason.EPOCH_LANDED_UNPROVEN.value
 
@@ -120,8 +128,11 @@ class Invariants:
         reason = read_quarantined(content, key)[0].reason
         sealed = self._published.get(key)
         view = self._views.get(sealed.request.table_uuid) if sealed else None
-        if reason == REFUSED and key not in self._refused:
-            wrong: str | None = "the catalog did not say so of it alone"
+        claimed = self._history.claims.get(key)
+        if claimed is not None and reason not in (claimed, *_OF_THE_TABLE):
+            wrong: str | None = f"it claims another's files: {claimed}"
+        elif reason == REFUSED and key not in self._refused:
+            wrong = "the catalog did not say so of it alone"
         elif sealed is None or view is None or view.current is None:
             wrong = None
         else:
@@ -249,6 +260,8 @@ class Invariants:
                     continue
                 # A replay that was cut off leaves its copy behind, which says nothing.
                 key = landing.request.inbox_key
+                if key in self._history.claims:
+                    self._violated("I2", f"{key} landed, which claims another's files")
                 if key not in self._refused and self._exists(self._quarantine + key):
                     self._violated("I10", f"{key} landed from quarantine")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from uuid import UUID
 
+from committer.attempt import nonce_ms
 from committer.errors import InvalidMetadataError
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.metadata.metadata_model import TableMetadata
@@ -53,7 +54,8 @@ class Landing:
 class LedgerModel:
     """What has landed in one table. `landed` by branch, producer and epoch, as long as it counts;
     `attempts` is all that ever did, `snapshot_ids` where: one that was taken back and landed again
-    has several. `added`: by which snapshot each path came.
+    has several. `added`: by which snapshot each path came. `forgotten`: one-shot producers whose
+    entries have gone, by branch and id, with the latest time of their nonces.
     """
 
     table_uuid: UUID
@@ -63,6 +65,7 @@ class LedgerModel:
     attempts: dict[UUID, Landing] = field(default_factory=dict)
     snapshot_ids: defaultdict[UUID, set[int]] = field(default_factory=lambda: defaultdict(set))
     added: dict[str, int] = field(default_factory=dict)
+    forgotten: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def find(self, request: CommitRequest) -> Landing | None:
         """What has landed of the request's epoch."""
@@ -76,6 +79,14 @@ class LedgerModel:
             for one in self.attempts.values()
             if (one.branch, one.request.producer.id, one.request.epoch) == name
         ]
+
+    def may_be_forgotten(self, request: CommitRequest) -> bool:
+        """Whether it is of a one-shot producer that was forgotten, or no younger than one."""
+        if (request.branch, request.producer.id) in self.forgotten:
+            return True
+        made_ms = nonce_ms(request.nonce)
+        times = (ms for (branch, _), ms in self.forgotten.items() if branch == request.branch)
+        return made_ms is not None and made_ms <= max(times, default=-1)
 
     def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> set[str]:
         """An operator has decided that this metadata is the truth (of these entries): what it does
@@ -210,6 +221,9 @@ class LedgerModel:
         """Only an entry of a one-shot producer may go, and only once its request is gone."""
         if not self.is_one_shot(key):
             yield "I11", f"`{key}` was dropped: {text[:100]}"
+        for one in self._landings(key):
+            name, made_ms = (one.branch, one.request.producer.id), nonce_ms(one.request.nonce) or 0
+            self.forgotten[name] = max(made_ms, self.forgotten.get(name, -1))
 
     def is_one_shot(self, key: str) -> bool:
         """Whether an entry is that of a one-shot producer, which goes in time."""

@@ -32,7 +32,8 @@ def untrue(
             if all(landing.stands_for(request) for landing in landings):
                 return "nothing else has landed of its epoch"
         case Reason.EPOCH_LANDED_UNPROVEN.value:
-            if not landings and not _is_claimed(request, metadata):
+            known = _is_claimed(request, metadata) or ledger.may_be_forgotten(request)
+            if not landings and not known:
                 return "its epoch has never landed"
         case Reason.PRODUCER_FROZEN.value:
             if not may_freeze:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from committer.request import TableIdentifier
 from committer.settings import Settings
 from tests.simulation.actor import Actor
 from tests.simulation.chance import rng
+from tests.simulation.doublers import Claimant, Repeater
 from tests.simulation.faults import Call, Fault
 from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
@@ -77,7 +78,8 @@ class Scenario:
     """Everything that a run depends on.
 
     `rate`, `focus`, `weights`, `script`, `spared`: see `Faults`. `slowness` stretches each way on
-    the wire. `play_s`: after this time the curtain falls, whoever is still at it.
+    the wire. `play_s`: after this time the curtain falls, whoever is still at it. `forgets_soon`:
+    see `forgetting`.
     """
 
     seed: int
@@ -95,6 +97,7 @@ class Scenario:
     events: tuple[Event, ...] = ()
     skews_ms: tuple[int, ...] = (0,)
     play_s: float = 600.0
+    forgets_soon: bool = False
 
 
 def build_sim_table(
@@ -146,7 +149,7 @@ def draw_scenario(seed: int, pace: Pace | None = None) -> Scenario:
         for number in range(chance.choice((1, 1, 1, 2, 3)))
     )
     replicas = chance.choice((1, 1, 2, 2, 3))
-    return Scenario(
+    drawn = Scenario(
         seed=seed,
         tables=tables,
         roles=_roles(seed, chance, tables, pace),
@@ -160,6 +163,33 @@ def draw_scenario(seed: int, pace: Pace | None = None) -> Scenario:
         events=_events(chance, pace) + _crashes(seed, replicas),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
         play_s=chance.choice(pace.plays_s),
+    )
+    return _with_doublers(drawn)
+
+
+# Of all seeds: those with a client that claims others' files, and with one that sends again what
+# has been forgotten, which takes so long.
+_CLAIMS = 0.05
+_REPEATS = 0.04
+_REPEATS_S = 20.0
+
+
+def _with_doublers(scenario: Scenario) -> Scenario:
+    """With clients that would have rows twice, in some seeds: all others stay as they are."""
+    chance = rng(scenario.seed, "doublers")
+    roles, drawn = scenario.roles, chance.random()
+    table, pause_s = chance.randrange(len(scenario.tables)), chance.choice((0.1, 0.5, 1.0))
+    if drawn < _CLAIMS:
+        return replace(scenario, roles=(*roles, claimant_role("claimant", 10, pause_s, table)))
+    if drawn < 1.0 - _REPEATS:
+        return scenario
+    service = scenario.settings.service.model_copy(update={"reconcile_interval_s": 1.0})
+    return replace(
+        scenario,
+        roles=(*roles, repeater_role("repeater", 40, pause_s / 2, table)),
+        settings=scenario.settings.model_copy(update={"service": service}),
+        play_s=max(scenario.play_s, _REPEATS_S),
+        forgets_soon=True,
     )
 
 
@@ -339,6 +369,26 @@ def ledger_operator_role(name: str, plan: OperatorPlan, table: int = 0) -> Role:
 def malformed_role(name: str, count: int, table: int = 0) -> Role:
     """A client that sends nonsense for one of the tables."""
     return Role(name, lambda seed, tables: Malformed(name, tables[table], count=count, seed=seed))
+
+
+def claimant_role(name: str, count: int, pause_s: float, table: int = 0) -> Role:
+    """A client that claims others' files in one of the tables."""
+    return Role(
+        name,
+        lambda seed, tables: Claimant(
+            name, tables[table].identifier, count=count, pause_s=pause_s, seed=seed
+        ),
+    )
+
+
+def repeater_role(name: str, count: int, pause_s: float, table: int = 0) -> Role:
+    """A client that sends one-shot requests again, long after they have landed."""
+    return Role(
+        name,
+        lambda seed, tables: Repeater(
+            name, tables[table].identifier, count=count, pause_s=pause_s, seed=seed
+        ),
+    )
 
 
 def foreign_role(name: str, plan: ForeignPlan, table: int = 0) -> Role:

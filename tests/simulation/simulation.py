@@ -10,6 +10,7 @@ from functools import partial
 from tests.simulation.actor import ActorBody
 from tests.simulation.chance import draws
 from tests.simulation.faults import Fault, Faults
+from tests.simulation.forgetting import forgetting
 from tests.simulation.history import History, Violation
 from tests.simulation.invariants import Invariants
 from tests.simulation.loop import SimLoop, StuckError
@@ -88,7 +89,11 @@ class Simulation:
     def run(self) -> Outcome:
         """Play to the end, or to the first violation."""
         asyncio.set_event_loop(self.loop)
-        with logs_noted(self.trace, is_wanted=self._with_notes), two_versions():
+        with (
+            logs_noted(self.trace, is_wanted=self._with_notes),
+            two_versions(),
+            forgetting(soon=self._scenario.forgets_soon),
+        ):
             try:
                 self.loop.run_until_complete(self._play())
             except StuckError as error:

@@ -6,13 +6,21 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from committer.ledger_entry import MAIN
+from committer.plan.one_shots import read_one_shots
 from committer.ports import LoadedTable
+from committer.reason import Reason
+from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.simulation.actor import Actor
+from tests.simulation.doublers import Again, Claim, Claimant, Repeater
 from tests.simulation.foreign import HARMLESS, SETTING_BACK, Deed, Foreign, ForeignPlan
+from tests.simulation.invariants import at_once
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
 from tests.simulation.ports import Ports
 from tests.simulation.producers import OneShots, ProducerPlan, SparkProducer
+from tests.simulation.replica import base_settings
 from tests.simulation.scenario import Event, Fate, Role, Scenario, build_sim_table
+from tests.simulation.servers import INBOX
 from tests.simulation.simulation import Simulation
 
 
@@ -38,6 +46,64 @@ def test_what_others_do_to_a_table_loses_and_doubles_nothing(deeds: tuple[Deed, 
     assert outcome.violations == ()
     assert outcome.commits > 0
     assert set(engine.landed) & set(deeds)
+
+
+def test_who_claims_the_files_of_others_is_refused_for_that_and_lands_its_own_once() -> None:
+    table = build_sim_table(7)
+    name = table.identifier
+    claimant = Claimant("claimant", name, count=24, pause_s=0.3, seed=7)
+    query = SparkProducer("query", name, ProducerPlan(epochs=6, trigger_s=0.5), seed=7)
+    roles = tuple(Role(actor.name, _always(actor)) for actor in (query, claimant))
+    simulation = Simulation(Scenario(seed=7, tables=(table,), roles=roles, play_s=60.0))
+    outcome = simulation.run()
+    assert outcome.violations == ()
+    claims = simulation.history.claims
+    assert set(claimant.sent) == set(Claim)
+    assert len(claims) == len(claimant.sent)
+    quarantine = Quarantine(simulation.servers.storage, INBOX)
+    assert {key: at_once(quarantine.record(key)).reason for key in claims} == claims
+    # Of each pair of twins the one whose attempt stands last.
+    landed = simulation.invariants.view(name).ledger.attempts.values()
+    twins = [one for one in landed if one.request.producer.id.startswith("claimant")]
+    assert len(twins) == claimant.sent.count(Claim.TWINS)
+
+
+def test_one_shot_requests_land_once_whatever_of_them_is_forgotten() -> None:
+    """Entries go within seconds here, tombstones too, and another engine takes the proofs away."""
+    table = build_sim_table(7)
+    name = table.identifier
+    repeater = Repeater("repeater", name, count=60, pause_s=0.3, seed=7)
+    expiries = ForeignPlan(deeds=12 * (Deed.APPEND, Deed.EXPIRE), pause_s=0.5, think_s=0.1)
+    engine = Foreign("engine", name, expiries, seed=7)
+    roles = (
+        Role("repeater", _always(repeater)),
+        Role("engine", _always(engine), is_foreign=True),
+    )
+    service = base_settings().service.model_copy(update={"reconcile_interval_s": 1.0})
+    scenario = Scenario(
+        seed=7,
+        tables=(table,),
+        roles=roles,
+        settings=base_settings().model_copy(update={"service": service}),
+        play_s=60.0,
+        forgets_soon=True,
+    )
+    simulation = Simulation(scenario)
+    assert simulation.run().violations == ()
+    assert set(repeater.again) == set(Again)
+    view = simulation.invariants.view(name)
+    assert len(view.ledger.forgotten) > 10
+    assert read_one_shots(view.metadata)[MAIN].horizon_ms > 0
+    reasons = {record.reason for record in quarantined(simulation)}
+    assert reasons == {Reason.EPOCH_LANDED_UNPROVEN.value}
+
+
+def quarantined(simulation: Simulation) -> list[QuarantineRecord]:
+    """What is in quarantine in the end."""
+    quarantine = Quarantine(simulation.servers.storage, INBOX)
+    published = simulation.invariants.published
+    held = [key for key in published if at_once(quarantine.contains(key))]
+    return [at_once(quarantine.record(key)) for key in held]
 
 
 class Onlooker:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
-from committer.iceberg.updates.metadata_update import apply_updates
-from committer.ledger_entry import EpochRanges
+from committer.attempt import timed_nonce
+from committer.iceberg.updates.metadata_update import RemoveProperties, apply_updates
+from committer.ledger_entry import EpochRanges, property_key
 from committer.ports import NewObject, Swap
 from committer.reason import Reason
 from committer.request import ReceiptState
@@ -177,6 +179,53 @@ async def test_a_producer_that_freezes_for_no_reason_breaks_i10(bench: Bench) ->
     record = _record(later.request.inbox_key, Reason.PRODUCER_FROZEN)
     await bench.quarantine.put(record, later.content)
     assert bench.found() == {"I10"}
+
+
+async def test_a_request_that_claims_anothers_files_breaks_i2_if_it_lands(bench: Bench) -> None:
+    table = await bench.create_table()
+    sealed = await bench.publish(table)
+    bench.history.claims[sealed.request.inbox_key] = Reason.PATH_WITHOUT_ATTEMPT.value
+    await bench.commit(table, sealed)
+    assert bench.found() == {"I2"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "broken"),
+    [
+        (Reason.PATH_WITHOUT_ATTEMPT, set()),
+        (Reason.SCHEMA_MISMATCH, set()),
+        (Reason.ATTEMPT_MISMATCH, {"I10"}),
+        (Reason.EPOCH_LANDED_UNPROVEN, {"I10"}),
+    ],
+)
+async def test_a_claim_that_is_refused_for_another_reason_breaks_i10(
+    bench: Bench, reason: Reason, broken: set[str]
+) -> None:
+    table = await bench.create_table()
+    sealed = await bench.publish(table)
+    key = sealed.request.inbox_key
+    bench.history.claims[key] = Reason.PATH_WITHOUT_ATTEMPT.value
+    await bench.quarantine.put(_record(key, reason), sealed.content)
+    assert bench.found() == broken
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+@pytest.mark.parametrize("age_ms", [-1, 0, 1])
+async def test_a_new_request_that_is_called_unproven_breaks_i10_unless_it_is_old(
+    bench: Bench, age_ms: int, is_forgotten: bool
+) -> None:
+    """Older than a one-shot producer that was forgotten, which may be this one."""
+    table = await bench.create_table()
+    nonces = [timed_nonce(1_000_000 - age, UUID(int=7)) for age in (0, age_ms)]
+    first = await bench.publish(table, producer="shot", one_shot=True, nonce=nonces[0])
+    late = await bench.publish(table, producer="late", one_shot=True, nonce=nonces[1])
+    after = await bench.commit(table, first)
+    await bench.inbox.delete([first.request.inbox_key])
+    if is_forgotten:
+        await bench.swap(after, RemoveProperties((property_key("shot"),)))
+    record = _record(late.request.inbox_key, Reason.EPOCH_LANDED_UNPROVEN)
+    await bench.quarantine.put(record, late.content)
+    assert bench.found() == (set() if is_forgotten and age_ms >= 0 else {"I10"})
 
 
 async def test_what_one_was_refused_another_may_land_but_it_leaves_quarantine(bench: Bench) -> None:

@@ -1,0 +1,29 @@
+"""Lets committers forget one-shot producers within seconds, where a scenario is to show what comes
+behind that: entries stay for a quarter of an hour otherwise, and tombstones for a week.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+from committer.plan import one_shots
+from committer.service.upkeep import ledger_upkeep
+
+SOON = (
+    (ledger_upkeep, "ONE_SHOT_KEPT_S", 1.5),
+    (one_shots, "KEPT_MS", 6_000),
+    (one_shots, "_GROUP_MS", 2_000),
+    (one_shots, "_GROUP_MAX", 3),
+    (one_shots, "TOMBSTONES_MAX", 12),
+)
+
+
+@contextmanager
+def forgetting(*, soon: bool) -> Iterator[None]:
+    """Let all committers of a run do so, if it is wanted."""
+    with ExitStack() as stack:
+        for module, name, value in SOON if soon else ():
+            stack.enter_context(patch.object(module, name, value))
+        yield
