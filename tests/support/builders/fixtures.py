@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 ARCHIVE = Path(__file__).parents[2] / "fixtures.tar.xz"
-CACHE = Path(__file__).parents[2] / ".cache"
+CACHE = Path(__file__).parents[3] / ".cache"
 # Every location inside the fixtures starts so.
 LOCATION_PREFIX = "file:/tmp/frazil-fixtures/"
 

@@ -31,6 +31,10 @@ _FETCH_S_MAX = 600
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
+class NotHereError(Exception):
+    """This machine lacks a program that is not ours. Tests are skipped for nothing else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Artifact:
     group: str
@@ -93,7 +97,7 @@ def fetch_jars(artifacts: Sequence[Artifact]) -> list[Path]:
 def dynamodb_local() -> Path:
     """The folder with DynamoDB Local and all that it needs.
 
-    Errors: `FileNotFoundError` where there is no Maven to fetch it.
+    Errors: `NotHereError` where there is no Maven to fetch it.
     """
     listed = (NATIVE / "dynamodb-local.sha256").read_text().split()
     sha256_of = dict(zip(listed[1::2], listed[::2], strict=True))
@@ -114,7 +118,7 @@ def _fetch_project(project: Path, folder: Path) -> None:
     """Everything that a Maven project depends on, into the folder."""
     maven = shutil.which("mvn")
     if not maven:
-        raise FileNotFoundError("DynamoDB Local needs Maven: `apt-get install maven`")
+        raise NotHereError("DynamoDB Local needs Maven: `apt-get install maven`")
     command = [
         *(maven, "-q", "-B", "-f", str(project), f"{_PLUGIN}:copy-dependencies"),
         f"-DoutputDirectory={folder}",
@@ -182,7 +186,7 @@ def main() -> None:
     iceberg_aws_jars()
     try:
         dynamodb_local()
-    except FileNotFoundError as error:
+    except NotHereError as error:
         # The tests that need it say so too, and are skipped.
         print(error, file=sys.stderr)
 

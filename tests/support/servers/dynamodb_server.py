@@ -23,7 +23,7 @@ import pytest
 from committer.aws.client import AwsOptions
 from committer.service.process.child_process import ends_with_parent
 from tests.support.builders.fixtures import CACHE
-from tests.support.builders.jars import NATIVE, dynamodb_local
+from tests.support.builders.jars import NATIVE, NotHereError, dynamodb_local
 from workers.java import find_java_home
 
 REGION = "eu-central-1"
@@ -59,7 +59,7 @@ def running_server() -> Iterator[DynamoDbServer]:
     """
     try:
         jars, shim = dynamodb_local(), _shim()
-    except FileNotFoundError as error:
+    except NotHereError as error:
         pytest.skip(str(error))
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
         process, url = _start(jars, shim, Path(folder))
@@ -120,12 +120,12 @@ def _free_port() -> int:
 def _shim() -> Path:
     """What keeps the server from listening to other machines, for which it has no option.
 
-    Errors: `FileNotFoundError` where it cannot be made.
+    Errors: `NotHereError` where it cannot be made.
     """
     source = NATIVE / "loopback.c"
     compiler = shutil.which("cc")
     if platform.system() != "Linux" or not compiler:
-        raise FileNotFoundError(
+        raise NotHereError(
             "DynamoDB Local would listen to other machines: needs Linux and a C compiler"
             " (`apt-get install gcc libc6-dev`)"
         )
