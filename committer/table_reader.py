@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from committer.aws.access import USUAL_AWS, AwsAccess
@@ -29,7 +29,7 @@ class CatalogAddress:
     """Where a catalog is: the settings `catalog.name`, `catalog.uri` and the group `aws`."""
 
     name: str
-    uri: str
+    uri: str = field(repr=False)  # it may hold a password
     aws: AwsAccess = USUAL_AWS
 
     def __str__(self) -> str:

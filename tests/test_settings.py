@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from committer.errors import SettingsError
 from committer.setting_names import SETTINGS
 from committer.settings import Settings, load_settings
+from committer.table_reader import CatalogAddress
+from frazil.handle import catalog_address
 from workers.settings import load_settings as load_worker_settings
 
 SECRET = "rediss://:hush@queue:6380/0"
@@ -250,3 +252,33 @@ def test_a_committers_settings_file_serves_a_driver(
     (tmp_path / "frazil.toml").write_text("[commit]\nmin_interval_ms = 5\n")
     monkeypatch.setenv("FRAZIL_SERVICE__LOG_FORMAT", "json")
     load()
+
+
+def test_a_home_that_the_file_names_is_that_of_committer_driver_and_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "srv"
+    home.mkdir()
+    (home / "catalog.db").touch()
+    (tmp_path / "frazil.toml").write_text(f'home = "{home}"\n')
+    monkeypatch.setenv("FRAZIL_CONFIG", str(tmp_path / "frazil.toml"))
+    uri = f"sqlite:///{home}/catalog.db"
+    assert load_settings().catalog.uri == uri
+    assert load_worker_settings({}).catalog_uri == uri
+    assert load_worker_settings({}).inbox == load_settings().inbox
+    assert read_address().uri == uri
+
+
+def test_variables_are_read_in_any_case_by_committer_driver_and_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_HOME", str(tmp_path))
+    monkeypatch.setenv("frazil_catalog__uri", "sqlite:////there.db")
+    assert load_settings().catalog.uri == "sqlite:////there.db"
+    assert load_worker_settings({}).catalog_uri == "sqlite:////there.db"
+    assert read_address().uri == "sqlite:////there.db"
+
+
+def read_address() -> CatalogAddress:
+    """Where `frazil.load_table` looks."""
+    return catalog_address(catalog_uri=None, catalog_name=None, home=None, aws=None)

@@ -88,5 +88,6 @@ def test_a_wrong_uri_is_named_by_its_setting() -> None:
 
 
 def test_an_address_shows_no_password() -> None:
-    shown = str(CatalogAddress("lake", "postgresql://me:hush@db/frazil?sslkey=hush"))
-    assert shown == "catalog `lake` (postgresql://db/frazil)"
+    address = CatalogAddress("lake", "postgresql://me:hush@db/frazil?sslkey=hush")
+    assert str(address) == "catalog `lake` (postgresql://db/frazil)"
+    assert "hush" not in repr(address)

@@ -27,9 +27,10 @@ class SettingSources:
     def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
         refuse_unknown_variables(environment)
-        self.environment = read_secret_files(environment)
-        self.home = expanded(self._named("home") or "~/.frazil").absolute()
-        self._file = read_settings_file(environment.get("FRAZIL_CONFIG") or None, self.home)
+        self.environment = _in_one_spelling(read_secret_files(environment))
+        beside = expanded(self._named("home") or "~/.frazil").absolute()
+        self._file = read_settings_file(environment.get("FRAZIL_CONFIG") or None, beside)
+        self.home = expanded(self.get("home") or beside).absolute()
 
     @property
     def catalog_name(self) -> str:
@@ -50,6 +51,14 @@ class SettingSources:
         if value is not None and not isinstance(value, str):
             raise SettingsError(f"`{setting}` in the configuration file: expected a string")
         return value
+
+
+def _in_one_spelling(environment: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Variables of ours in capitals: the committer reads them in any case."""
+    return {
+        name.upper() if name.upper().startswith("FRAZIL_") else name: value
+        for name, value in environment.items()
+    }
 
 
 def aws_access(found: SettingSources) -> AwsAccess:

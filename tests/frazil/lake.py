@@ -20,12 +20,11 @@ COLUMNS = pa.schema(
 )
 
 
-def open_catalog(home: Path) -> SqlCatalog:
+def open_catalog(home: Path, **properties: str) -> SqlCatalog:
     """The catalog of a home, by PyIceberg."""
     home.mkdir(exist_ok=True)
-    return SqlCatalog(
-        "frazil", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse"
-    )
+    usual = {"uri": f"sqlite:///{home}/catalog.db", "warehouse": f"file://{home}/warehouse"}
+    return SqlCatalog("frazil", **(usual | properties))
 
 
 def rows(first: int, carrier: str) -> pa.Table:
@@ -34,9 +33,12 @@ def rows(first: int, carrier: str) -> pa.Table:
     return pa.Table.from_pylist(found, schema=COLUMNS)
 
 
-def make_table(home: Path) -> Any:
-    """A table with a history: partitions, a delete, a second schema, a tag and a branch."""
-    catalog = open_catalog(home)
+def make_table(home: Path, **properties: str) -> Any:
+    """A table with a history: partitions, a delete, a second schema, a tag and a branch.
+
+    `properties` are those of PyIceberg's catalog.
+    """
+    catalog = open_catalog(home, **properties)
     catalog.create_namespace("db")
     table = catalog.create_table(NAME, schema=COLUMNS, properties={"owner": "me"})
     with table.update_spec() as spec:

@@ -6,6 +6,13 @@ from tests.mutants.mutant import Mutant
 
 COMMAND = (
     Mutant(
+        "home_of_the_settings_file_is_not_read",
+        "workers/setting_sources.py",
+        '        self.home = expanded(self.get("home") or beside).absolute()\n',
+        "        self.home = beside\n",
+        ("tests/test_settings.py -k file_names",),
+    ),
+    Mutant(
         "table_gets_a_method_that_no_page_names",
         "frazil/read_only_table.py",
         "    def location(self) -> str:\n",

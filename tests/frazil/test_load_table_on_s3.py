@@ -1,0 +1,67 @@
+"""A table on S3 is read as one on a disk, also where an event loop runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import frazil
+from tests.frazil.lake import NAME, make_table
+from tests.support.servers.s3_server import S3Server
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def theirs(s3_server: S3Server, tmp_path: Path) -> Any:
+    return make_table(
+        tmp_path,
+        **{
+            "warehouse": f"{s3_server.new_root()}/warehouse",
+            "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
+            "s3.endpoint": s3_server.url,
+            "s3.region": s3_server.region,
+        },
+    )
+
+
+def load(s3_server: S3Server, home: Path) -> frazil.Table:
+    aws = {
+        "region": s3_server.region,
+        "s3_endpoint_url": s3_server.url,
+        "s3_addressing_style": "path",
+    }
+    return frazil.load_table(NAME, home=str(home), aws=aws)
+
+
+def check(ours: frazil.Table, theirs: Any) -> None:
+    assert ours.metadata_location == theirs.metadata_location
+    assert ours.location().startswith("s3://")
+    found = ours.scan("carrier = 'UA'").plan_files()
+    wanted = theirs.scan("carrier = 'UA'").plan_files()
+    assert {one.file.file_path for one in found} == {one.file.file_path for one in wanted}
+    assert ours.inspect.files().num_rows == theirs.inspect.files().num_rows
+    with pytest.raises(frazil.NotFoundError, match="snapshot 7"):
+        ours.inspect.files(snapshot_id=7)
+
+
+def test_a_table_on_s3_is_what_pyiceberg_reads(
+    s3_server: S3Server, tmp_path: Path, theirs: Any
+) -> None:
+    check(load(s3_server, tmp_path).refresh(), theirs)
+
+
+async def test_it_is_read_where_a_loop_runs(
+    s3_server: S3Server, tmp_path: Path, theirs: Any
+) -> None:
+    check(load(s3_server, tmp_path), theirs)
+
+
+def test_a_file_that_is_gone_is_named(s3_server: S3Server, tmp_path: Path, theirs: Any) -> None:
+    ours = load(s3_server, tmp_path)
+    (manifest, *_) = theirs.current_snapshot().manifests(theirs.io)
+    theirs.io.delete(manifest.manifest_path)
+    with pytest.raises(frazil.NotFoundError, match=manifest.manifest_path):
+        ours.scan().plan_files()
