@@ -24,9 +24,9 @@ from committer.plan.batch import Batch, prepare_manifests
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.request import (
     CommitRequest,
+    EncodedRequest,
     Fingerprint,
     Producer,
-    SealedRequest,
     TableIdentifier,
     TableName,
     inline_references,
@@ -74,7 +74,7 @@ def _timed(work: Callable[[], _T]) -> tuple[float, _T]:
     return time.monotonic() - before_s, result
 
 
-def _check(metadata: TableMetadata, sealed: list[SealedRequest]) -> tuple[CheckedRequest, ...]:
+def _check(metadata: TableMetadata, sealed: list[EncodedRequest]) -> tuple[CheckedRequest, ...]:
     checker = Checker(CheckBasis.of("bench", metadata), metadata.current_schema)
     results = [checker.check(each) for each in sealed]
     return tuple(each for each in results if isinstance(each, CheckedRequest))
@@ -93,7 +93,7 @@ def _metadata(location: str) -> TableMetadata:
     )
 
 
-def _seal(metadata: TableMetadata, number: int, files: int, files_a_day: int) -> SealedRequest:
+def _seal(metadata: TableMetadata, number: int, files: int, files_a_day: int) -> EncodedRequest:
     start = number * files
     written = WrittenEpoch(
         identifier=TableIdentifier(("db",), "t"),

@@ -281,7 +281,7 @@ class CommitRequest(_Model):
 
 
 @dataclass(frozen=True, slots=True)
-class SealedRequest:
+class EncodedRequest:
     """A request and the bytes that it was read from. `body` starts after the line's newline. Not
     `is_whole`: what only its check needs was left out (`files`), and is in the bytes.
     """
@@ -341,7 +341,9 @@ def _reference(manifest: InlineManifest, offset: int) -> ManifestReference:
     )
 
 
-def seal_request(request: CommitRequest, manifests: Sequence[InlineManifest] = ()) -> SealedRequest:
+def seal_request(
+    request: CommitRequest, manifests: Sequence[InlineManifest] = ()
+) -> EncodedRequest:
     """The request's line, which names the manifests (`inline_references`), and behind it these.
 
     Errors: `InvalidRequestError` where it would be larger than `read_request` takes.
@@ -351,7 +353,7 @@ def seal_request(request: CommitRequest, manifests: Sequence[InlineManifest] = (
     _check_line_size(len(head) - 1)
     content = b"".join((head, *(manifest.content for manifest in manifests)))
     _check_size(len(content))
-    return SealedRequest(request, content, len(head))
+    return EncodedRequest(request, content, len(head))
 
 
 def _check_size(size_bytes: int) -> None:
@@ -370,7 +372,7 @@ def _check_line_size(size_bytes: int) -> None:
         )
 
 
-def read_request(content: bytes, *, key: str | None = None) -> SealedRequest:
+def read_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
     """Parse and check a request: line, version, ranges and hashes of its manifests.
 
     `key` is the inbox key it was found under, which must be its own.
@@ -383,7 +385,7 @@ def read_request(content: bytes, *, key: str | None = None) -> SealedRequest:
         raise _refused(
             Reason.REQUEST_TRUNCATED, "the JSON line does not end: expected a newline behind it"
         )
-    sealed = SealedRequest(_parse_line(content[:newline]), content, newline + 1)
+    sealed = EncodedRequest(_parse_line(content[:newline]), content, newline + 1)
     if key is not None and key != sealed.request.inbox_key:
         raise _refused(
             Reason.REQUEST_KEY_MISMATCH,
@@ -472,7 +474,7 @@ def _check_attempt(request: CommitRequest) -> None:
         )
 
 
-def _check_body(sealed: SealedRequest) -> None:
+def _check_body(sealed: EncodedRequest) -> None:
     expected = 0
     for reference in sealed.request.manifests:
         if reference.offset is None:

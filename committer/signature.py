@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from committer.errors import InvalidRequestError, SettingsError
 from committer.reason import Reason
-from committer.request import CommitRequest, InlineManifest, Name, SealedRequest, seal_request
+from committer.request import CommitRequest, EncodedRequest, InlineManifest, Name, seal_request
 
 PREFIX = "hmac-sha256:"
 # Time to become durable, outages of the inbox included. What is durable in time never expires.
@@ -110,7 +110,7 @@ def choose_key(keys: Keys, request: CommitRequest) -> SigningKey | None:
 
 def sign_request(
     request: CommitRequest, key: SigningKey, manifests: Sequence[InlineManifest] = ()
-) -> SealedRequest:
+) -> EncodedRequest:
     """Seal the request with a signature of this key. Its `not_after_ms` is signed along."""
     unsigned = request.model_copy(update={"key_id": key.key_id, "signature": ""})
     sealed = seal_request(unsigned)
@@ -125,7 +125,7 @@ def _sign(key: SigningKey, line: bytes) -> str:
 # --- Verifying -----------------------------------------------------------------------------------
 
 
-def verify(sealed: SealedRequest, keys: Keys) -> None:
+def verify(sealed: EncodedRequest, keys: Keys) -> None:
     """Check that a signed request is what one of the keys has signed, and that this key may.
 
     Whether it was made durable in time is for the caller to find out (`not_after_ms`).

@@ -22,7 +22,7 @@ async def finish_all(calls: Iterable[Coroutine[object, object, object]]) -> None
             raise answer
 
 
-class Together(Generic[Item, Answer]):
+class GroupCommit(Generic[Item, Answer]):
     """Hands the items of concurrent calls to `work` in groups, at most `lanes` groups at a time,
     each a fair share of what waits.
 

@@ -21,8 +21,8 @@ from committer.request import (
     EPOCH_MAX,
     LINE_BYTES_MAX,
     CommitRequest,
+    EncodedRequest,
     InlineManifest,
-    SealedRequest,
     TableIdentifier,
     digest,
     inbox_key,
@@ -152,7 +152,7 @@ def inline(*contents: bytes) -> list[InlineManifest]:
     return [InlineManifest(content, "data", 0, 2, 30) for content in contents]
 
 
-def sealed_request() -> SealedRequest:
+def sealed_request() -> EncodedRequest:
     manifests = inline(*MANIFESTS)
     base = read_request(by_hand(line(), *MANIFESTS)).request
     named = base.model_copy(update={"manifests": inline_references(manifests)})

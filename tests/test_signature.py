@@ -11,7 +11,7 @@ import pytest
 
 from committer.errors import InvalidRequestError, SettingsError
 from committer.reason import Reason
-from committer.request import Fingerprint, SealedRequest, read_request, seal_request
+from committer.request import EncodedRequest, Fingerprint, read_request, seal_request
 from committer.signature import Keys, SigningKey, choose_key, parse_keys, verify
 from tests.support.builders.request_builders import build_request, sealed_manifests
 from tests.support.builders.signing import (
@@ -28,11 +28,11 @@ from tests.support.builders.table_builders import build_table
 KEYS = {OLD.key_id: OLD, NEW.key_id: NEW}
 
 
-def request(**line: Any) -> SealedRequest:
+def request(**line: Any) -> EncodedRequest:
     return build_request(build_table("db.flights", warehouse="memory://warehouse"), **line)
 
 
-def refusal(sealed: SealedRequest, keys: Keys = KEYS) -> str:
+def refusal(sealed: EncodedRequest, keys: Keys = KEYS) -> str:
     with pytest.raises(InvalidRequestError) as caught:
         verify(read_request(sealed.content), keys)
     return caught.value.reason
@@ -98,7 +98,7 @@ def test_anything_but_the_signature_is_invalid(spoil: Any) -> None:
     assert refusal(changed) == Reason.SIGNATURE_INVALID
 
 
-def spelled(right: SealedRequest, old: str, new: str) -> SealedRequest:
+def spelled(right: EncodedRequest, old: str, new: str) -> EncodedRequest:
     line = right.content[: right.body].replace(old.encode(), new.encode())
     assert line != right.content[: right.body]
     return read_request(line + right.content[right.body :])

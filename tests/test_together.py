@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from committer.together import Together
+from committer.together import GroupCommit
 
 
 class Server:
@@ -31,7 +31,7 @@ async def settle() -> None:
 
 async def test_what_comes_while_a_call_is_under_way_goes_together() -> None:
     server = Server()
-    together = Together(server.work)
+    together = GroupCommit(server.work)
     calls = [asyncio.create_task(together.call(0))]
     await settle()
     calls += [asyncio.create_task(together.call(number)) for number in (2, 4, 6)]
@@ -45,7 +45,7 @@ async def test_what_comes_while_a_call_is_under_way_goes_together() -> None:
 
 async def test_lanes_and_the_size_of_a_group_are_bounded() -> None:
     server = Server()
-    together = Together(server.work, lanes=2, items_max=3)
+    together = GroupCommit(server.work, lanes=2, items_max=3)
     calls = []
     for number in range(0, 20, 2):
         calls.append(asyncio.create_task(together.call(number)))
@@ -59,7 +59,7 @@ async def test_lanes_and_the_size_of_a_group_are_bounded() -> None:
 async def test_each_call_gets_its_own_error() -> None:
     server = Server()
     server.gate.set()
-    together = Together(server.work)
+    together = GroupCommit(server.work)
     answers = await asyncio.gather(
         *(together.call(number) for number in range(4)), return_exceptions=True
     )
@@ -72,7 +72,7 @@ async def test_each_call_gets_its_own_error() -> None:
 
 async def test_a_cancelled_call_takes_nothing_from_the_others() -> None:
     server = Server()
-    together = Together(server.work)
+    together = GroupCommit(server.work)
     first, second = (asyncio.create_task(together.call(number)) for number in (2, 4))
     await settle()
     first.cancel()

@@ -72,7 +72,9 @@ PRICES = Prices(
 REQUEST = Calls(put=1, list=1)
 """A micro-batch: its object in the inbox, and a look for earlier epochs in quarantine."""
 COMMIT = Calls(put=4, delete=1, swap=1)
-"""Manifest, manifest list, metadata, witness; the requests leave the inbox; the pointer moves."""
+"""Manifest, manifest list, metadata, high-water mark; the requests leave the inbox; the pointer
+moves.
+"""
 UPKEEP = Calls(put=0.1, get=2.5, delete=1.25)
 """Merging, expiry and metadata clean-up, spread over commits: at most."""
 

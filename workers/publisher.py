@@ -30,12 +30,12 @@ from committer.ports import Doorbell, LoadedTable, Queue, World
 from committer.reason import Reason
 from committer.request import (
     CommitRequest,
+    EncodedRequest,
     Fingerprint,
     InlineManifest,
     Producer,
     Receipt,
     ReceiptState,
-    SealedRequest,
     TableIdentifier,
     TableName,
     inbox_key,
@@ -208,7 +208,7 @@ class Publisher:
             ' without it: option("on_quarantine", "continue")'
         )
 
-    async def _make_durable(self, written: WrittenEpoch, sealed: SealedRequest) -> SealedRequest:
+    async def _make_durable(self, written: WrittenEpoch, sealed: EncodedRequest) -> EncodedRequest:
         """Return what is durable: the request, or that of an equal write before."""
         if written.may_repeat:
             standing = await self._standing(sealed)
@@ -217,7 +217,7 @@ class Publisher:
             await self._refuse_second_write(written)
         return await self._put(sealed)
 
-    async def _standing(self, sealed: SealedRequest) -> SealedRequest | None:
+    async def _standing(self, sealed: EncodedRequest) -> EncodedRequest | None:
         """What the inbox has of this attempt already. Errors: `PublishError` for another write.
 
         Compared here and now: it may land and leave the inbox in any moment, and then nothing
@@ -260,7 +260,7 @@ class Publisher:
             return True  # there, with a record that cannot be read
         return True
 
-    async def _sealed(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:
+    async def _sealed(self, metadata: TableMetadata, written: WrittenEpoch) -> EncodedRequest:
         """Errors: `PublishError` where the committer would not take the request for its size. One
         epoch is one request, so that it lands whole or not at all: it is never split.
         """
@@ -273,7 +273,7 @@ class Publisher:
                 f" {error}. {_FEWER_BYTES}"
             ) from None
 
-    async def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> SealedRequest:
+    async def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> EncodedRequest:
         identifier = written.identifier
         manifests = encode_manifests(metadata, written)
         request = CommitRequest(
@@ -290,7 +290,7 @@ class Publisher:
         )
         return await self._sealer.seal(request, manifests)
 
-    async def _put(self, sealed: SealedRequest) -> SealedRequest:
+    async def _put(self, sealed: EncodedRequest) -> EncodedRequest:
         """Make it durable. What is sent again is the same bytes, so an answer may get lost."""
         for delay_s in _PUT_DELAYS_S:
             try:
@@ -300,7 +300,7 @@ class Publisher:
             await self._world.sleep(delay_s * (0.5 + self._world.jitter()))
         return await self._put_once(sealed)
 
-    async def _put_once(self, sealed: SealedRequest) -> SealedRequest:
+    async def _put_once(self, sealed: EncodedRequest) -> EncodedRequest:
         try:
             await self._inbox.put(sealed)
         except PublishError:
@@ -310,7 +310,7 @@ class Publisher:
             return found
         return sealed
 
-    async def _published_before(self, sealed: SealedRequest) -> SealedRequest | None:
+    async def _published_before(self, sealed: EncodedRequest) -> EncodedRequest | None:
         """A repeated commit of one attempt is no second write."""
         key = sealed.request.inbox_key
         try:
@@ -327,7 +327,7 @@ class Publisher:
             self._mailbox = Mailbox(self._queue, self._world, str(self._world.uuid()))
         return self._mailbox
 
-    async def _announce(self, sealed: SealedRequest, mailbox: Mailbox | None) -> int | None:
+    async def _announce(self, sealed: EncodedRequest, mailbox: Mailbox | None) -> int | None:
         """The backlog of the table's shard; None if nobody was told."""
         if self._queue is None:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from committer.errors import PublishError
-from committer.request import CommitRequest, InlineManifest, SealedRequest, seal_request
+from committer.request import CommitRequest, EncodedRequest, InlineManifest, seal_request
 from committer.signature import VALID_MS, choose_key, sign_request
 from committer.storage.key_file import SETTING, KeyFile
 
@@ -21,7 +21,7 @@ class Sealer:
 
     async def seal(
         self, request: CommitRequest, manifests: Sequence[InlineManifest]
-    ) -> SealedRequest:
+    ) -> EncodedRequest:
         """Sign with the first key that may, and seal.
 
         Errors: `PublishError` where no key may; as `KeyFile.keys`.

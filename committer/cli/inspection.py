@@ -32,8 +32,8 @@ from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.request import (
     LINE_BYTES_MAX,
     Document,
+    EncodedRequest,
     ManifestReference,
-    SealedRequest,
     read_request,
 )
 from committer.storage.inbox import QuarantineRecord, read_quarantined
@@ -241,7 +241,7 @@ def _inspect_broken_request(content: bytes, problem: str) -> Inspection:
     return Inspection([line], [Facts("broken commit request", line)], problem)
 
 
-def _request_facts(sealed: SealedRequest) -> Facts:
+def _request_facts(sealed: EncodedRequest) -> Facts:
     request = sealed.request
     facts: Description = {
         "table": request.identifier,
@@ -276,7 +276,7 @@ def _row_count(file: Document) -> int:
 
 
 def _inspect_carried(
-    sealed: SealedRequest, number: int, reference: ManifestReference
+    sealed: EncodedRequest, number: int, reference: ManifestReference
 ) -> Inspection:
     try:
         return _inspect_manifest(bytes(sealed.manifest(reference)), {"manifest": number})

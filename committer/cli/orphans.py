@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from committer.cli.describe import Description
 from committer.errors import UnsupportedError
-from committer.plan.orphan_search import Ground
+from committer.plan.orphan_search import SearchScope
 from committer.ports import World
 from committer.request import TableIdentifier
 from committer.service.admin.orphan_finder import REMOVED_AT_ONCE, Orphan, OrphanSearch, Sources
 from committer.service.process.composition import Parts
-from committer.service.settle.high_water_mark_store import WitnessKeeper
-from committer.storage.high_water_marks import Witnesses
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.storage.high_water_marks import HighWaterMarks
 from committer.storage.journal import Journal
 
 _AGE = re.compile(r"(\d{1,6})(s|min|h|d)")
@@ -92,13 +92,15 @@ def _sources(parts: Parts) -> Sources:
         parts.storage,
         parts.replays,
         Journal(parts.storage, root),
-        WitnessKeeper(Witnesses(parts.storage, root)),
+        HighWaterMarkStore(HighWaterMarks(parts.storage, root)),
         parts.world,
         root,
     )
 
 
-async def open_search(parts: Parts, identifier: TableIdentifier) -> tuple[OrphanSearch, Ground]:
+async def open_search(
+    parts: Parts, identifier: TableIdentifier
+) -> tuple[OrphanSearch, SearchScope]:
     """A search that has read what names files, and where it looks. Errors: those of the search."""
     search = await OrphanSearch.of(_sources(parts), identifier)
     ground = await search.look_around()

@@ -12,21 +12,21 @@ from committer.cli.printing import time_text
 from committer.cli.view import Facts
 from committer.ledger_entry import EpochRanges
 from committer.plan.ledger import read_ledger
-from committer.plan.producers import ProducerName, ProducerState, Standing, standings
+from committer.plan.producers import ProducerName, ProducerState, ProducerStatus, standings
 from committer.request import TableIdentifier
-from committer.service.admin.producer_admin import Lost, Operator
+from committer.service.admin.producer_admin import Lost, ProducerAdmin
 from committer.service.process.composition import Parts
-from committer.service.settle.high_water_mark_store import WitnessKeeper
-from committer.storage.high_water_marks import Witnesses
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.storage.high_water_marks import HighWaterMarks
 
 
-def operator(parts: Parts) -> Operator:
+def operator(parts: Parts) -> ProducerAdmin:
     """Who carries out what a command decides."""
-    return Operator(
+    return ProducerAdmin(
         catalog=parts.catalog,
         storage=parts.storage,
         replays=parts.replays,
-        witnesses=WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox)),
+        high_water_marks=HighWaterMarkStore(HighWaterMarks(parts.storage, parts.settings.inbox)),
         world=parts.world,
     )
 
@@ -40,7 +40,7 @@ class Found:
     """A producer with all that a decision about it rests on."""
 
     table: TableIdentifier
-    standing: Standing
+    standing: ProducerStatus
     lost: Lost
     waiting: int
     quarantined: int
@@ -68,7 +68,7 @@ class Found:
         return Facts(f"{self.standing.name.producer} of {self.table}", shown)
 
 
-async def list_producers(parts: Parts, table: TableIdentifier) -> list[Standing]:
+async def list_producers(parts: Parts, table: TableIdentifier) -> list[ProducerStatus]:
     """All producers of a table. Errors: `NotFoundError`; those of the catalog."""
     return standings(read_ledger((await parts.catalog.load(table)).metadata))
 
@@ -87,7 +87,7 @@ async def find(parts: Parts, table: TableIdentifier, name: ProducerName) -> Foun
     )
 
 
-def describe(table: TableIdentifier, standing: Standing) -> Description:
+def describe(table: TableIdentifier, standing: ProducerStatus) -> Description:
     entry = standing.entry
     latest = entry.latest[0] if entry and entry.latest else None
     return {

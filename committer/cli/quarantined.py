@@ -21,8 +21,8 @@ from committer.ports import Doorbell
 from committer.reason import Reason
 from committer.request import (
     CommitRequest,
+    EncodedRequest,
     RequestKey,
-    SealedRequest,
     TableIdentifier,
     line_digest,
     parse_inbox_key,
@@ -302,7 +302,7 @@ async def _acceptable(parts: Parts, key: str) -> CommitRequest:
     return sealed.request
 
 
-async def _announce(parts: RequestParts, sealed: SealedRequest) -> str | None:
+async def _announce(parts: RequestParts, sealed: EncodedRequest) -> str | None:
     """Why it was not announced; then the committer finds it when it next lists the inbox."""
     if parts.queue is None:
         return None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from committer.plan.state import TableState
     from committer.request import TableIdentifier
     from committer.service.process.composition import Parts
-    from committer.service.settle.high_water_mark_store import WitnessKeeper
+    from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 
 
 def accept(
@@ -53,7 +53,7 @@ class _Found:
     def text(self) -> str:
         metadata = self.state.metadata
         lacks = [f"  lacks: {one}" for one in self.missing] or [
-            "  lacks nothing that the witness knows (a committer may have seen more)"
+            "  lacks nothing that the high-water mark knows (a committer may have seen more)"
         ]
         return "\n".join(
             (
@@ -83,10 +83,10 @@ async def _look(parts: Parts, identifier: TableIdentifier) -> _Found:
 
     state = TableState.of(await parts.catalog.load(identifier))
     try:
-        witness = await _keeper(parts).read(state.metadata.require_uuid())
+        high_water_mark = await _keeper(parts).read(state.metadata.require_uuid())
     except InvalidMetadataError as error:
         return _Found(identifier, state, [str(error)])
-    return _Found(identifier, state, list(missing_from(state, witness)))
+    return _Found(identifier, state, list(missing_from(state, high_water_mark)))
 
 
 async def _accept(parts: Parts, found: _Found) -> int:
@@ -100,8 +100,8 @@ async def _accept(parts: Parts, found: _Found) -> int:
     return accepted.accepted_ms
 
 
-def _keeper(parts: Parts) -> WitnessKeeper:
-    from committer.service.settle.high_water_mark_store import WitnessKeeper
-    from committer.storage.high_water_marks import Witnesses
+def _keeper(parts: Parts) -> HighWaterMarkStore:
+    from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+    from committer.storage.high_water_marks import HighWaterMarks
 
-    return WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox))
+    return HighWaterMarkStore(HighWaterMarks(parts.storage, parts.settings.inbox))

@@ -1,9 +1,10 @@
-"""What is known to have been committed to a table, kept outside of it: the witness.
+"""What is known to have been committed to a table, kept outside of it: the high-water mark.
 
-Metadata cannot say of itself that it is old. So a witness of the newest metadata that was seen is
-kept beside the inbox, and no metadata is believed that lacks what the witness knows: it was
-restored, registered again from an older file, or has lost entries of the ledger. What to do about
-that only an operator knows, who may accept it (`frazil table accept`). Pure, with its text form:
+Metadata cannot say of itself that it is old. So a high-water mark of the newest metadata that was
+seen is kept beside the inbox, and no metadata is believed that lacks what the high-water mark
+knows: it was restored, registered again from an older file, or has lost entries of the ledger. What
+to do about that only an operator knows, who may accept it (`frazil table accept`). Pure, with its
+text form:
 
     {"v":1,"table":"<uuid>","accepted-ms":0,"sequence-number":42,"snapshot-id":…,
      "last-updated-ms":…,"producers":{"frazil.producer.<id>":41},"forgotten":{},"forgotten-ms":0,
@@ -28,11 +29,11 @@ from committer.plan.evidence import SNAPSHOTS_MAX, EpochEvidence, has_evidence
 from committer.plan.ledger import Ledger
 from committer.plan.state import TableState
 
-WITNESS_VERSION = 1
+HIGH_WATER_MARK_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class HighWaterMark:
     """What a table was seen to hold. Grows only, by `joined`, unless an operator accepts less.
 
     `accepted_ms`: which acceptance it follows, 0 before any; a later one makes all that was known
@@ -55,7 +56,7 @@ class Witness:
     landed_again: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: TableState, *, accepted_ms: int = 0) -> Witness:
+    def of(cls, state: TableState, *, accepted_ms: int = 0) -> HighWaterMark:
         """What a state of the table shows."""
         metadata = state.metadata
         newest = _newest(metadata)
@@ -68,8 +69,8 @@ class Witness:
             _lasting(state.ledger.entries.items()),
         )
 
-    def after(self, state: TableState, keys: Collection[str]) -> Witness:
-        """The witness once a commit has led to this state and changed these entries only."""
+    def after(self, state: TableState, keys: Collection[str]) -> HighWaterMark:
+        """The high-water mark once a commit has led to this state and changed these entries only."""
         metadata, entries = state.metadata, state.ledger.entries
         newest = _newest(metadata)
         changed = ((key, entries[key]) for key in keys if key in entries)
@@ -81,14 +82,14 @@ class Witness:
             producers={**self.producers, **_lasting(changed)},
         ).with_landed_again(state.ledger, keys)
 
-    def with_proven(self, unclaimed: Iterable[Unclaimed]) -> Witness:
+    def with_proven(self, unclaimed: Iterable[Unclaimed]) -> HighWaterMark:
         """With what only manifest lists prove: it stays known when they expire."""
         producers = self.producers
         for one in unclaimed:
             producers = _highest(producers, {one.key: one.landed.epoch})
         return replace(self, producers=producers)
 
-    def with_landed_again(self, ledger: Ledger, keys: Container[str]) -> Witness:
+    def with_landed_again(self, ledger: Ledger, keys: Container[str]) -> HighWaterMark:
         """With what has landed, by these entries, since the ledger was let go without it."""
         again: dict[str, int] = {}
         for key, at in self.forgotten_at.items():
@@ -98,7 +99,7 @@ class Witness:
                 again |= {key: max(landed)} if landed else {}
         return replace(self, landed_again=_highest(self.landed_again, again))
 
-    def joined(self, other: Witness) -> Witness:
+    def joined(self, other: HighWaterMark) -> HighWaterMark:
         """All that both know. Of two acceptances only the later one counts."""
         if self.accepted_ms != other.accepted_ms:
             return max(self, other, key=lambda one: one.accepted_ms)
@@ -117,7 +118,7 @@ class Witness:
         again = self.landed_again.items()
         return {key: one for key, one in again if self.forgotten_at.get(key) == forgotten_at[key]}
 
-    def contradicts(self, other: Witness) -> bool:
+    def contradicts(self, other: HighWaterMark) -> bool:
         """Whether one sequence number was given to two snapshots: between them the table was put
         back, and has gone on from there. One that was rolled back and has expired is not another.
         """
@@ -134,9 +135,9 @@ class Witness:
         """
         return self.accepted_ms, self.forgotten_ms
 
-    def without(self, forgotten: Mapping[str, int], *, sequence_number: int) -> Witness:
-        """The witness once the ledger may be without these epochs and those below them, as far as
-        they have landed up to this sequence number.
+    def without(self, forgotten: Mapping[str, int], *, sequence_number: int) -> HighWaterMark:
+        """The high-water mark once the ledger may be without these epochs and those below them, as
+        far as they have landed up to this sequence number.
         """
         again = self.landed_again.items()
         return replace(
@@ -160,21 +161,22 @@ class Witness:
         return landed.epoch <= self.forgotten.get(key, -1) and landed.sequence_number <= at
 
 
-def missing_from(state: TableState, witness: Witness) -> Iterator[str]:
-    """What the witness knows and the table lacks, one sentence each. Nothing: it may be believed.
+def missing_from(state: TableState, mark: HighWaterMark) -> Iterator[str]:
+    """What the high-water mark knows and the table lacks, one sentence each. Nothing: it may be
+    believed.
 
     A table that was rolled back (its branch moved to an older snapshot) lacks nothing here: that is
     in its own history, and freezes producers.
     """
     metadata = state.metadata
-    known, number = witness.snapshot_id, witness.sequence_number
+    known, number = mark.snapshot_id, mark.sequence_number
     if metadata.last_sequence_number < number:
         yield (
             f"its last sequence number is {metadata.last_sequence_number}, and snapshot {known} was"
             f" committed with {number}"
         )
     elif known is not None and known not in metadata.snapshots_by_id:
-        if number == 0 and metadata.last_updated_ms < witness.last_updated_ms:
+        if number == 0 and metadata.last_updated_ms < mark.last_updated_ms:
             yield f"it is older than snapshot {known}, which was committed, and is without it"
         other = _with_number(metadata, number)
         if other is not None:
@@ -182,32 +184,35 @@ def missing_from(state: TableState, witness: Witness) -> Iterator[str]:
                 f"sequence number {number} belongs to snapshot {other.snapshot_id}, and {known} was"
                 " committed with it"
             )
-    dropped = dropped_branches(state, witness)
-    for key, epoch in witness.required:
+    dropped = dropped_branches(state, mark)
+    for key, epoch in mark.required:
         if key not in dropped and not _has_landed(state.ledger, key, epoch):
             yield f"the property `{key}` lacks epoch {epoch}, which has landed"
 
 
-def unwitnessed(metadata: TableMetadata, witness: Witness) -> list[Snapshot]:
-    """Our retained snapshots that are newer than the witness: a process that ended between a commit
-    and its witness has left them. Those that no branch leads to count too: whoever replaces a table
-    or sets it back may have unset the ledger as well.
+def snapshots_above(
+    metadata: TableMetadata, mark: HighWaterMark
+) -> list[Snapshot]:
+    """Our retained snapshots that are newer than the high-water mark: a process that ended between
+    a commit and its high-water mark has left them. Those that no branch leads to count too: whoever
+    replaces a table or sets it back may have unset the ledger as well.
     """
     newest_first = takewhile(
-        lambda one: not _is_witnessed(one, witness), reversed(metadata.snapshots)
+        lambda one: not _is_below(one, mark),
+        reversed(metadata.snapshots),
     )
     return [one for one in islice(newest_first, SNAPSHOTS_MAX) if has_evidence(one)]
 
 
-def _is_witnessed(snapshot: Snapshot, witness: Witness) -> bool:
-    """Whether the witness knows of a snapshot, and so of those behind it. Without sequence numbers
-    (format version 1) one that is older than what was seen was seen: ours never are.
+def _is_below(snapshot: Snapshot, mark: HighWaterMark) -> bool:
+    """Whether the high-water mark knows of a snapshot, and so of those behind it. Without sequence
+    numbers (format version 1) one that is older than what was seen was seen: ours never are.
     """
-    if snapshot.snapshot_id == witness.snapshot_id:
+    if snapshot.snapshot_id == mark.snapshot_id:
         return True
-    if snapshot.sequence_number > 0 or witness.sequence_number > 0:
-        return snapshot.sequence_number <= witness.sequence_number
-    return snapshot.timestamp_ms < witness.last_updated_ms
+    if snapshot.sequence_number > 0 or mark.sequence_number > 0:
+        return snapshot.sequence_number <= mark.sequence_number
+    return snapshot.timestamp_ms < mark.last_updated_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ class Unclaimed:
 
 
 def not_in_ledger(
-    state: TableState, witness: Witness, landed: EpochEvidence
+    state: TableState, mark: HighWaterMark, landed: EpochEvidence
 ) -> Iterator[Unclaimed]:
     """What a snapshot proves to have landed and no entry of its producer has.
 
@@ -235,8 +240,8 @@ def not_in_ledger(
     """
     for (producer, epoch), one in landed.items():
         if not any(
-            _has_landed(state.ledger, key, epoch) or witness.has_forgotten(key, one)
-            for key in _keys_of(state, witness, producer)
+            _has_landed(state.ledger, key, epoch) or mark.has_forgotten(key, one)
+            for key in _keys_of(state, mark, producer)
         ):
             branch = _branch_of(state.metadata, one.snapshot_id)
             yield Unclaimed(property_key(producer, branch), producer, one)
@@ -251,20 +256,20 @@ def _branch_of(metadata: TableMetadata, snapshot_id: int) -> str:
     return MAIN
 
 
-def _keys_of(state: TableState, witness: Witness, producer: str) -> Iterator[str]:
+def _keys_of(state: TableState, mark: HighWaterMark, producer: str) -> Iterator[str]:
     """The ledger's properties of a producer, on whatever branch."""
     known = {property_key(producer), *(property_key(producer, one) for one in state.metadata.refs)}
     yield from known
-    for key in witness.forgotten:
+    for key in mark.forgotten:
         parsed = parse_property_key(key)
         if parsed is not None and parsed[0] == producer and key not in known:
             yield key
 
 
-def dropped_branches(state: TableState, witness: Witness) -> dict[str, int]:
+def dropped_branches(state: TableState, mark: HighWaterMark) -> dict[str, int]:
     """What of the ledger went together with a branch: somebody dropped both, and knew it."""
     gone: dict[str, int] = {}
-    for key, epoch in witness.required:
+    for key, epoch in mark.required:
         parsed = parse_property_key(key)
         branch = parsed[1] if parsed else MAIN
         is_known = key in state.ledger.entries or key in state.ledger.frozen
@@ -290,10 +295,14 @@ def _lasting(entries: Iterable[tuple[str, ProducerEntry]]) -> dict[str, int]:
     }
 
 
-def _age(witness: Witness) -> tuple[int, bool, int]:
+def _age(mark: HighWaterMark) -> tuple[int, bool, int]:
     """Of one sequence number, the snapshot is still known that has expired since."""
-    number = witness.sequence_number
-    return number, number > 0 and witness.snapshot_id is not None, witness.last_updated_ms
+    number = mark.sequence_number
+    return (
+        number,
+        number > 0 and mark.snapshot_id is not None,
+        mark.last_updated_ms,
+    )
 
 
 def _newest(metadata: TableMetadata) -> Snapshot | None:
@@ -314,41 +323,41 @@ def _highest(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, in
     return {**some, **{key: epoch for key, epoch in others.items() if epoch > some.get(key, -1)}}
 
 
-def print_witness(witness: Witness) -> bytes:
-    """The witness as it is stored."""
+def print_high_water_mark(mark: HighWaterMark) -> bytes:
+    """The high-water mark as it is stored."""
     return orjson.dumps(
         {
-            "v": WITNESS_VERSION,
-            "table": str(witness.table_uuid),
-            "accepted-ms": witness.accepted_ms,
-            "sequence-number": witness.sequence_number,
-            "snapshot-id": witness.snapshot_id,
-            "last-updated-ms": witness.last_updated_ms,
-            "producers": witness.producers,
-            "forgotten": witness.forgotten,
-            "forgotten-ms": witness.forgotten_ms,
-            "forgotten-at": witness.forgotten_at,
-            "landed-again": witness.landed_again,
+            "v": HIGH_WATER_MARK_VERSION,
+            "table": str(mark.table_uuid),
+            "accepted-ms": mark.accepted_ms,
+            "sequence-number": mark.sequence_number,
+            "snapshot-id": mark.snapshot_id,
+            "last-updated-ms": mark.last_updated_ms,
+            "producers": mark.producers,
+            "forgotten": mark.forgotten,
+            "forgotten-ms": mark.forgotten_ms,
+            "forgotten-at": mark.forgotten_at,
+            "landed-again": mark.landed_again,
         }
     )
 
 
-def parse_witness(content: bytes, table_uuid: UUID) -> Witness:
-    """The inverse of `print_witness`. Errors: `InvalidMetadataError`, also for another table's or
-    a newer version.
+def parse_high_water_mark(content: bytes, table_uuid: UUID) -> HighWaterMark:
+    """The inverse of `print_high_water_mark`. Errors: `InvalidMetadataError`, also for another
+    table's or a newer version.
     """
-    where = f"the witness of table {table_uuid}"
+    where = f"the high-water mark of table {table_uuid}"
     try:
         reader = Reader(orjson.loads(content), where)
         version = reader.integer("v")
-        if version != WITNESS_VERSION:
+        if version != HIGH_WATER_MARK_VERSION:
             raise InvalidMetadataError(
-                f"{where} has version {version}, this version reads {WITNESS_VERSION}"
+                f"{where} has version {version}, this version reads {HIGH_WATER_MARK_VERSION}"
             )
         named = UUID(reader.text("table"))
         if named != table_uuid:
             raise InvalidMetadataError(f"{where} is that of table {named}")
-        return Witness(
+        return HighWaterMark(
             table_uuid,
             reader.integer("accepted-ms"),
             reader.integer("sequence-number"),

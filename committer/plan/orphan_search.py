@@ -28,7 +28,7 @@ from committer.iceberg.values.locations import (
 from committer.plan.data_locations import attempt_named
 from committer.plan.reachability import Reading, each_manifest, rows_of_all
 from committer.ports import LoadedTable
-from committer.request import CommitRequest, SealedRequest
+from committer.request import CommitRequest, EncodedRequest
 
 _PLACES = (
     "write.data.path",
@@ -93,7 +93,7 @@ def places_of(metadata: TableMetadata) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SearchScope:
     """Where a table's orphans are looked for: `folders`, but not `foreign` ones within them.
 
     `shared` are folders of the table that others write to as well: nobody can tell whose files are
@@ -105,7 +105,7 @@ class Ground:
     shared: tuple[str, ...]
 
     @classmethod
-    def of(cls, metadata: TableMetadata, others: Iterable[str]) -> Ground:
+    def of(cls, metadata: TableMetadata, others: Iterable[str]) -> SearchScope:
         """`others`: the folders of all other tables, and of the inbox."""
         foreign = [comparable_location(other) for other in others]
         folders: list[str] = []
@@ -212,7 +212,7 @@ def manifests_named_by(request: CommitRequest) -> tuple[str, ...]:
     return tuple(one.path for one in request.manifests if one.path is not None)
 
 
-def name_request(sealed: SealedRequest, named: Iterable[bytes], names: Names) -> None:
+def name_request(sealed: EncodedRequest, named: Iterable[bytes], names: Names) -> None:
     """Add all that a request names. `named`: the contents of the manifests that it names.
 
     Errors: `FrazilError` for a manifest that cannot be read: what it names is not known then.
@@ -224,7 +224,7 @@ def name_request(sealed: SealedRequest, named: Iterable[bytes], names: Names) ->
         names.add(path)
 
 
-def data_files_of(sealed: SealedRequest, named: Iterable[bytes]) -> Iterator[str]:
+def data_files_of(sealed: EncodedRequest, named: Iterable[bytes]) -> Iterator[str]:
     """The paths of all data files that a request adds; arguments and errors as `name_request`."""
     request = sealed.request
     yield from (str(file["file-path"]) for file in request.files if "file-path" in file)

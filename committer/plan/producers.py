@@ -54,7 +54,7 @@ class ProducerName:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProducerStatus:
     """One producer in the ledger of a table. `why`: of a frozen one. No entry: it is unreadable."""
 
     name: ProducerName
@@ -63,7 +63,7 @@ class Standing:
     why: str | None
 
 
-def standings(ledger: Ledger) -> list[Standing]:
+def standings(ledger: Ledger) -> list[ProducerStatus]:
     """All producers that the ledger knows, by branch and name."""
     names = [
         ProducerName(*parsed)
@@ -73,7 +73,7 @@ def standings(ledger: Ledger) -> list[Standing]:
     return [standing(ledger, name) for name in sorted(names, key=lambda n: (n.branch, n.producer))]
 
 
-def standing(ledger: Ledger, name: ProducerName) -> Standing:
+def standing(ledger: Ledger, name: ProducerName) -> ProducerStatus:
     """How a producer stands; one that the ledger does not know is active, with no entry."""
     entry, why = ledger.entries.get(name.key), ledger.frozen.get(name.key)
     if why is None:
@@ -84,7 +84,7 @@ def standing(ledger: Ledger, name: ProducerName) -> Standing:
         state = ProducerState.ROLLED_BACK
     else:
         state = ProducerState.FROZEN
-    return Standing(name, state, entry, why)
+    return ProducerStatus(name, state, entry, why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,14 @@ from committer.plan.submitted_manifest import (
     encode_inline_files,
 )
 from committer.reason import Reason
-from committer.request import CommitRequest, ManifestReference, SealedRequest, digest
+from committer.request import CommitRequest, EncodedRequest, ManifestReference, digest
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
     """A request that may be committed to a table with this basis."""
 
-    sealed: SealedRequest
+    sealed: EncodedRequest
     basis: CheckBasis
     manifests: tuple[CheckedManifest, ...]
 
@@ -130,7 +130,7 @@ class Checker:
 
     def check(
         self,
-        sealed: SealedRequest,
+        sealed: EncodedRequest,
         read: Mapping[str, bytes] | None = None,
         *,
         left: EntriesLeft | None = None,
@@ -176,7 +176,7 @@ class Checker:
             )
 
     def _manifests(
-        self, sealed: SealedRequest, read: Mapping[str, bytes], left: EntriesLeft | None
+        self, sealed: EncodedRequest, read: Mapping[str, bytes], left: EntriesLeft | None
     ) -> Iterable[CheckedManifest]:
         for number, reference in enumerate(sealed.request.manifests):
             place = f"manifest {number}"
@@ -197,7 +197,7 @@ class Checker:
 
     def _content(
         self,
-        sealed: SealedRequest,
+        sealed: EncodedRequest,
         reference: ManifestReference,
         read: Mapping[str, bytes],
         place: str,

@@ -34,7 +34,7 @@ from committer.errors import (
     QueueUnavailableError,
     SettingsError,
 )
-from committer.together import Together
+from committer.together import GroupCommit
 
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "username-password", "uthentica")
 _VERSION_MIN = (7, 0)
@@ -63,7 +63,7 @@ class RedisConnection:
             raise SettingsError(f"the URL of the queue, {self.server}: {error}") from None
         self._idle: list[Any] = []
         self._busy: set[Any] = set()
-        self._pipelines = Together[tuple[Command, ...], list[Any]](self._send)
+        self._pipelines = GroupCommit[tuple[Command, ...], list[Any]](self._send)
 
     async def commands(self, commands: Iterable[Command]) -> list[Any]:
         """Send all at once, with those of other callers; an answer that is an error is returned,

@@ -1,4 +1,5 @@
-"""Where the witness of each table is kept, beside the inbox and outside every table location.
+"""Where the high-water mark of each table is kept, beside the inbox and outside every table
+location.
 
     <root>/witness/<table uuid>    what the table is known to hold: `committer.plan.high_water_mark`
 
@@ -13,8 +14,8 @@ from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
 from committer.ports import Storage
 
 
-class Witnesses:
-    """The witnesses of all tables below one root.
+class HighWaterMarks:
+    """The high-water marks of all tables below one root.
 
     Ask for the etag first and for the content then: it is that of the etag or a later one, and a
     replacement on condition of the etag never loses another.
@@ -28,18 +29,19 @@ class Witnesses:
         return f"{self._folder}{table_uuid}"
 
     async def etag(self, table_uuid: UUID) -> str | None:
-        """What tells a witness from the next one; None where there is none."""
+        """What tells a high-water mark from the next one; None where there is none."""
         try:
             return (await self._storage.head(self.location(table_uuid))).etag
         except NotFoundError:
             return None
 
     async def get(self, table_uuid: UUID) -> bytes:
-        """Read a witness. Absent: `NotFoundError`."""
+        """Read a high-water mark. Absent: `NotFoundError`."""
         return await self._storage.get(self.location(table_uuid))
 
     async def replace(self, table_uuid: UUID, content: bytes, *, etag: str | None) -> str:
-        """Write a witness if it still has the etag (None: if there is none); return the new one.
+        """Write a high-water mark if it still has the etag (None: if there is none); return the new
+        one.
 
         Errors: `AlreadyExistsError` where it has another; `SettingsError` where its name is taken
         by something that is no object.
@@ -50,7 +52,7 @@ class Witnesses:
         except AlreadyExistsError:
             if etag is None and await self.etag(table_uuid) is None:
                 raise SettingsError(
-                    f"`{location}`: expected the witness of a table or nothing, found something"
-                    " that is no file: remove it"
+                    f"`{location}`: expected the high-water mark of a table or nothing,"
+                    " found something that is no file: remove it"
                 ) from None
             raise

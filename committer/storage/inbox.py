@@ -26,7 +26,7 @@ from committer.reason import Reason
 from committer.request import (
     REQUEST_BYTES_MAX,
     CommitRequest,
-    SealedRequest,
+    EncodedRequest,
     parse_inbox_key,
     producer_prefix,
 )
@@ -108,7 +108,7 @@ class Inbox(_Keyed):
     def __init__(self, storage: Storage, root: str) -> None:
         super().__init__(storage, root, "inbox")
 
-    async def put(self, sealed: SealedRequest) -> bool:
+    async def put(self, sealed: EncodedRequest) -> bool:
         """Make a request durable. False if the very same request was durable already.
 
         Errors: `PublishError` where another content has the same table, producer, epoch and

@@ -32,7 +32,7 @@ _LEFT_OVER = "left-over"
 
 
 @dataclass(frozen=True, slots=True)
-class JournalEntry:
+class ExpiryEntry:
     """One expiry. Snapshots and statistics in the specification's form, oldest first.
 
     `base_location`: the metadata file that the expiry was decided on. `kept_snapshot_id`: the
@@ -69,7 +69,7 @@ class LeftOverEntry:
     after_sequence_number: int
 
 
-Entry = JournalEntry | LeftOverEntry
+Entry = ExpiryEntry | LeftOverEntry
 
 
 class Journal:
@@ -114,13 +114,13 @@ def _print_entry(entry: Entry) -> bytes:
         "written-at-ms": entry.written_at_ms,
     }
     match entry:
-        case JournalEntry():
+        case ExpiryEntry():
             return orjson.dumps(about | _print_expiry(entry))
         case LeftOverEntry():
             return orjson.dumps(about | _print_left_over(entry))
 
 
-def _print_expiry(entry: JournalEntry) -> dict[str, object]:
+def _print_expiry(entry: ExpiryEntry) -> dict[str, object]:
     return {
         "base-location": entry.base_location,
         "kept-snapshot-id": entry.kept_snapshot_id,
@@ -156,8 +156,8 @@ def _parse_entry(content: bytes, location: str) -> Entry:
         raise InvalidMetadataError(f"{where}: {error}") from error
 
 
-def _parse_expiry(reader: Reader) -> JournalEntry:
-    return JournalEntry(
+def _parse_expiry(reader: Reader) -> ExpiryEntry:
+    return ExpiryEntry(
         entry_id=UUID(reader.text("entry-id")),
         table_uuid=UUID(reader.text("table-uuid")),
         base_location=reader.text("base-location"),

@@ -24,7 +24,7 @@ from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions
 from committer.storage.temporaries import FirstWrites
 from committer.storage.walk import walk
-from committer.together import Together
+from committer.together import GroupCommit
 
 _LISTED_MAX = 1_000
 # Measured on ext4 with 200 creates: 8 jobs of 25 make 2,200 to 2,600 a second, 2 of 100 1,200, one
@@ -57,7 +57,7 @@ class LocalStorage:
         self._first_writes = FirstWrites()
         self._own = None if executor else ThreadPoolExecutor(_THREADS_MAX, "local-storage")
         self._executor = executor or self._own
-        self._creates = Together[Sequence[NewObject], None](
+        self._creates = GroupCommit[Sequence[NewObject], None](
             self._create_groups, lanes=_CREATING_JOBS_MAX
         )
 

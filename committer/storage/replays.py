@@ -21,7 +21,7 @@ from committer.errors import (
 )
 from committer.ports import NewObject, Storage, create_or_equal
 from committer.reason import Reason
-from committer.request import REQUEST_BYTES_MAX, SealedRequest, read_request
+from committer.request import REQUEST_BYTES_MAX, EncodedRequest, read_request
 from committer.storage.inbox import Inbox, Outstanding, Quarantine
 
 
@@ -50,7 +50,7 @@ class Replays:
             async for one in place.list(table_uuid, producer):
                 yield place, one.key
 
-    async def get(self, key: str) -> tuple[SealedRequest, bytes]:
+    async def get(self, key: str) -> tuple[EncodedRequest, bytes]:
         """The request that would be replayed, and its quarantine object.
 
         Errors: `NotFoundError`; `InvalidRequestError` where the request cannot be read, so that a
@@ -69,7 +69,7 @@ class Replays:
             )
         return read_request(content, key=key), kept
 
-    async def replay(self, key: str) -> SealedRequest:
+    async def replay(self, key: str) -> EncodedRequest:
         """Put a request back into the inbox. May be repeated.
 
         Errors: as `get`; `PublishError` where the committer that quarantined it has not removed it

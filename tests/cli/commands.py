@@ -14,7 +14,7 @@ import pytest
 from committer.__main__ import main
 from committer.plan.orphan_search import data_files_of
 from committer.ports import LoadedTable, NewObject, create_or_equal
-from committer.request import SealedRequest, TableIdentifier
+from committer.request import EncodedRequest, TableIdentifier
 from committer.service.process.composition import Parts, open_parts
 from committer.settings import load_settings
 from committer.storage.inbox import QuarantineRecord
@@ -77,7 +77,7 @@ class Frazil:
     def load(self, name: str = "db.flights") -> LoadedTable:
         return self.with_parts(lambda parts: parts.catalog.load(TableIdentifier.parse(name)))
 
-    def put(self, *requests: SealedRequest) -> None:
+    def put(self, *requests: EncodedRequest) -> None:
         async def work(parts: Parts) -> None:
             for sealed in requests:
                 await parts.inbox.put(sealed)
@@ -86,7 +86,7 @@ class Frazil:
 
     def quarantine(
         self,
-        sealed: SealedRequest,
+        sealed: EncodedRequest,
         reason: str,
         message: str = "for a test",
         *,
@@ -107,7 +107,7 @@ class Frazil:
         self.with_parts(lambda parts: parts.quarantine.put(record, sealed.content))
         return request.inbox_key
 
-    def write_files(self, sealed: SealedRequest) -> None:
+    def write_files(self, sealed: EncodedRequest) -> None:
         """Something under the name of each data file that a request adds."""
 
         async def work(parts: Parts) -> None:

@@ -13,7 +13,7 @@ from committer.iceberg.schema.schema import print_schema
 from committer.plan.expiry import NEW_TABLE_PROPERTIES
 from committer.plan.orphan_search import data_files_of
 from committer.ports import ObjectInfo
-from committer.request import SealedRequest, seal_request
+from committer.request import EncodedRequest, seal_request
 from committer.storage.scheme import SchemeStorage
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request, changed_line
@@ -26,7 +26,7 @@ def create(frazil: Frazil, name: str = "db.flights", *more: str) -> None:
     assert (answer.code, answer.out) == (0, ""), answer
 
 
-def request(frazil: Frazil, *, epoch: int = 0, producer: str = "query-1") -> SealedRequest:
+def request(frazil: Frazil, *, epoch: int = 0, producer: str = "query-1") -> EncodedRequest:
     return build_request(frazil.load(), epoch=epoch, producer=producer)
 
 
@@ -357,7 +357,7 @@ def test_replayed_requests_are_outstanding_again(frazil: Frazil) -> None:
 def test_an_unreadable_request_is_not_replayed_and_the_others_are(frazil: Frazil) -> None:
     create(frazil)
     broken = request(frazil, epoch=1)
-    broken = SealedRequest(broken.request, broken.content[:-1], broken.body)
+    broken = EncodedRequest(broken.request, broken.content[:-1], broken.body)
     kept = frazil.quarantine(broken, "request_truncated", has_files=False)
     replayed = frazil.quarantine(request(frazil, epoch=2), "table_unknown")
     answer = frazil("quarantine", "replay", "--all")

@@ -11,7 +11,7 @@ from committer.cli.inspection import Inspection, inspect_content
 from committer.cli.view import Facts, Rows
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import print_table_metadata
-from committer.request import SealedRequest, seal_request
+from committer.request import EncodedRequest, seal_request
 from committer.storage.inbox import QuarantineRecord
 from tests.support.builders.fixtures import expected, read_bytes, table_dir, table_names
 from tests.support.builders.request_builders import build_line, build_request
@@ -23,7 +23,7 @@ NONCE = UUID("00000000-0000-4000-8000-000000000001")
 UNREADABLE = "v2_identity_fixed_java_quirk"
 
 
-def request() -> SealedRequest:
+def request() -> EncodedRequest:
     return build_request(TABLE, nonce=NONCE, files_count=2, epoch=7)
 
 

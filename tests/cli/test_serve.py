@@ -16,7 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from committer.errors import QueueUnavailableError
 from committer.ports import Doorbell
-from committer.request import SealedRequest, line_digest
+from committer.request import EncodedRequest, line_digest
 from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.serving import REPOSITORY, free_port, serving, wait_until
@@ -50,7 +50,7 @@ def publish(frazil: Frazil, epochs: Sequence[int], *, announce: bool = True) -> 
     frazil.with_parts(work)
 
 
-def doorbell(sealed: SealedRequest) -> Doorbell:
+def doorbell(sealed: EncodedRequest) -> Doorbell:
     request = sealed.request
     return Doorbell(
         request.table_uuid, request.inbox_key, line_digest(sealed.content), sealed.content, None

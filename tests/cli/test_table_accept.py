@@ -6,10 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from committer.plan.high_water_mark import Witness, parse_witness, print_witness
+from committer.plan.high_water_mark import (
+    HighWaterMark,
+    parse_high_water_mark,
+    print_high_water_mark,
+)
 from committer.plan.state import TableState
 from committer.service.process.composition import Parts
-from committer.storage.high_water_marks import Witnesses
+from committer.storage.high_water_marks import HighWaterMarks
 from tests.cli.commands import Frazil
 from tests.cli.test_producer import set_property
 from tests.cli.test_table_names import answer, create
@@ -19,27 +23,27 @@ def write(frazil: Frazil, content: bytes) -> None:
     table_uuid = frazil.load().metadata.require_uuid()
 
     async def work(parts: Parts) -> None:
-        witnesses = Witnesses(parts.storage, parts.settings.inbox)
-        etag = await witnesses.etag(table_uuid)
-        await witnesses.replace(table_uuid, content, etag=etag)
+        high_water_marks = HighWaterMarks(parts.storage, parts.settings.inbox)
+        etag = await high_water_marks.etag(table_uuid)
+        await high_water_marks.replace(table_uuid, content, etag=etag)
 
     frazil.with_parts(work)
 
 
-def witness(frazil: Frazil) -> Witness:
+def high_water_mark(frazil: Frazil) -> HighWaterMark:
     table_uuid = frazil.load().metadata.require_uuid()
 
     async def work(parts: Parts) -> bytes:
-        return await Witnesses(parts.storage, parts.settings.inbox).get(table_uuid)
+        return await HighWaterMarks(parts.storage, parts.settings.inbox).get(table_uuid)
 
-    return parse_witness(frazil.with_parts(work), table_uuid)
+    return parse_high_water_mark(frazil.with_parts(work), table_uuid)
 
 
-def fall_behind(frazil: Frazil) -> Witness:
-    """Let the witness know of more than the table has."""
+def fall_behind(frazil: Frazil) -> HighWaterMark:
+    """Let the high-water mark know of more than the table has."""
     state = TableState.of(frazil.load())
-    ahead = replace(Witness.of(state, accepted_ms=2**60), sequence_number=7, snapshot_id=70)
-    write(frazil, print_witness(ahead))
+    ahead = replace(HighWaterMark.of(state, accepted_ms=2**60), sequence_number=7, snapshot_id=70)
+    write(frazil, print_high_water_mark(ahead))
     return ahead
 
 
@@ -54,7 +58,7 @@ def test_a_table_that_went_backwards_is_shown_and_accepted(frazil: Frazil) -> No
     ]
     assert accepted.object["metadata_location"] == table.metadata_location
     # Later than the one before, although the clock is not.
-    now = witness(frazil)
+    now = high_water_mark(frazil)
     assert now.accepted_ms == accepted.object["accepted_ms"] == before.accepted_ms + 1
     assert now.sequence_number == 0
     again = frazil("table", "accept", "db.flights", "--yes")
@@ -72,16 +76,16 @@ def test_a_table_is_not_accepted_without_a_yes(
     refused = frazil("table", "accept", "db.flights")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.endswith("nothing was changed\n")
-    assert witness(frazil) == before
+    assert high_water_mark(frazil) == before
 
 
-def test_a_witness_that_nobody_can_read_is_replaced(frazil: Frazil) -> None:
+def test_a_high_water_mark_that_nobody_can_read_is_replaced(frazil: Frazil) -> None:
     create(frazil)
     write(frazil, b"{")
     accepted = frazil("table", "accept", "db.flights", "--yes")
     assert accepted.code == 0
     assert "cannot be read" in accepted.err
-    assert witness(frazil).accepted_ms > 0
+    assert high_water_mark(frazil).accepted_ms > 0
 
 
 def test_a_table_that_changes_before_the_yes_is_not_accepted(
@@ -100,4 +104,4 @@ def test_a_table_that_changes_before_the_yes_is_not_accepted(
     monkeypatch.setattr("committer.cli.printing.confirm", change)
     assert frazil("table", "accept", "db.flights").code == 1
     assert changed
-    assert witness(frazil) == before
+    assert high_water_mark(frazil) == before

@@ -9,7 +9,7 @@ from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import DataFile
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import CommitRequest, SealedRequest, seal_request
+from committer.request import CommitRequest, EncodedRequest, seal_request
 from tests.corpus.hostile import Hostile, Sent, short
 from tests.corpus.tables import COLUMN_IDS, TYPES
 from tests.iceberg.bounds_by_type import FORMS
@@ -25,7 +25,7 @@ _NO_COLUMN: Mapping[int, str] = {
 }
 
 
-def in_form(form: str, line: CommitRequest, table: LoadedTable, file: DataFile) -> SealedRequest:
+def in_form(form: str, line: CommitRequest, table: LoadedTable, file: DataFile) -> EncodedRequest:
     """A request for this file: by a manifest, or listed as JSON."""
     metadata = table.metadata
     if form == "manifest":

@@ -26,7 +26,7 @@ from committer.iceberg.values.types import (
 )
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from tests.corpus.hostile import Hostile, Sent, short, with_manifest
 from tests.corpus.manifests import manifest_of
 from tests.support.builders.bad_requests import entry, file_of, good, hand_over, inline_document
@@ -38,7 +38,7 @@ from tests.support.builders.flights import FIELDS
 def _partition(kind: IcebergType, value: object) -> Hostile:
     """The header says that carriers are strings, as they are; the entry holds another value."""
 
-    def written(table: LoadedTable, right: SealedRequest) -> bytes:
+    def written(table: LoadedTable, right: EncodedRequest) -> bytes:
         fields = (FIELDS[0], replace(FIELDS[1], field_type=kind), *FIELDS[2:])
         metadata = table.metadata
         context = ManifestContext(metadata.format_version, Schema(fields), metadata.default_spec)

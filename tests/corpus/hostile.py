@@ -11,7 +11,7 @@ from typing import Any
 
 from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
-from committer.request import SealedRequest, digest
+from committer.request import EncodedRequest, digest
 from tests.corpus.tables import FLIGHTS
 from tests.support.builders.bad_requests import BadRequest, good
 
@@ -33,7 +33,7 @@ class Sent:
     make: Callable[[Path], object] | None = None
 
     @classmethod
-    def of(cls, sealed: SealedRequest, *objects: NewObject) -> Sent:
+    def of(cls, sealed: EncodedRequest, *objects: NewObject) -> Sent:
         return cls(sealed.request.inbox_key, sealed.content, objects)
 
 
@@ -97,7 +97,7 @@ def changed_line(name: str, reason: Reason, change: Callable[[Document], object]
 def with_manifest(
     name: str,
     reason: Reason,
-    content: Callable[[LoadedTable, SealedRequest], bytes],
+    content: Callable[[LoadedTable, EncodedRequest], bytes],
     **says: object,
 ) -> Hostile:
     """A request whose manifest has these bytes, with the right length and hash."""

@@ -11,7 +11,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.container import read_header
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from tests.corpus.hostile import Hostile, bad, with_manifest
 from tests.fuzz.hostile import CORPUS as AVRO
 from tests.fuzz.hostile import avro
@@ -38,7 +38,7 @@ def _avro() -> Iterable[Hostile]:
             yield with_manifest(f"Avro: {name}", reason, partial(_for_this_table, hostile.build))
 
 
-def _for_this_table(build: Callable[[], bytes], _: LoadedTable, right: SealedRequest) -> bytes:
+def _for_this_table(build: Callable[[], bytes], _: LoadedTable, right: EncodedRequest) -> bytes:
     """The same blocks and Avro schema, as far as the header can be read and says nothing itself."""
     content = build()
     try:
@@ -54,12 +54,12 @@ def _for_this_table(build: Callable[[], bytes], _: LoadedTable, right: SealedReq
 _FITTING = ("schema", "partition-spec", "partition-spec-id", "content", "avro.schema")
 
 
-def manifest_of(right: SealedRequest) -> bytes:
+def manifest_of(right: EncodedRequest) -> bytes:
     return bytes(right.manifest(right.request.manifests[0]))
 
 
 def _cut(share: float) -> Hostile:
-    def cut(_: LoadedTable, right: SealedRequest) -> bytes:
+    def cut(_: LoadedTable, right: EncodedRequest) -> bytes:
         manifest = manifest_of(right)
         return manifest[: int(len(manifest) * share)]
 

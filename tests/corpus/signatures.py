@@ -8,7 +8,7 @@ from uuid import UUID
 
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import Producer, SealedRequest
+from committer.request import EncodedRequest, Producer
 from committer.signature import SigningKey
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.tables import SIGNED
@@ -25,7 +25,7 @@ KNOWN = (OLD, *_OTHERS)
 _UNKNOWN = SigningKey("corpus-unknown", b"u" * 32)
 _STRANGE_SECRET = b"s" * 32
 
-_Forge = Callable[[LoadedTable, str], SealedRequest]
+_Forge = Callable[[LoadedTable, str], EncodedRequest]
 
 
 def signatures(key: SigningKey, others: Sequence[SigningKey] = ()) -> tuple[Hostile, ...]:
@@ -69,7 +69,7 @@ def _forged(key: SigningKey, others: Sequence[SigningKey]) -> Iterator[Hostile]:
         )
 
     def spelled(name: str, change: Callable[[str], str]) -> Hostile:
-        def forge(table: LoadedTable, producer: str) -> SealedRequest:
+        def forge(table: LoadedTable, producer: str) -> EncodedRequest:
             right = signed(good(table, producer), key)
             return with_changes(right, signature=change(right.request.signature or ""))
 
@@ -78,12 +78,12 @@ def _forged(key: SigningKey, others: Sequence[SigningKey]) -> Iterator[Hostile]:
     def changed(name: str, **changes: object) -> Hostile:
         return case(name, lambda table, who: with_changes(signed(good(table, who), key), **changes))
 
-    def stolen(table: LoadedTable, producer: str) -> SealedRequest:
+    def stolen(table: LoadedTable, producer: str) -> EncodedRequest:
         """Another producer's signed request under one's own name."""
         right = signed(good(table, "victim"), key)
         return with_changes(right, producer=Producer(id=producer, sequential=True))
 
-    def transplanted(table: LoadedTable, producer: str) -> SealedRequest:
+    def transplanted(table: LoadedTable, producer: str) -> EncodedRequest:
         """The signature of a request on another."""
         signature = signed(good(table, producer), key).request.signature
         other = good(table, producer, epoch=1)

@@ -18,7 +18,7 @@ from tests.corpus.inbox import GARBAGE, forged
 from tests.corpus.paths import PATHS
 from tests.corpus.signatures import KNOWN, SIGNATURES
 from tests.corpus.tables import FLIGHTS, TABLES
-from tests.service.house import KEYS, House
+from tests.service.house import KEYS, ServiceHarness
 from tests.service.outside import add_table, assert_committed_together, put_raw, ring
 from tests.support.builders.bad_requests import good
 from tests.support.builders.signing import print_keys, signed
@@ -34,14 +34,14 @@ def batches(corpus: Sequence[Hostile]) -> list[Sequence[Hostile]]:
     return [corpus[number::count] for number in range(count)]
 
 
-async def open_house(*keys: SigningKey) -> tuple[House, LoadedTable]:
+async def open_house(*keys: SigningKey) -> tuple[ServiceHarness, LoadedTable]:
     """With the table of flights."""
     house, tables = await open_tables(*keys)
     return house, tables[FLIGHTS]
 
 
-async def open_tables(*keys: SigningKey) -> tuple[House, dict[str, LoadedTable]]:
-    house = House(has_keys=bool(keys), require_signature=bool(keys))
+async def open_tables(*keys: SigningKey) -> tuple[ServiceHarness, dict[str, LoadedTable]]:
+    house = ServiceHarness(has_keys=bool(keys), require_signature=bool(keys))
     if keys:
         await house.storage.inner.create((NewObject(KEYS, print_keys(*keys)),))
     return house, {
@@ -50,7 +50,7 @@ async def open_tables(*keys: SigningKey) -> tuple[House, dict[str, LoadedTable]]
 
 
 async def publish_all(
-    house: House,
+    house: ServiceHarness,
     tables: dict[str, LoadedTable],
     corpus: Sequence[Hostile],
     *,
@@ -70,19 +70,19 @@ async def publish_all(
     return sent
 
 
-async def put(house: House, bad: Sent, *, announced: bool) -> None:
+async def put(house: ServiceHarness, bad: Sent, *, announced: bool) -> None:
     await house.storage.inner.create(bad.objects)
     await put_raw(house, bad.key, bad.content, announce=announced and bad.told is None)
     if bad.told is not None:
         await ring(house, bad.key, bad.told)
 
 
-async def publish_good(house: House, table: LoadedTable, producer: str) -> None:
+async def publish_good(house: ServiceHarness, table: LoadedTable, producer: str) -> None:
     right = good(table, producer)
     await house.publish(signed(right) if house.has_keys else right)
 
 
-async def judge(house: House, sent: dict[str, Hostile]) -> list[str]:
+async def judge(house: ServiceHarness, sent: dict[str, Hostile]) -> list[str]:
     """Who got another end than the right one."""
     records = {record.key: record for record in await house.quarantined()}
     wrong = [f"{sent[key].name}: not in quarantine" for key in sent.keys() - records.keys()]
@@ -99,7 +99,7 @@ def is_a_sentence(message: str) -> bool:
     return 15 < len(message) <= 1_001 and message.isprintable()
 
 
-async def assert_neighbours_committed_together(house: House) -> None:
+async def assert_neighbours_committed_together(house: ServiceHarness) -> None:
     await assert_committed_together(house, NEIGHBOURS)
     assert await house.outstanding() == []
     assert house.health.troubles == {}

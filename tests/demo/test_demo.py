@@ -117,7 +117,8 @@ def test_many_streams_make_one_table_that_other_readers_find_whole(tmp_path: Pat
     assert re.search(r"^paths named twice +0 +0$", out, re.MULTILINE)
     assert "every flight is in the table exactly once, say both readers" in out
     assert f"warehouse   file://{demo.home}/warehouse/demo/flights" in out
-    # The inbox holds what is outstanding, and nothing is. What has landed the witness tells.
+    # The inbox holds what is outstanding, and nothing is. What has landed the high-water mark
+    # tells.
     left = [path for path in (demo.home / "requests").rglob("*") if path.is_file()]
     assert [path.parent.name for path in left] == ["witness"]
     assert_every_hint_works(demo)

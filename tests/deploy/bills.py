@@ -12,7 +12,7 @@ OBJECTS_A_DELETE = 1_000
 
 
 class Bill:
-    """The meter of a `CountedStorage`. `paid` counts by kind: put, get, list, delete."""
+    """The meter of a `InstrumentedStorage`. `paid` counts by kind: put, get, list, delete."""
 
     def __init__(self) -> None:
         self.paid: Counter[str] = Counter()

@@ -33,7 +33,7 @@ from tests.deploy.policies import (
     TABLE,
     load_policy,
 )
-from tests.service.house import INBOX, WAREHOUSE, House
+from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.faults.faulty_catalog import Fault
@@ -181,7 +181,7 @@ def test_a_role_reaches_its_own_bucket_and_table_only(role: str) -> None:
 
 async def test_the_committers_policy_is_enough_for_commits_conflicts_and_quarantine() -> None:
     """Producers and operators of this test go through it too, to the same places."""
-    house = House(wrap=lambda inner: PolicedStorage(inner, load_policy("committer")))
+    house = ServiceHarness(wrap=lambda inner: PolicedStorage(inner, load_policy("committer")))
     table = await house.create_table()
     await house.publish(build_request(table, epoch=0))
     await house.publish(build_request(table, producer="other", branch="absent"), announce=False)
@@ -195,10 +195,12 @@ async def test_the_committers_policy_is_enough_for_commits_conflicts_and_quarant
     assert policed.asked == {"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"}
 
 
-async def expired(monkeypatch: pytest.MonkeyPatch, *roles: str) -> tuple[House, PolicedStorage]:
+async def expired(
+    monkeypatch: pytest.MonkeyPatch, *roles: str
+) -> tuple[ServiceHarness, PolicedStorage]:
     """A table that was committed to forty times, with expiry, merging and clean-up at work."""
     monkeypatch.setattr(expiry, "SNAPSHOTS_MIN", 3)
-    house = House(wrap=lambda inner: PolicedStorage(inner, *map(load_policy, roles)))
+    house = ServiceHarness(wrap=lambda inner: PolicedStorage(inner, *map(load_policy, roles)))
     small = {
         "commit.manifest.min-count-to-merge": "10",
         "history.expire.max-snapshot-age-ms": "0",

@@ -9,10 +9,10 @@ import pytest
 
 from committer.plan import expiry
 from committer.ports import LoadedTable
-from committer.service.telemetry.instrumented_ports import CountedStorage
+from committer.service.telemetry.instrumented_ports import InstrumentedStorage
 from committer.storage.inbox import Inbox, Quarantine
 from tests.deploy.bills import Bill
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 from tests.workers.publishing import build_bench
 from tools import cost
@@ -40,7 +40,7 @@ class Paying:
         self._requests = requests
         self._files = files
         self.bill = Bill()
-        self.house = House(wrap=lambda inner: CountedStorage(inner, self.bill))
+        self.house = ServiceHarness(wrap=lambda inner: InstrumentedStorage(inner, self.bill))
         self._epoch = 0
 
     async def commits(self, properties: dict[str, str], *counts: int) -> Calls:
@@ -99,7 +99,7 @@ async def test_upkeep_costs_each_commit_its_share_and_no_more(
 async def test_a_request_is_paid_for_as_the_page_says() -> None:
     bench = await build_bench()
     bill = Bill()
-    storage = CountedStorage(bench.storage, bill)
+    storage = InstrumentedStorage(bench.storage, bill)
     publisher = Publisher(
         catalog_name="main",
         tables=TableCache(catalog=bench.catalog, storage=storage),

@@ -19,7 +19,7 @@ from committer.iceberg.values.types import BinaryType, FixedType, VariantType
 from committer.plan.batch import Batch, prepare_manifests
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports import LoadedTable
-from committer.request import SealedRequest, digest, read_request
+from committer.request import EncodedRequest, digest, read_request
 from tests.corpus.bounds import RIGHT
 from tests.corpus.entries import RIGHT as RIGHT_FILES
 from tests.corpus.tables import TABLES, TYPES
@@ -90,7 +90,7 @@ def _table() -> LoadedTable:
 
 
 @cache
-def _sealed() -> list[SealedRequest]:
+def _sealed() -> list[EncodedRequest]:
     """Right requests of one producer and epoch, with bounds of each type."""
     cases = [one for one in (*RIGHT, *RIGHT_FILES) if one.table == TYPES]
     return [read_request(one.send(_table(), "query-1").content) for one in cases]

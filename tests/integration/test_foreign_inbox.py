@@ -16,7 +16,7 @@ import pytest
 from redis.asyncio import Redis
 
 from committer.ports import LoadedTable, shard_of
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from committer.storage.inbox import Inbox
 from tests.integration.real_house import RealHouse, real_house, until
 from tests.support.builders.bad_requests import refer
@@ -104,7 +104,7 @@ async def create_table(house: RealHouse) -> LoadedTable:
     return table
 
 
-async def put(house: RealHouse, *requests: SealedRequest) -> None:
+async def put(house: RealHouse, *requests: EncodedRequest) -> None:
     async with house.storage() as storage:
         for sealed in requests:
             await Inbox(storage, house.settings.inbox).put(sealed)

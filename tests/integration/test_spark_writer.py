@@ -40,7 +40,7 @@ from committer.iceberg.values.types import LongType, NestedField, StringType
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports import LoadedTable
 from committer.queue.redis_stream import RedisQueue
-from committer.request import SealedRequest, TableIdentifier, read_request
+from committer.request import EncodedRequest, TableIdentifier, read_request
 from committer.service.process.redis_server import start_redis_server
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
@@ -109,7 +109,7 @@ class House:
         uri = f"sqlite:///{self.folder}/catalog.db"
         return await SqlCatalog.open(uri=uri, name="frazil", storage=LocalStorage())
 
-    def requests(self, table: str) -> list[SealedRequest]:
+    def requests(self, table: str) -> list[EncodedRequest]:
         """What waits in the inbox for a table, in the order of epochs; the committer takes each."""
         requests = asyncio.run(self._requests(table, self.inbox()))
         metadata = asyncio.run(self._load(TableIdentifier.parse(table)))
@@ -124,7 +124,7 @@ class House:
         await catalog.close()
         return table.metadata
 
-    async def _requests(self, table: str, inbox: Inbox) -> list[SealedRequest]:
+    async def _requests(self, table: str, inbox: Inbox) -> list[EncodedRequest]:
         keys = [found.key async for found in inbox.list()]
         sealed = [read_request(await inbox.get(key), key=key) for key in keys]
         found = [each for each in sealed if str(each.request.identifier) == table]
@@ -260,7 +260,7 @@ def run_foreach(
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-def data_files(sealed: SealedRequest) -> list[DataFile]:
+def data_files(sealed: EncodedRequest) -> list[DataFile]:
     return [
         entry.data_file
         for reference in sealed.request.manifests
@@ -268,7 +268,7 @@ def data_files(sealed: SealedRequest) -> list[DataFile]:
     ]
 
 
-def ids_of(sealed: SealedRequest) -> list[int]:
+def ids_of(sealed: EncodedRequest) -> list[int]:
     """The rows that the request's files hold, read from the files themselves."""
     ids: list[int] = []
     for file in data_files(sealed):

@@ -34,7 +34,7 @@ def operator_acts(state: State, versions: Versions) -> Iterator[tuple[str, State
             inbox=state.inbox | state.quarantine,
             bells=state.bells | state.quarantine,
             quarantine=NONE,
-            witness=state.witness._replace(epoch=after.mark.epoch),
+            high_water_mark=state.high_water_mark._replace(epoch=after.mark.epoch),
             decided=state.decided + 1,
         ),
     )

@@ -84,8 +84,8 @@ def _asks_an_operator(state: State) -> bool:
     table = state.pointer
     return (
         table.is_rolled_back
-        or not table.has_reached(state.witness)
-        or table.has_lost_entries(state.witness)
+        or not table.has_reached(state.high_water_mark)
+        or table.has_lost_entries(state.high_water_mark)
     )
 
 

@@ -62,7 +62,7 @@ class Protocol:
             quarantine=NONE,
             receipts=before,
             landed=before,
-            witness=table.mark,
+            high_water_mark=table.mark,
             flights=frozenset(),
             deleted_files=frozenset(),
             committers=(Committer(),) * self.scenario.committers,
@@ -265,18 +265,18 @@ class Protocol:
         return self.rules.rolled_back_producers_freeze and base.is_rolled_back
 
     def _is_frozen_table(self, state: State, place: int) -> bool:
-        """Whether the loaded metadata lacks what was committed: by the witness, by what this
-        process has seen itself, and by manifest lists that are newer than the witness.
+        """Whether the loaded metadata lacks what was committed: by the high-water mark, by what
+        this process has seen itself, and by manifest lists that are newer than the high-water mark.
         """
         base = state.committers[place].base
         assert base is not None
-        if self.rules.witness_is_heeded:
-            known = state.witness, state.committers[place].proven
+        if self.rules.high_water_mark_is_heeded:
+            known = state.high_water_mark, state.committers[place].proven
             if not all(base.has_reached(mark) for mark in known):
                 return True
         if not self.rules.manifest_lists_are_asked or self.scenario.is_one_shot:
             return False
-        return base.has_lost_entries(state.witness)
+        return base.has_lost_entries(state.high_water_mark)
 
     def _mark(self, metadata: Metadata) -> Mark:
         """Entries of one-shot producers go, so nobody can say later that one is missing."""
@@ -334,15 +334,15 @@ class Protocol:
         return state._replace(receipts=state.receipts | swap.batch).with_committer(place, after)
 
     def _settle(self, state: State, place: int) -> Named:
-        """The witness first, then the inbox."""
+        """The high-water mark first, then the inbox."""
         committer = state.committers[place]
         if committer.done and self._informed(state, committer).done != committer.done:
             after = self._informed(state, committer)._replace(base=None, is_fresh=False, seen=NONE)
             left = _names(committer.done)
             yield f"{place} leaves {left} where it is", state.with_committer(place, after)
             return
-        noted, known = state.witness.joined(committer.proven), state.witness
-        if known.contradicts(committer.proven) and self.rules.witness_comes_before_deletion:
+        noted, known = state.high_water_mark.joined(committer.proven), state.high_water_mark
+        if known.contradicts(committer.proven) and self.rules.high_water_mark_comes_before_deletion:
             # The table was put back, and another has gone on from there: nothing is proven.
             after = committer._replace(done=NONE)
             left = _names(committer.done)
@@ -350,8 +350,8 @@ class Protocol:
                 yield f"{place} leaves {left} where it is", state.with_committer(place, after)
             return
         if noted != known:
-            yield f"{place} writes the witness", state._replace(witness=noted)
-            if self.rules.witness_comes_before_deletion:
+            yield f"{place} writes the high-water mark", state._replace(high_water_mark=noted)
+            if self.rules.high_water_mark_comes_before_deletion:
                 return
         if committer.done:
             deleted = state._replace(

@@ -13,8 +13,8 @@ class Committer(NamedTuple):
     `seen`: in hand and found in the inbox since `base` was read. `is_fresh`: nothing was done since
     then. `flight`: what a swap without an answer would make current. `doubted`: bases of swaps
     whose answer was lost. `done`: proven to have landed, still in the inbox; `proven`: what the
-    witness has to know before they leave it; `decided`: the operator's decisions that it knew then.
-    `shared`: in hand when it heard of one.
+    high-water mark has to know before they leave it; `decided`: the operator's decisions that it
+    knew then. `shared`: in hand when it heard of one.
     """
 
     base: Metadata | None = None
@@ -65,7 +65,7 @@ class State(NamedTuple):
     quarantine: Requests
     receipts: Requests
     landed: Requests
-    witness: Mark
+    high_water_mark: Mark
     flights: frozenset[Metadata]
     deleted_files: frozenset[int]
     committers: tuple[Committer, ...]

@@ -112,7 +112,7 @@ DECISIONS = (
         "        wanted = await self._wanted_attempts()\n",
         ("tests/service/upkeep/test_expirer.py -k during_the_search",),
     ),
-    # --- What the witness knows of decisions ---
+    # --- What the high_water_mark knows of decisions ---
     Mutant(
         "second_decision_of_a_millisecond_passes_for_the_first",
         "committer/service/settle/high_water_mark_store.py",

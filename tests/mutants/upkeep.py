@@ -1,4 +1,4 @@
-"""Breakages of what happens off the way of a request: settling, witness, expiry, clean-up."""
+"""Breakages of what happens off the way of a request: settling, high-water mark, clean-up."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ UPKEEP = (
         "",
         (SEEDS,),
     ),
-    # --- The witness ---
+    # --- The high_water_mark ---
     Mutant(
-        "witness_is_written_after_the_deletion",
+        "high_water_mark_is_written_after_the_deletion",
         "committer/service/settle/settler.py",
         "            proofs = self._leaving.take()\n",
         "            proofs = self._leaving.take()\n"
@@ -31,9 +31,9 @@ UPKEEP = (
         ("tests/service/settle/test_high_water_mark.py",),
     ),
     Mutant(
-        "witness_goes_backwards",
+        "high_water_mark_goes_backwards",
         "committer/service/settle/high_water_mark_store.py",
-        "            joined = known.witness.joined(seen)\n",
+        "            joined = known.high_water_mark.joined(seen)\n",
         "            joined = seen\n",
         ("tests/service/settle/test_high_water_mark.py",),
     ),
@@ -47,8 +47,8 @@ UPKEEP = (
     Mutant(
         "what_may_land_once_more_leaves_the_inbox",
         "committer/service/settle/high_water_mark_store.py",
-        "            if known.witness.decided > seen.decided or",
-        "            if known.witness.accepted_ms > seen.accepted_ms or",
+        "            if known.high_water_mark.decided > seen.decided or",
+        "            if known.high_water_mark.accepted_ms > seen.accepted_ms or",
         ("tests/service/settle/test_high_water_mark.py",),
     ),
     Mutant(
@@ -71,8 +71,8 @@ UPKEEP = (
     Mutant(
         "proof_behind_no_branch_is_not_looked_at",
         "committer/plan/high_water_mark.py",
-        "        lambda one: not _is_witnessed(one, witness), reversed(metadata.snapshots)\n",
-        "        lambda one: not _is_witnessed(one, witness), metadata.branch_history(MAIN)\n",
+        "        lambda one: not _is_below(one, mark), reversed(metadata.snapshots)\n",
+        "        lambda one: not _is_below(one, mark), metadata.branch_history(MAIN)\n",
         ("tests/service/settle/test_high_water_mark.py -k stays_known",),
     ),
     Mutant(

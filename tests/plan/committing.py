@@ -23,7 +23,7 @@ from committer.plan.commit import (
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.state import TableState
 from committer.ports import LoadedTable
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from tests.support.builders.flights import NOW_MS, changed
 from tests.support.faults.foreign_expiry import as_pyiceberg_expires
 
@@ -44,7 +44,7 @@ class Table:
     def of(cls, table: LoadedTable) -> Table:
         return cls(TableState.of(table))
 
-    def batch(self, *requests: SealedRequest) -> tuple[Batch, tuple[PreparedManifest, ...]]:
+    def batch(self, *requests: EncodedRequest) -> tuple[Batch, tuple[PreparedManifest, ...]]:
         metadata = self.state.metadata
         checker = Checker(CheckBasis.of("frazil", metadata), metadata.current_schema)
         checked = []
@@ -82,7 +82,7 @@ class Table:
         self.state = plan.state
         return plan
 
-    def commit(self, *requests: SealedRequest, chores: LedgerChores = NO_CHORES) -> CommitPlan:
+    def commit(self, *requests: EncodedRequest, chores: LedgerChores = NO_CHORES) -> CommitPlan:
         self.now_ms += 1_000
         return self.land(self.plan(*self.batch(*requests), chores=chores))
 

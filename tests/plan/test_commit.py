@@ -42,7 +42,7 @@ from committer.plan.batch import prepare_manifests
 from committer.plan.commit import LedgerChores
 from committer.plan.producers import frozen
 from committer.plan.state import TableState
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS, build_flights
@@ -57,7 +57,7 @@ def table_of(**table: object) -> Table:
 
 def request(
     table: Table, producer: str = "query-1", epoch: int = 0, **rest: object
-) -> SealedRequest:
+) -> EncodedRequest:
     return build_request(
         table.table,
         producer=producer,

@@ -1,4 +1,4 @@
-"""What a witness knows, how two of them are joined, and what it misses in a table."""
+"""What a high-water mark knows, how two of them are joined, and what it misses in a table."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ledger_entry import property_key
 from committer.plan.high_water_mark import (
-    Witness,
+    HighWaterMark,
+    snapshots_above,
     dropped_branches,
     missing_from,
-    parse_witness,
-    print_witness,
-    unwitnessed,
+    parse_high_water_mark,
+    print_high_water_mark,
 )
 from committer.plan.state import TableState
 from tests.plan.committing import Table
@@ -57,19 +57,19 @@ def build_table(epochs: int = 3, *, format_version: int = 2) -> Table:
     return table
 
 
-def missing(state: TableState, witness: Witness) -> list[str]:
-    return list(missing_from(state, witness))
+def missing(state: TableState, high_water_mark: HighWaterMark) -> list[str]:
+    return list(missing_from(state, high_water_mark))
 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])
 def test_nothing_is_missing_from_a_table_that_went_on(format_version: int) -> None:
     table = build_table(format_version=format_version)
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     assert missing(table.state, seen) == []
     land(table, epoch=3)
     land(table, producer="query-2")
     assert missing(table.state, seen) == []
-    assert Witness.of(table.state).joined(seen) == Witness.of(table.state)
+    assert HighWaterMark.of(table.state).joined(seen) == HighWaterMark.of(table.state)
 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])
@@ -77,7 +77,7 @@ def test_a_table_that_was_put_back_lacks_what_came_after(format_version: int) ->
     table = build_table(format_version=format_version)
     before = table.state
     land(table, producer="shot", one_shot=True)
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     (said,) = missing(before, seen)
     assert str(seen.snapshot_id) in said
 
@@ -86,7 +86,7 @@ def test_a_table_that_was_put_back_and_went_on_has_another_history() -> None:
     table = build_table()
     before = table.state
     land(table, producer="shot", one_shot=True)
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     table.state = before
     land(table, producer="foreign", one_shot=True)
     assert [one for one in missing(table.state, seen) if "belongs to snapshot" in one]
@@ -94,7 +94,7 @@ def test_a_table_that_was_put_back_and_went_on_has_another_history() -> None:
 
 def test_a_producer_that_has_lost_its_entry_or_epochs_is_missed() -> None:
     table = build_table()
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     old = build_table(2).state.metadata.properties[KEY]
     ours = old.replace(old.split('"table":"')[1][:36], str(table.state.metadata.table_uuid))
     table.foreign(SetProperties({KEY: ours}))
@@ -105,7 +105,7 @@ def test_a_producer_that_has_lost_its_entry_or_epochs_is_missed() -> None:
 
 def test_an_entry_that_cannot_be_read_freezes_its_producer_not_the_table() -> None:
     table = build_table()
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     table.foreign(SetProperties({KEY: "of a later release"}))
     assert KEY in table.state.ledger.frozen
     assert missing(table.state, seen) == []
@@ -114,14 +114,14 @@ def test_an_entry_that_cannot_be_read_freezes_its_producer_not_the_table() -> No
 def test_a_one_shot_producer_that_has_left_the_ledger_is_not_missed() -> None:
     table = build_table()
     land(table, producer="shot", one_shot=True)
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     table.foreign(RemoveProperties((property_key("shot"),)))
     assert missing(table.state, seen) == []
 
 
 def test_a_rollback_with_its_clean_up_is_the_producers_affair() -> None:
     table = build_table()
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     first, *others = [one.snapshot_id for one in table.state.metadata.snapshots]
     table.foreign(SetSnapshotRef(MAIN, SnapshotRef(first, "branch")))
     assert missing(table.state, seen) == []
@@ -132,11 +132,11 @@ def test_a_rollback_with_its_clean_up_is_the_producers_affair() -> None:
 
 def test_a_rollback_with_its_clean_up_is_no_other_history() -> None:
     table = build_table()
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     first, *others = [one.snapshot_id for one in table.state.metadata.snapshots]
     table.foreign(SetSnapshotRef(MAIN, SnapshotRef(first, "branch")))
     table.foreign(RemoveSnapshots(tuple(others)))
-    now = Witness.of(table.state)
+    now = HighWaterMark.of(table.state)
     assert now.snapshot_id is None
     assert not seen.contradicts(now)
     # Nor is that a leave for another snapshot of that number.
@@ -145,7 +145,7 @@ def test_a_rollback_with_its_clean_up_is_no_other_history() -> None:
 
 def test_an_upgrade_from_version_1_is_no_step_back() -> None:
     table = build_table(format_version=1)
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     table.foreign(UpgradeFormatVersion(2))
     assert missing(table.state, seen) == []
 
@@ -155,7 +155,7 @@ def test_entries_may_go_with_their_branch_and_only_with_it() -> None:
     head = table.state.metadata.current_snapshot_id or 0
     table.foreign(SetSnapshotRef("audit", SnapshotRef(head, "branch")))
     land(table, producer="audit", branch="audit")
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     key = property_key("audit", "audit")
     with_branch = table.state
     table.foreign(RemoveProperties((key,)))
@@ -171,7 +171,7 @@ def test_entries_may_go_with_their_branch_and_only_with_it() -> None:
 
 def test_what_was_forgotten_is_not_missed_until_more_has_landed() -> None:
     table = build_table()
-    seen = Witness.of(table.state).without({KEY: 2}, sequence_number=9)
+    seen = HighWaterMark.of(table.state).without({KEY: 2}, sequence_number=9)
     table.foreign(RemoveProperties((KEY,)))
     assert missing(table.state, seen) == []
     later = replace(seen, producers={KEY: 3})
@@ -179,12 +179,14 @@ def test_what_was_forgotten_is_not_missed_until_more_has_landed() -> None:
 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])
-def test_only_what_came_after_the_witness_is_looked_up(format_version: int) -> None:
+def test_only_what_came_after_the_high_water_mark_is_looked_up(format_version: int) -> None:
     table = build_table(format_version=format_version)
-    seen = Witness.of(table.state)
-    assert unwitnessed(table.state.metadata, seen) == []
+    seen = HighWaterMark.of(table.state)
+    assert snapshots_above(table.state.metadata, seen) == []
     land(table, epoch=3)
-    assert unwitnessed(table.state.metadata, seen) == [table.state.metadata.current_snapshot]
+    assert snapshots_above(table.state.metadata, seen) == [
+        table.state.metadata.current_snapshot
+    ]
 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])
@@ -206,28 +208,30 @@ def test_nothing_is_looked_up_behind_a_foreign_snapshot_that_was_accepted(
         added_rows=0 if format_version == 3 else None,
     )
     table.foreign(AddSnapshot(foreign), SetSnapshotRef(MAIN, SnapshotRef(77, "branch")))
-    accepted = Witness.of(table.state, accepted_ms=1)
-    assert unwitnessed(table.state.metadata, accepted) == []
+    accepted = HighWaterMark.of(table.state, accepted_ms=1)
+    assert snapshots_above(table.state.metadata, accepted) == []
     land(table, epoch=3)
-    assert unwitnessed(table.state.metadata, accepted) == [table.state.metadata.current_snapshot]
+    assert snapshots_above(table.state.metadata, accepted) == [
+        table.state.metadata.current_snapshot
+    ]
 
 
 def test_nothing_is_looked_up_of_a_version_1_table_that_was_rolled_back() -> None:
     table = build_table(format_version=1)
-    seen = Witness.of(table.state)
+    seen = HighWaterMark.of(table.state)
     older = table.state.metadata.snapshots[1].snapshot_id
     table.foreign(SetSnapshotRef(MAIN, SnapshotRef(older, "branch")))
-    assert unwitnessed(table.state.metadata, seen) == []
+    assert snapshots_above(table.state.metadata, seen) == []
 
 
 def test_joining_takes_nothing_back_in_any_order() -> None:
     table = build_table(1)
-    seen = [Witness.of(table.state)]
+    seen = [HighWaterMark.of(table.state)]
     land(table, epoch=1)
-    seen.append(Witness.of(table.state))
+    seen.append(HighWaterMark.of(table.state))
     land(table, producer="query-2")
-    seen.append(Witness.of(table.state).without({KEY: 0}, sequence_number=9))
-    newest = Witness.of(table.state).without({KEY: 0}, sequence_number=9)
+    seen.append(HighWaterMark.of(table.state).without({KEY: 0}, sequence_number=9))
+    newest = HighWaterMark.of(table.state).without({KEY: 0}, sequence_number=9)
     for one, two, three in permutations(seen):
         assert one.joined(two).joined(three) == newest
         assert one.joined(two.joined(three)) == newest
@@ -237,7 +241,7 @@ def test_joining_takes_nothing_back_in_any_order() -> None:
 def test_what_landed_again_is_required_until_it_is_forgotten_once_more() -> None:
     table = build_table(2)
     number = table.state.metadata.last_sequence_number
-    seen = Witness.of(table.state).without({KEY: 5}, sequence_number=number)
+    seen = HighWaterMark.of(table.state).without({KEY: 5}, sequence_number=number)
     assert list(seen.with_landed_again(table.state.ledger, {KEY}).required) == []
     land(table, epoch=4)
     again = seen.after(table.state, {KEY})
@@ -250,31 +254,36 @@ def test_what_landed_again_is_required_until_it_is_forgotten_once_more() -> None
 
 def test_of_two_acceptances_the_later_one_counts_alone() -> None:
     table = build_table()
-    seen = Witness.of(table.state, accepted_ms=1)
-    accepted = Witness.of(build_table(1).state, accepted_ms=2)
+    seen = HighWaterMark.of(table.state, accepted_ms=1)
+    accepted = HighWaterMark.of(build_table(1).state, accepted_ms=2)
     assert accepted.joined(seen) is accepted
     assert seen.joined(accepted) is accepted
 
 
-def test_after_a_commit_the_witness_knows_what_a_new_look_would() -> None:
+def test_after_a_commit_the_high_water_mark_knows_what_a_new_look_would() -> None:
     table = build_table()
     land(table, producer="query-2", epoch=5)
-    seen = Witness.of(table.state, accepted_ms=7)
+    seen = HighWaterMark.of(table.state, accepted_ms=7)
     land(table, epoch=3)
-    assert seen.after(table.state, {KEY}) == Witness.of(table.state, accepted_ms=7)
+    assert seen.after(table.state, {KEY}) == HighWaterMark.of(table.state, accepted_ms=7)
     land(table, producer="shot", one_shot=True)
-    assert seen.after(table.state, {KEY, property_key("shot")}) == Witness.of(
+    assert seen.after(table.state, {KEY, property_key("shot")}) == HighWaterMark.of(
         table.state, accepted_ms=7
     )
 
 
-def test_a_witness_is_read_as_it_was_printed() -> None:
+def test_a_high_water_mark_is_read_as_it_was_printed() -> None:
     table = build_table()
-    for witness in (
-        Witness.of(table.state, accepted_ms=5).without({KEY: 1}, sequence_number=9),
-        Witness.of(TableState.of(build_flights(fields=()))),
+    for high_water_mark in (
+        HighWaterMark.of(table.state, accepted_ms=5).without({KEY: 1}, sequence_number=9),
+        HighWaterMark.of(TableState.of(build_flights(fields=()))),
     ):
-        assert parse_witness(print_witness(witness), witness.table_uuid) == witness
+        assert (
+            parse_high_water_mark(
+                print_high_water_mark(high_water_mark), high_water_mark.table_uuid
+            )
+            == high_water_mark
+        )
 
 
 @pytest.mark.parametrize(
@@ -282,12 +291,12 @@ def test_a_witness_is_read_as_it_was_printed() -> None:
     [b"", b"{", b"[]", b"null", b'{"v":2}', b'{"v":1}', b'{"v":1,"table":"x"}'],
     ids=lambda content: content.decode() or "empty",
 )
-def test_what_is_no_witness_is_refused(content: bytes) -> None:
-    with pytest.raises(InvalidMetadataError, match="witness"):
-        parse_witness(content, uuid4())
+def test_what_is_no_high_water_mark_is_refused(content: bytes) -> None:
+    with pytest.raises(InvalidMetadataError, match="high-water mark"):
+        parse_high_water_mark(content, uuid4())
 
 
-def test_the_witness_of_another_table_is_refused() -> None:
-    witness = Witness.of(build_table().state)
+def test_the_high_water_mark_of_another_table_is_refused() -> None:
+    high_water_mark = HighWaterMark.of(build_table().state)
     with pytest.raises(InvalidMetadataError, match="is that of table"):
-        parse_witness(print_witness(witness), uuid4())
+        parse_high_water_mark(print_high_water_mark(high_water_mark), uuid4())

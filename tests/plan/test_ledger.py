@@ -37,7 +37,7 @@ from committer.plan.ledger import (
 )
 from committer.plan.state import TableState
 from committer.reason import Reason
-from committer.request import CommitRequest, Fingerprint, SealedRequest
+from committer.request import CommitRequest, EncodedRequest, Fingerprint
 from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
@@ -50,7 +50,7 @@ def table_with(*epochs: int, format_version: int = 2, **line: object) -> Table:
     return table
 
 
-def one(table: Table, epoch: int, **line: object) -> SealedRequest:
+def one(table: Table, epoch: int, **line: object) -> EncodedRequest:
     return build_request(table.table, epoch=epoch, partition=("AA",), **line)  # type: ignore[arg-type]
 
 

@@ -26,7 +26,7 @@ from committer.plan.evidence import EVIDENCE_KEY
 from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.merge import merge_context, plan_merges
 from committer.plan.state import ListedManifest
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.flights import BY_DAY, build_flights
 from tests.support.builders.request_builders import build_request
@@ -39,7 +39,7 @@ def table_of(format_version: int = 2) -> Table:
     return Table.of(build_flights(format_version=format_version, properties=FEW))
 
 
-def request(table: Table, epoch: int, **rest: object) -> SealedRequest:
+def request(table: Table, epoch: int, **rest: object) -> EncodedRequest:
     return build_request(
         table.table,
         epoch=epoch,
@@ -74,7 +74,7 @@ def merged(table: Table, branch: str = "main") -> Upkeep:
     return Upkeep(merged=tuple(found))
 
 
-def commit(table: Table, upkeep: Upkeep, *requests: SealedRequest) -> CommitPlan:
+def commit(table: Table, upkeep: Upkeep, *requests: EncodedRequest) -> CommitPlan:
     batch, prepared = table.batch(*requests)
     attempt = Attempt(1, UUID(int=5_000 + len(table.objects)), table.now_ms)
     plan = plan_commit(table.state, batch, prepared, attempt, LedgerChores(), upkeep)

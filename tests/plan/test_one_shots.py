@@ -28,7 +28,7 @@ from committer.plan.one_shots import (
 )
 from committer.plan.state import TableState
 from committer.reason import Reason
-from committer.request import CommitRequest, SealedRequest
+from committer.request import CommitRequest, EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.flights import NOW_MS, build_flights
 from tests.support.builders.request_builders import build_line, build_request
@@ -252,5 +252,5 @@ def test_an_entry_of_which_no_tombstone_can_be_made_stays(is_readable: bool) -> 
     assert isinstance(table.state.ledger.ask(shot("shot")), Forgotten)
 
 
-def _right(table: Table, producer: str, **line: object) -> SealedRequest:
+def _right(table: Table, producer: str, **line: object) -> EncodedRequest:
     return build_request(table.table, producer=producer, partition=("AA",), **line)  # type: ignore[arg-type]  # passed through

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from committer.plan.orphan_search import Ground, Kind, Names, kind_of, places_of
+from committer.plan.orphan_search import Kind, Names, SearchScope, kind_of, places_of
 from tests.support.builders.flights import build_flights
 
 
@@ -103,7 +103,7 @@ def test_a_folder_of_others_is_left_out_and_one_within_theirs_is_not_looked_at()
     metadata = build_flights(
         warehouse="s3://bucket", properties={"write.data.path": "s3://bucket/all/of/it"}
     ).metadata
-    ground = Ground.of(
+    ground = SearchScope.of(
         metadata, ["s3a://bucket/db/flights/inner/", "s3://bucket/all", "s3://other/db/flights"]
     )
     assert ground.folders == ("s3://bucket/db/flights",)
@@ -114,4 +114,4 @@ def test_a_folder_of_others_is_left_out_and_one_within_theirs_is_not_looked_at()
 
 def test_where_another_table_has_the_same_location_there_is_no_ground() -> None:
     metadata = build_flights().metadata
-    assert Ground.of(metadata, [metadata.location + "/"]).folders == ()
+    assert SearchScope.of(metadata, [metadata.location + "/"]).folders == ()

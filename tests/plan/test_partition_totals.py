@@ -21,7 +21,7 @@ from committer.plan.partition_totals import (
 )
 from committer.plan.submitted_manifest import CheckedManifest
 from committer.ports import LoadedTable
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.bad_requests import entry, hand_over
 from tests.support.builders.fixtures import expected, read_bytes
@@ -65,7 +65,7 @@ def test_partitions_are_told_letter_for_letter_as_iceberg_java_does() -> None:
     assert found == 3
 
 
-def request_of(table: LoadedTable, epoch: int, *carriers: str | None) -> SealedRequest:
+def request_of(table: LoadedTable, epoch: int, *carriers: str | None) -> EncodedRequest:
     line = build_line(table, epoch=epoch)
     files = (
         build_file(table.metadata, line.attempt, number=number, partition=(carrier,))

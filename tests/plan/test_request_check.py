@@ -26,7 +26,7 @@ from committer.iceberg.values.types import DecimalType, LongType, NestedField
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker, NeedsManifests
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import SealedRequest, read_request, seal_request
+from committer.request import EncodedRequest, read_request, seal_request
 from tests.corpus.repeats import REPEATS
 from tests.support.builders.bad_requests import (
     CHECKED,
@@ -47,7 +47,7 @@ def checker_of(table: LoadedTable) -> Checker:
     return Checker(CheckBasis.of("frazil", table.metadata), table.metadata.current_schema)
 
 
-def check(table: LoadedTable, sealed: SealedRequest) -> CheckedRequest | NeedsManifests:
+def check(table: LoadedTable, sealed: EncodedRequest) -> CheckedRequest | NeedsManifests:
     return checker_of(table).check(sealed)
 
 
@@ -95,13 +95,13 @@ def test_nothing_is_committed_under_a_transform_that_is_not_known(make: Make) ->
     assert caught.value.reason == Reason.UNSUPPORTED
 
 
-def with_partition(table: LoadedTable, value: object) -> SealedRequest:
+def with_partition(table: LoadedTable, value: object) -> EncodedRequest:
     line = build_line(table)
     file = build_file(table.metadata, line.attempt, partition=(value,))
     return seal(line, [hand_over(table, entry(file))])
 
 
-def inline_with_partition(table: LoadedTable, value: object) -> SealedRequest:
+def inline_with_partition(table: LoadedTable, value: object) -> EncodedRequest:
     line = build_line(table)
     file = build_file(table.metadata, line.attempt, partition=(value,))
     metadata = table.metadata
@@ -111,7 +111,7 @@ def inline_with_partition(table: LoadedTable, value: object) -> SealedRequest:
 
 @pytest.mark.parametrize("make", [with_partition, inline_with_partition])
 def test_nothing_is_committed_under_a_spec_of_fixed_values(
-    make: Callable[[LoadedTable, object], SealedRequest],
+    make: Callable[[LoadedTable, object], EncodedRequest],
 ) -> None:
     table = build_codes("identity")
     for value in (b"AA", None):
@@ -124,7 +124,7 @@ def test_nothing_is_committed_under_a_spec_of_fixed_values(
 
 @pytest.mark.parametrize("make", [with_partition, inline_with_partition])
 def test_a_decimal_partition_has_no_more_digits_than_its_type(
-    make: Callable[[LoadedTable, object], SealedRequest],
+    make: Callable[[LoadedTable, object], EncodedRequest],
 ) -> None:
     price = NestedField(2, "price", DecimalType(9, 2), required=False)
     schema = Schema((FIELDS[0], price))
@@ -141,7 +141,7 @@ def test_a_decimal_partition_has_no_more_digits_than_its_type(
 
 @pytest.mark.parametrize("make", [with_partition, inline_with_partition])
 def test_a_void_field_has_no_values(
-    make: Callable[[LoadedTable, object], SealedRequest],
+    make: Callable[[LoadedTable, object], EncodedRequest],
 ) -> None:
     table = build_codes("void")
     assert isinstance(check(table, make(table, None)), CheckedRequest)

@@ -16,26 +16,26 @@ from committer.plan.batch_policy import BatchPolicy
 from committer.plan.state import TableState
 from committer.ports import Doorbell, LoadedTable, Storage
 from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
-from committer.request import Receipt, SealedRequest, TableIdentifier, line_digest
+from committer.request import EncodedRequest, Receipt, TableIdentifier, line_digest
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.reconciler import Reconciler
-from committer.service.process.status_collector import Identity, Overview
+from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.requests.circuit_breakers import BreakerPolicy, Breakers
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
-from committer.service.requests.recently_quarantined import Judged
+from committer.service.requests.recently_quarantined import RecentlyQuarantined
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signatures import Signatures
-from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import Shards
 from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.table_files import UpkeepParts
-from committer.storage.high_water_marks import Witnesses
+from committer.storage.high_water_marks import HighWaterMarks
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
@@ -51,7 +51,7 @@ INBOX = "memory://requests"
 KEYS = "memory://secrets/keys.toml"
 
 
-class House:
+class ServiceHarness:
     """All parts of a service on servers that outlive it: each `running()` is a new process.
 
     `wrap` puts a storage of the test's own before the memory; `has_keys`: the keys are at `KEYS`.
@@ -79,10 +79,10 @@ class House:
         self.inbox = Inbox(self.inbox_storage, INBOX)
         self.quarantine = Quarantine(self.storage.inner, INBOX)
         self.journal = Journal(self.inbox_storage, INBOX)
-        self.witnesses = Witnesses(self.inbox_storage, INBOX)
+        self.high_water_marks = HighWaterMarks(self.inbox_storage, INBOX)
         self.health = Health(self.world)
         self.metrics = Metrics()
-        self.overview = Overview(Identity("frazil", INBOX), self.health, self.metrics)
+        self.overview = StatusCollector(Identity("frazil", INBOX), self.health, self.metrics)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
         self.breakers = Breakers(BreakerPolicy(after=breaker_after), self.world)
         self.has_keys = has_keys
@@ -101,7 +101,7 @@ class House:
         return table
 
     async def publish(
-        self, sealed: SealedRequest, *, announce: bool = True, durable: bool = True
+        self, sealed: EncodedRequest, *, announce: bool = True, durable: bool = True
     ) -> None:
         """What a producer does: durable first, then the doorbell."""
         if durable:
@@ -109,7 +109,7 @@ class House:
         if announce:
             await self.publisher_queue.announce([self.doorbell(sealed)])
 
-    def doorbell(self, sealed: SealedRequest) -> Doorbell:
+    def doorbell(self, sealed: EncodedRequest) -> Doorbell:
         request = sealed.request
         return Doorbell(
             request.table_uuid,
@@ -122,7 +122,7 @@ class House:
     async def accept(self, name: str = "db.flights") -> None:
         """What `frazil table accept` does."""
         table = await self.catalog.inner.load(TableIdentifier.parse(name))
-        keeper = WitnessKeeper(self.witnesses)
+        keeper = HighWaterMarkStore(self.high_water_marks)
         await keeper.accept(TableState.of(table), now_ms=self.world.now_ms())
 
     @asynccontextmanager
@@ -130,14 +130,14 @@ class House:
         self, *, reconcile_interval_s: float = 3600.0, reconcile_age_s: float = 0.0
     ) -> AsyncIterator[None]:
         """Run the service while inside; end it as a crash would (nothing is drained)."""
-        keeper = WitnessKeeper(self.witnesses)
+        keeper = HighWaterMarkStore(self.high_water_marks)
         settled = SettledByTable()
         settler = Settler(
             inbox=self.inbox,
             queue=self.queue,
             world=self.world,
             health=self.health,
-            witnesses=keeper,
+            high_water_marks=keeper,
             settled=settled,
         )
         signatures = Signatures(
@@ -160,11 +160,11 @@ class House:
             metrics=self.metrics,
             foreign_entries=foreign_entries,
             breakers=self.breakers,
-            judged=Judged(self.world),
+            judged=RecentlyQuarantined(self.world),
             settled=settled,
             policy=self.policy,
             signatures=signatures,
-            witnesses=keeper,
+            high_water_marks=keeper,
             upkeep=UpkeepParts(
                 catalog=self.catalog,
                 storage=self.storage,
@@ -245,7 +245,7 @@ class House:
         async with self.running():
             await self.settle(seconds)
 
-    async def land_in_turn(self, *requests: SealedRequest) -> None:
+    async def land_in_turn(self, *requests: EncodedRequest) -> None:
         """Land each in a commit of its own, by one process, which forgets what it need not know."""
         async with self.running():
             for sealed in requests:

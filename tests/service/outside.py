@@ -14,18 +14,20 @@ from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, Update
 from committer.ports import Committed, Doorbell, LoadedTable, NewObject
 from committer.request import ReceiptState, line_digest
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.flights import foreign_swap
 
 
-async def add_table(house: House, table: LoadedTable) -> LoadedTable:
+async def add_table(house: ServiceHarness, table: LoadedTable) -> LoadedTable:
     """Put a table that a test has built into the catalog."""
     await house.catalog.inner.create_namespace(table.identifier.namespace)
     await house.catalog.inner.create_table(table)
     return table
 
 
-async def foreign_commit(house: House, table: LoadedTable, *updates: Update) -> LoadedTable:
+async def foreign_commit(
+    house: ServiceHarness, table: LoadedTable, *updates: Update
+) -> LoadedTable:
     """Another engine commits; returns the table as it is then."""
     current = await house.catalog.inner.load(table.identifier)
     swap = foreign_swap(current, *updates)
@@ -34,7 +36,7 @@ async def foreign_commit(house: House, table: LoadedTable, *updates: Update) -> 
     return await house.catalog.inner.load(table.identifier)
 
 
-async def foreign_append(house: House, table: LoadedTable) -> LoadedTable:
+async def foreign_append(house: ServiceHarness, table: LoadedTable) -> LoadedTable:
     """Another engine commits an append of nothing, with a manifest list of its own."""
     metadata = (await house.catalog.inner.load(table.identifier)).metadata
     head = metadata.current_snapshot
@@ -66,7 +68,9 @@ async def foreign_append(house: House, table: LoadedTable) -> LoadedTable:
     return await foreign_commit(house, table, AddSnapshot(snapshot), to_main)
 
 
-async def put_raw(house: House, key: str, content: bytes, *, announce: bool = True) -> None:
+async def put_raw(
+    house: ServiceHarness, key: str, content: bytes, *, announce: bool = True
+) -> None:
     """What a client that checks nothing does."""
     location = house.inbox.location(key)
     await house.storage.inner.create((NewObject(location, content),))
@@ -75,7 +79,7 @@ async def put_raw(house: House, key: str, content: bytes, *, announce: bool = Tr
 
 
 async def ring(
-    house: House, key: str, content: bytes | None, *, said_digest: str | None = None
+    house: ServiceHarness, key: str, content: bytes | None, *, said_digest: str | None = None
 ) -> None:
     """Any doorbell, whether there is such a request or not."""
     bell = Doorbell(
@@ -88,7 +92,7 @@ async def ring(
     await house.publisher_queue.announce([bell])
 
 
-async def assert_committed_together(house: House, producers: Sequence[str]) -> None:
+async def assert_committed_together(house: ServiceHarness, producers: Sequence[str]) -> None:
     """The table holds one file of each, in one snapshot, and each was told so."""
     metadata = await house.load()
     assert len(metadata.snapshots) == 1

@@ -13,14 +13,14 @@ from committer.ports import Leases, LoadedTable, shard_of
 from committer.queue.memory import MemoryLeases, MemoryQueue
 from committer.service.process.composition import Parts
 from committer.service.process.service import Service
-from committer.service.process.status_collector import Identity, Overview
+from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
-from committer.service.telemetry.instrumented_ports import CountedLeases
+from committer.service.telemetry.instrumented_ports import InstrumentedLeases
 from committer.service.telemetry.metrics import Metrics
 from committer.settings import CommitSettings, QueueSettings, ServiceSettings, Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 
 LEASE_S = 30.0
 
@@ -30,7 +30,7 @@ class Replica:
     """One committer process, from its start to its end."""
 
     name: str
-    overview: Overview
+    overview: StatusCollector
     stop: asyncio.Event
     running: asyncio.Task[None]
 
@@ -71,7 +71,7 @@ class Replicas:
     """`house` has the servers; its own committer does not run."""
 
     folder: Path
-    house: House = field(default_factory=House)
+    house: ServiceHarness = field(default_factory=ServiceHarness)
     started: int = 0
     tables: int = 0
     used: set[int] = field(default_factory=set)
@@ -79,7 +79,7 @@ class Replicas:
     def start(self, name: str, *, leases: Leases | None = None) -> Replica:
         house, world = self.house, self.house.world
         self.started += 1
-        overview = Overview(Identity("frazil", INBOX), Health(world), Metrics())
+        overview = StatusCollector(Identity("frazil", INBOX), Health(world), Metrics())
         own = MemoryLeases(house.server, member=name, process=UUID(int=self.started))
         parts = Parts(
             settings=Settings(
@@ -92,7 +92,7 @@ class Replicas:
             world=world,
             storage=house.storage.inner,
             queue=MemoryQueue(house.server, consumer=name),
-            leases=CountedLeases(leases or own, overview.metrics.meter("leases", world)),
+            leases=InstrumentedLeases(leases or own, overview.metrics.meter("leases", world)),
             inbox=Inbox(house.storage.inner, INBOX),
             quarantine=Quarantine(house.storage.inner, INBOX),
             replays=Replays(house.storage.inner, INBOX),

@@ -9,7 +9,7 @@ from committer.iceberg.metadata.snapshot import SnapshotRef
 from committer.iceberg.updates.metadata_update import SetProperties, SetSnapshotRef, Update
 from committer.ledger_entry import property_key
 from committer.ports import NewObject, Swap, SwapAnswer
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import FaultyCatalog
 
@@ -17,7 +17,9 @@ from tests.support.faults.faulty_catalog import FaultyCatalog
 class PickyStorage(CountingStorage):
     """Fails the calls that `fails` names, with its error; everything else passes through."""
 
-    def __init__(self, house: House, fails: Callable[[str, str], FrazilError | None]) -> None:
+    def __init__(
+        self, house: ServiceHarness, fails: Callable[[str, str], FrazilError | None]
+    ) -> None:
         super().__init__(house.storage.inner)
         self.fails = fails
 
@@ -66,7 +68,7 @@ class ScriptedCatalog(FaultyCatalog):
         return await super().swap(swap) if answer is None else answer
 
 
-def scripted(house: House) -> ScriptedCatalog:
+def scripted(house: ServiceHarness) -> ScriptedCatalog:
     catalog = ScriptedCatalog(house.catalog)
     house.catalog = catalog
     return catalog
@@ -83,7 +85,7 @@ def branch_at(name: str, head: int) -> Update:
     return SetSnapshotRef(name, SnapshotRef(head, "branch"))
 
 
-async def paths(house: House) -> list[str]:
+async def paths(house: ServiceHarness) -> list[str]:
     found = [file.file_path for file in await house.live_files()]
     assert len(found) == len(set(found))
     return found

@@ -17,9 +17,9 @@ from committer.ledger_entry import LEDGER_PREFIX, property_key
 from committer.ports import Catalog, LoadedTable, NewObject, Storage, Swap
 from committer.reason import Reason
 from committer.request import (
+    EncodedRequest,
     Receipt,
     ReceiptState,
-    SealedRequest,
     TableIdentifier,
     inbox_key,
     read_request,
@@ -83,7 +83,7 @@ class Invariants:
         self._copies = f"{root}/replaying/"
         self._views: dict[UUID, TableView] = {}
         self._by_name: dict[TableIdentifier, UUID] = {}
-        self._published: dict[str, SealedRequest | None] = {}
+        self._published: dict[str, EncodedRequest | None] = {}
         self._written: dict[str, bytes] = {}
         # Ended by a landing, whatever became of that since.
         self._superseded: set[str] = set()
@@ -232,7 +232,9 @@ class Invariants:
                     self._violated("I11", f"{process} lets `{name}` forget {key}")
 
     def _foreign_ledger(self, process: str, view: TableView, swap: Swap) -> None:
-        """Who takes entries away freezes the table; but of one-shot producers no witness knows."""
+        """Who takes entries away freezes the table; but of one-shot producers no high-water mark
+        knows.
+        """
         removed = [key for key in _changed_entries(swap) if key not in swap.metadata.properties]
         if removed:
             self._history.tampered[view.table_uuid] = f"{process} removed entries of the ledger"
@@ -371,7 +373,7 @@ class Invariants:
         ended = "it has ended" if self._has_ended(key) else "it has not ended"
         return f"{ended}, {'known' if key in self._published else 'unknown'} to the onlooker"
 
-    def _end_of(self, key: str, sealed: SealedRequest | None) -> Problem | None:
+    def _end_of(self, key: str, sealed: EncodedRequest | None) -> Problem | None:
         """I1: committed, superseded or in quarantine; exactly one of them."""
         landing, own = self._landing(key), self._own_landing(key)
         is_landed = own is not None

@@ -26,7 +26,7 @@ from committer.ledger_entry import (
     short_fingerprint,
 )
 from committer.plan.evidence import COUNT_KEY
-from committer.request import CommitRequest, SealedRequest, inbox_key
+from committer.request import CommitRequest, EncodedRequest, inbox_key
 from tests.simulation.contents import Read, SnapshotContents
 
 # An invariant and what broke it.
@@ -59,7 +59,7 @@ class LedgerModel:
     """
 
     table_uuid: UUID
-    published: Callable[[str], SealedRequest | None]
+    published: Callable[[str], EncodedRequest | None]
     read: Read
     landed: dict[tuple[str, str, int], Landing] = field(default_factory=dict)
     attempts: dict[UUID, Landing] = field(default_factory=dict)
@@ -262,7 +262,7 @@ def _parsed(text: str) -> ProducerEntry | None:
         return None
 
 
-def _paths_of(sealed: SealedRequest, read: Read) -> Iterator[str]:
+def _paths_of(sealed: EncodedRequest, read: Read) -> Iterator[str]:
     """The files that a request adds, from its own bytes."""
     for reference in sealed.request.manifests:
         content = sealed.manifest(reference) if reference.path is None else read(reference.path)

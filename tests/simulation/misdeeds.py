@@ -27,7 +27,7 @@ from committer.ledger_entry import ProducerEntry, print_entry, property_key
 from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence, read_evidence
 from committer.ports import LoadedTable, NewObject, Swap
 from committer.queue.memory import MemoryQueue, MemoryServer
-from committer.request import Receipt, ReceiptState, SealedRequest
+from committer.request import EncodedRequest, Receipt, ReceiptState
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.memory import MemoryStorage
 from tests.simulation.history import History
@@ -66,13 +66,13 @@ class Bench:
         await self.catalog.create_table(table)
         return table
 
-    async def publish(self, table: LoadedTable, **options: Any) -> SealedRequest:
+    async def publish(self, table: LoadedTable, **options: Any) -> EncodedRequest:
         sealed = build_request(table, **options)
         await self.inbox.put(sealed)
         return sealed
 
     async def commit(
-        self, table: LoadedTable, *requests: SealedRequest, **wrong: Any
+        self, table: LoadedTable, *requests: EncodedRequest, **wrong: Any
     ) -> LoadedTable:
         """Land requests as a committer would, apart from what is to be wrong."""
         base = await self.catalog.load(table.identifier)
@@ -94,7 +94,7 @@ class Bench:
         await self.catalog.swap(swap)
         return LoadedTable(base.identifier, metadata, location)
 
-    def planned(self, base: LoadedTable, requests: Sequence[SealedRequest], **wrong: Any) -> Plan:
+    def planned(self, base: LoadedTable, requests: Sequence[EncodedRequest], **wrong: Any) -> Plan:
         self._snapshots += 1
         snapshot_id = 1_000 + self._snapshots
         kept = self._rows.get(base.metadata.current_snapshot_id, ())
@@ -106,7 +106,7 @@ class Bench:
         """The invariants that were seen to be broken."""
         return {violation.invariant for violation in self.history.violations}
 
-    def receipt(self, sealed: SealedRequest, state: ReceiptState, **said: Any) -> Receipt:
+    def receipt(self, sealed: EncodedRequest, state: ReceiptState, **said: Any) -> Receipt:
         request = sealed.request
         return Receipt(request.producer.id, request.epoch, str(request.attempt), state, **said)
 
@@ -117,7 +117,7 @@ class Plan:
     def __init__(
         self,
         base: LoadedTable,
-        requests: Sequence[SealedRequest],
+        requests: Sequence[EncodedRequest],
         kept: Sequence[ManifestFile],
         snapshot_id: int,
         *,
@@ -127,7 +127,7 @@ class Plan:
         entry: Callable[[ProducerEntry], ProducerEntry] = lambda entry: entry,
         keeps: bool = True,
         writes_manifest: bool = True,
-        evidence: Sequence[SealedRequest] | None = None,
+        evidence: Sequence[EncodedRequest] | None = None,
     ) -> None:
         metadata = base.metadata
         parent = metadata.current_snapshot
@@ -196,5 +196,5 @@ class Plan:
             self.updates.append(SetProperties({property_key(request.producer.id): text}))
 
 
-def files_of(base: LoadedTable, sealed: SealedRequest) -> list[Any]:
+def files_of(base: LoadedTable, sealed: EncodedRequest) -> list[Any]:
     return [build_file(base.metadata, sealed.request.attempt)]

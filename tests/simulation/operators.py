@@ -20,10 +20,10 @@ from committer.plan.ledger import read_ledger
 from committer.plan.producers import ACCEPTABLE, ProducerName, ProducerState, standings
 from committer.plan.state import TableState
 from committer.ports import Doorbell
-from committer.request import SealedRequest, TableIdentifier, line_digest, read_request
-from committer.service.admin.producer_admin import Operator
-from committer.service.settle.high_water_mark_store import WitnessKeeper
-from committer.storage.high_water_marks import Witnesses
+from committer.request import EncodedRequest, TableIdentifier, line_digest, read_request
+from committer.service.admin.producer_admin import ProducerAdmin
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.storage.high_water_marks import HighWaterMarks
 from tests.simulation.chance import draws
 from tests.simulation.ports import Ports
 from tests.simulation.servers import INBOX
@@ -122,7 +122,7 @@ class LedgerOperator:
             return
         # From his word on, whatever becomes of the call.
         ports.history.accept_table(table)
-        keeper = WitnessKeeper(Witnesses(ports.storage, INBOX))
+        keeper = HighWaterMarkStore(HighWaterMarks(ports.storage, INBOX))
         await keeper.accept(TableState.of(table), now_ms=ports.world.now_ms())
         if ports.history.tampered.get(table_uuid) is why:  # and not put back once more meanwhile
             del ports.history.tampered[table_uuid]
@@ -181,12 +181,12 @@ class LedgerOperator:
         return draws(self._seed, f"{self.name} {what} {self._looks}")[0]
 
 
-def _desk(ports: Ports) -> Operator:
-    return Operator(
+def _desk(ports: Ports) -> ProducerAdmin:
+    return ProducerAdmin(
         catalog=ports.catalog,
         storage=ports.storage,
         replays=ports.replays,
-        witnesses=WitnessKeeper(Witnesses(ports.storage, INBOX)),
+        high_water_marks=HighWaterMarkStore(HighWaterMarks(ports.storage, INBOX)),
         world=ports.world,
     )
 
@@ -201,7 +201,7 @@ async def replay(key: str, ports: Ports) -> None:
     await _announce(sealed, ports)
 
 
-async def _announce(sealed: SealedRequest, ports: Ports) -> None:
+async def _announce(sealed: EncodedRequest, ports: Ports) -> None:
     """Best effort: the committer finds it when it next lists the inbox."""
     request = sealed.request
     bell = Doorbell(

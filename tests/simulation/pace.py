@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class CommitPacer:
     """A choice for each number. `epochs`: the least and the most. `fates_s`: when the last of what
     befalls servers may do so. `breaker_after`: who is held waits for somebody to decide, for longer
     than a run waits for its end.
@@ -30,7 +30,7 @@ class Pace:
     breaker_after: int
 
 
-SPARSE = Pace(
+SPARSE = CommitPacer(
     queries=(1, 2, 3, 4),
     epochs=(3, 20),
     triggers_s=(0.2, 0.5, 1.0, 4.0),
@@ -44,7 +44,7 @@ SPARSE = Pace(
     fates_s=40.0,
     breaker_after=20,
 )
-DENSE = Pace(
+DENSE = CommitPacer(
     queries=(2, 3, 4, 6),
     epochs=(15, 50),
     triggers_s=(0.05, 0.1, 0.3, 1.0),

@@ -10,7 +10,7 @@ from typing import cast
 from committer.errors import FrazilError
 from committer.service.process.composition import Parts
 from committer.service.process.service import Service
-from committer.service.process.status_collector import Identity, Overview
+from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Instruments
 from committer.service.telemetry.metrics import Metrics
@@ -152,7 +152,9 @@ class Replica:
             catalog=ports.catalog,
         )
 
-    def _overview(self, life: Life) -> Overview:
+    def _overview(self, life: Life) -> StatusCollector:
         metrics = shared_metrics()
         metrics.history = life.process.stage.history
-        return Overview(Identity(self.settings.catalog.name, INBOX), Health(life.world), metrics)
+        return StatusCollector(
+            Identity(self.settings.catalog.name, INBOX), Health(life.world), metrics
+        )

@@ -26,7 +26,7 @@ from tests.simulation.doublers import Claimant, Repeater
 from tests.simulation.faults import Call, Fault
 from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
-from tests.simulation.pace import PACES, SPARSE, Pace
+from tests.simulation.pace import PACES, SPARSE, CommitPacer
 from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
 from tests.simulation.replica import base_settings
 from tests.simulation.servers import WAREHOUSE
@@ -134,7 +134,7 @@ def build_sim_table(
     return LoadedTable(TableIdentifier(NAMESPACE, name), metadata, first)
 
 
-def draw_scenario(seed: int, pace: Pace | None = None) -> Scenario:
+def draw_scenario(seed: int, pace: CommitPacer | None = None) -> Scenario:
     """The scenario of a seed, at a pace that is drawn if it is not given."""
     if pace is None:
         pace = rng(seed, "pace").choice(PACES)
@@ -197,7 +197,7 @@ def _weights(chance: random.Random) -> dict[Fault, float]:
     return {fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0)) for fault in Fault}
 
 
-def _table_properties(chance: random.Random, pace: Pace) -> dict[str, str]:
+def _table_properties(chance: random.Random, pace: CommitPacer) -> dict[str, str]:
     properties: dict[str, str] = {}
     if chance.random() < 0.4:
         properties |= {
@@ -217,7 +217,7 @@ def _table_properties(chance: random.Random, pace: Pace) -> dict[str, str]:
     return properties
 
 
-def _settings(chance: random.Random, pace: Pace) -> Settings:
+def _settings(chance: random.Random, pace: CommitPacer) -> Settings:
     settings = base_settings()
     commit = settings.commit.model_copy(
         update={
@@ -231,7 +231,7 @@ def _settings(chance: random.Random, pace: Pace) -> Settings:
 
 
 def _roles(
-    seed: int, chance: random.Random, tables: Sequence[LoadedTable], pace: Pace
+    seed: int, chance: random.Random, tables: Sequence[LoadedTable], pace: CommitPacer
 ) -> tuple[Role, ...]:
     roles = [
         producer_role(
@@ -293,7 +293,7 @@ def _set_back(
     return [foreign_role("vandal", plan, table), ledger_operator_role("owner", looks, table)]
 
 
-def _producer_plan(chance: random.Random, pace: Pace) -> ProducerPlan:
+def _producer_plan(chance: random.Random, pace: CommitPacer) -> ProducerPlan:
     return ProducerPlan(
         epochs=chance.randint(*pace.epochs),
         trigger_s=chance.choice(pace.triggers_s),
@@ -308,7 +308,7 @@ def _producer_plan(chance: random.Random, pace: Pace) -> ProducerPlan:
     )
 
 
-def _foreign_plan(chance: random.Random, pace: Pace) -> ForeignPlan:
+def _foreign_plan(chance: random.Random, pace: CommitPacer) -> ForeignPlan:
     return ForeignPlan(
         deeds=tuple(chance.choice(HARMLESS) for _ in range(chance.randint(1, 6))),
         pause_s=chance.choice(pace.foreign_pauses_s),
@@ -316,7 +316,7 @@ def _foreign_plan(chance: random.Random, pace: Pace) -> ForeignPlan:
     )
 
 
-def _events(chance: random.Random, pace: Pace) -> tuple[Event, ...]:
+def _events(chance: random.Random, pace: CommitPacer) -> tuple[Event, ...]:
     count = chance.choice((0, 0, 1, 2, 4))
     fates = tuple(Fate)
     return tuple(

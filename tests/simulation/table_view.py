@@ -10,7 +10,7 @@ from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.ledger_entry import property_key
 from committer.plan.evidence import COUNT_KEY
 from committer.ports import LoadedTable, Swap
-from committer.request import CommitRequest, SealedRequest, TableIdentifier
+from committer.request import CommitRequest, EncodedRequest, TableIdentifier
 from tests.simulation.contents import (
     Contents,
     Read,
@@ -44,7 +44,7 @@ class TableView:
     def __init__(
         self,
         table_uuid: UUID,
-        published: Callable[[str], SealedRequest | None],
+        published: Callable[[str], EncodedRequest | None],
         read: Read,
     ) -> None:
         self.table_uuid = table_uuid

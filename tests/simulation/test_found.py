@@ -39,7 +39,7 @@ FOUND_SINCE = {
     1036: "landed while the record of its quarantining, which nobody had answered for, was to come",
     7767: "landed once more after a rollback, when an expiry had deleted its data files",
     7001097: "as 7767",
-    90000580: "a ledger was unset before its witness knew, and the table replaced: landed twice",
+    90000580: "landed twice: a ledger was unset ahead of its high-water mark, the table replaced",
     90004596: "the judge counted a landing that was rolled back and thawed beside its successor",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }

@@ -22,7 +22,7 @@ from committer.errors import (
 from committer.ports import NewObject
 from committer.secret_files import read_secret_files
 from committer.skips import KEPT_MAX, SkipKind, Skips
-from committer.storage.high_water_marks import Witnesses
+from committer.storage.high_water_marks import HighWaterMarks
 from committer.storage.key_file import KeyFile
 from committer.storage.local import LocalStorage
 from committer.storage.walk import walk
@@ -384,13 +384,13 @@ def test_a_secret_behind_links_is_read_as_kubernetes_lays_it_out(root: Path) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_stands_in_the_place_of_a_witness_is_told(
+async def test_what_stands_in_the_place_of_a_high_water_mark_is_told(
     storage: LocalStorage, root: Path, kind: str
 ) -> None:
-    witnesses = Witnesses(storage, str(root))
+    high_water_marks = HighWaterMarks(storage, str(root))
     path = root / "witness" / str(UUID(int=1))
     path.parent.mkdir()
     KINDS[kind][0](path)
-    assert await witnesses.etag(UUID(int=1)) is None
+    assert await high_water_marks.etag(UUID(int=1)) is None
     with pytest.raises(SettingsError, match="found something that is no file: remove it"):
-        await witnesses.replace(UUID(int=1), b"x", etag=None)
+        await high_water_marks.replace(UUID(int=1), b"x", etag=None)

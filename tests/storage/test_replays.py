@@ -8,7 +8,7 @@ import pytest
 
 from committer.errors import InvalidRequestError, NotFoundError, StorageUnavailableError
 from committer.ports import NewObject, ObjectInfo
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from committer.skips import Skips
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.memory import MemoryStorage
@@ -90,7 +90,7 @@ class Place:
         self.inbox = Inbox(self.storage, ROOT)
         self.quarantine = Quarantine(self.storage, ROOT)
         self.replays = Replays(self.storage, ROOT)
-        self.sealed: SealedRequest = build_request(build_table(warehouse="memory://warehouse"))
+        self.sealed: EncodedRequest = build_request(build_table(warehouse="memory://warehouse"))
         self.key = self.sealed.request.inbox_key
 
     async def quarantined(self, *, content: bytes | None = None, at_ms: int = 1) -> None:

@@ -20,11 +20,11 @@ from committer.iceberg.manifest.manifest import decode_manifest
 from committer.ports import NewObject, ObjectInfo
 from committer.queue.memory import MemoryQueue
 from committer.request import (
+    EncodedRequest,
     Fingerprint,
     Producer,
     Receipt,
     ReceiptState,
-    SealedRequest,
     line_digest,
     read_request,
 )
@@ -39,7 +39,7 @@ DURABLE = PublishPolicy()
 COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=30.0)
 
 
-async def read_back(bench: Bench) -> SealedRequest:
+async def read_back(bench: Bench) -> EncodedRequest:
     (key,) = await bench.inbox_keys()
     return read_request(await bench.inbox.get(key), key=key)
 

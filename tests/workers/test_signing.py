@@ -6,7 +6,7 @@ import pytest
 
 from committer.errors import PublishError, SettingsError
 from committer.ports import NewObject
-from committer.request import SealedRequest, read_request
+from committer.request import EncodedRequest, read_request
 from committer.signature import VALID_MS, SigningKey, parse_keys, verify
 from committer.storage.memory import MemoryStorage
 from tests.support.builders.signing import NEW, OLD, bound, print_keys
@@ -29,7 +29,7 @@ async def signing_bench(*keys: SigningKey) -> Bench:
     return bench
 
 
-async def published(bench: Bench) -> list[SealedRequest]:
+async def published(bench: Bench) -> list[EncodedRequest]:
     contents = [await bench.inbox.get(key) for key in await bench.inbox_keys()]
     return [read_request(content) for content in contents]
 

@@ -11,12 +11,12 @@ import asyncio
 from committer.errors import NotFoundError
 from committer.plan.orphan_search import data_files_of, manifests_named_by
 from committer.ports import Storage
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 
 LOOKS_AT_ONCE = 32
 
 
-async def absent_data_file(storage: Storage, sealed: SealedRequest) -> str | None:
+async def absent_data_file(storage: Storage, sealed: EncodedRequest) -> str | None:
     """One that does not exist; None if all do.
 
     Errors: `FrazilError` where that cannot be found out.

@@ -25,9 +25,9 @@ from committer.iceberg.values.locations import comparable_location
 from committer.plan.high_water_mark import missing_from
 from committer.plan.ledger import read_ledger
 from committer.plan.orphan_search import (
-    Ground,
     Kind,
     Names,
+    SearchScope,
     kind_of,
     manifests_named_by,
     name_metadata,
@@ -38,12 +38,12 @@ from committer.plan.orphan_search import (
 )
 from committer.plan.state import TableState
 from committer.ports import Catalog, LoadedTable, NewObject, ObjectInfo, Storage, World
-from committer.request import SealedRequest, TableIdentifier, read_request
+from committer.request import EncodedRequest, TableIdentifier, read_request
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.reading import answer
-from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.journal import Journal, JournalEntry, LeftOverEntry
+from committer.storage.journal import ExpiryEntry, Journal, LeftOverEntry
 from committer.storage.replays import Replays
 
 LOADS_AT_ONCE = 16
@@ -73,7 +73,7 @@ class Sources:
     storage: Storage
     replays: Replays
     journal: Journal
-    witnesses: WitnessKeeper
+    high_water_marks: HighWaterMarkStore
     world: World
     inbox_root: str
 
@@ -86,7 +86,7 @@ class OrphanSearch:
         self._names = Names()
         self._read: set[str] = set()
         self._known: set[str] = set()
-        self._ground = Ground((), (), ())
+        self._ground = SearchScope((), (), ())
         self._missing: tuple[str, ...] = ()
         self.table = table
         self.unreadable: list[str] = []
@@ -100,7 +100,7 @@ class OrphanSearch:
     def uuid(self) -> UUID:
         return self.table.metadata.require_uuid()
 
-    async def look_around(self) -> Ground:
+    async def look_around(self) -> SearchScope:
         """Find where the orphans of this table are to be looked for.
 
         Errors: `UnsupportedError` where another table cannot be read.
@@ -108,7 +108,7 @@ class OrphanSearch:
         others = [self._sources.inbox_root]
         async for other in _other_tables(self._sources.catalog, self.table.identifier):
             others += places_of(other.metadata)
-        self._ground = Ground.of(self.table.metadata, others)
+        self._ground = SearchScope.of(self.table.metadata, others)
         return self._ground
 
     async def refresh(self) -> None:
@@ -144,7 +144,7 @@ class OrphanSearch:
         """What an expiry or a sweep is about to delete is not for anybody else."""
         async for entry in self._sources.journal.list(self.uuid):
             match entry:
-                case JournalEntry():
+                case ExpiryEntry():
                     await self._name_snapshots(entry.snapshots, missing_is_error=False)
                     for file in entry.statistics:
                         self._names.add(file.statistics_path)
@@ -154,12 +154,12 @@ class OrphanSearch:
 
     async def _name_table(self) -> None:
         # What it knows is in the table that is read behind it, unless that went backwards.
-        witness = await self._sources.witnesses.read(self.uuid)
+        high_water_mark = await self._sources.high_water_marks.read(self.uuid)
         table = await self._sources.catalog.load(self.table.identifier)
         if table.metadata.table_uuid != self.uuid:
             raise InvalidMetadataError(f"{table.identifier} is another table now")
         self.table = table
-        self._missing = tuple(islice(missing_from(TableState.of(table), witness), 1))
+        self._missing = tuple(islice(missing_from(TableState.of(table), high_water_mark), 1))
         name_metadata(table, self._names)
         await self._name_snapshots(table.metadata.snapshots, missing_is_error=True)
 
@@ -246,7 +246,7 @@ class OrphanSearch:
         return not stays and without_checksum(orphan.location) not in self._names
 
 
-async def _request(waiting: Inbox | Quarantine, key: str) -> SealedRequest | None:
+async def _request(waiting: Inbox | Quarantine, key: str) -> EncodedRequest | None:
     """None for one that has gone meanwhile: it is read where it went, behind this."""
     try:
         found = await waiting.get(key)

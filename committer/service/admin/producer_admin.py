@@ -19,7 +19,7 @@ from committer.plan.ledger import Ledger, history_of, read_ledger
 from committer.plan.producers import (
     ProducerName,
     ProducerState,
-    Standing,
+    ProducerStatus,
     epochs_of,
     frozen,
     landed_since,
@@ -36,7 +36,7 @@ from committer.request import CommitRequest, TableIdentifier
 from committer.service.admin.table_change import Decide, change_table
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.reading import answer
-from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.replays import Replays
 
 
@@ -52,16 +52,16 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class ProducerAdmin:
     """Decisions about the producers of one catalog's tables."""
 
     catalog: Catalog
     storage: Storage
     replays: Replays
-    witnesses: WitnessKeeper
+    high_water_marks: HighWaterMarkStore
     world: World
 
-    async def standing(self, table: LoadedTable, name: ProducerName) -> Standing:
+    async def standing(self, table: LoadedTable, name: ProducerName) -> ProducerStatus:
         """How a producer stands. Errors: `NotFoundError` for one that the ledger does not know."""
         return _known(read_ledger(table.metadata), name)
 
@@ -190,7 +190,7 @@ class Operator:
         return await self._refusals(state, standing(state.ledger, name), requests)
 
     async def _refusals(
-        self, state: TableState, found: Standing, requests: Sequence[CommitRequest]
+        self, state: TableState, found: ProducerStatus, requests: Sequence[CommitRequest]
     ) -> dict[str, str]:
         _require_readable(found)
         reader, refused = EvidenceReader(self.storage), dict[str, str]()
@@ -204,7 +204,7 @@ class Operator:
     async def _with_leave(
         self,
         state: TableState,
-        found: Standing,
+        found: ProducerStatus,
         requests: Sequence[CommitRequest],
         refused: dict[str, str],
     ) -> Sequence[Update]:
@@ -224,7 +224,7 @@ class Operator:
         return _changed(name, found.entry, entry)
 
     async def _landed_long_ago(
-        self, state: TableState, found: Standing, requests: Sequence[CommitRequest]
+        self, state: TableState, found: ProducerStatus, requests: Sequence[CommitRequest]
     ) -> dict[str, str]:
         """Why not, for those that have landed beyond the proofs that are kept: the files of the
         table tell. All manifests are read for that, once.
@@ -246,10 +246,12 @@ class Operator:
     async def _let_lack(
         self, table: LoadedTable, name: ProducerName, entry: ProducerEntry | None
     ) -> None:
-        """Tell the witness before the swap, or the table would freeze for want of the epochs."""
+        """Tell the high-water mark before the swap, or the table would freeze for want of the
+        epochs.
+        """
         highest = None if entry is None else entry.epochs.highest
         epochs = {name.key: -1 if highest is None else highest}
-        await self.witnesses.forget(
+        await self.high_water_marks.forget(
             table.metadata.require_uuid(),
             epochs,
             sequence_number=table.metadata.last_sequence_number,
@@ -264,7 +266,7 @@ class Operator:
         await change_table(self.catalog, self.storage, self.world, identifier, decide)
 
 
-def _known(ledger: Ledger, name: ProducerName) -> Standing:
+def _known(ledger: Ledger, name: ProducerName) -> ProducerStatus:
     found = standing(ledger, name)
     if found.entry is None and found.why is None:
         raise NotFoundError(
@@ -283,7 +285,7 @@ async def _why_not(reader: EvidenceReader, state: TableState, request: CommitReq
     return None
 
 
-def _require_readable(found: Standing) -> None:
+def _require_readable(found: ProducerStatus) -> None:
     if found.state is ProducerState.UNREADABLE:
         raise UnsupportedError(f"{found.why}; upgrade, or forget the producer")
 

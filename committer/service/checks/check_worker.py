@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, cast
 from committer.errors import InvalidRequestError
 from committer.iceberg.splice.manifest_walk import WalkedManifest
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
-from committer.request import SealedRequest, read_request
+from committer.request import EncodedRequest, read_request
 
 # Beyond what the process has once its modules are loaded.
 MEMORY_BYTES_MAX = 192 * 1024 * 1024
@@ -191,7 +191,7 @@ def _bytes(buffer: bytearray) -> bytes:
     return cast("bytes", buffer)
 
 
-def _slim(sealed: SealedRequest) -> ReadAnswer:
+def _slim(sealed: EncodedRequest) -> ReadAnswer:
     """Inline files may be millions of objects; whoever waits with the request needs none."""
     request = sealed.request
     needs = request.needs.model_copy(update={"conflict_filter": None, "removed_paths": ()})

@@ -19,7 +19,7 @@ from committer.plan.fair_queue import FairQueue
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
 from committer.plan.submitted_manifest import CheckedManifest
 from committer.reason import Reason
-from committer.request import SealedRequest, read_request
+from committer.request import EncodedRequest, read_request
 from committer.service.checks.check_process import CheckProcess, ProcessEndedError
 from committer.service.checks.check_worker import (
     CPU_S_MAX,
@@ -45,13 +45,13 @@ _MIB = 1024 * 1024
 class Checks(Protocol):
     """Reads and checks large requests. Errors: `InvalidRequestError`, also of `TRIES_MAX`."""
 
-    async def read(self, content: bytes, key: str, producer: str) -> SealedRequest:
+    async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
         """As `read_request`. The request may lack what only its check needs."""
 
     async def check(
         self,
         checker: Checker,
-        sealed: SealedRequest,
+        sealed: EncodedRequest,
         producer: str,
         read: Named | None,
         inflated_bytes_max: int,
@@ -67,13 +67,13 @@ class Checks(Protocol):
 class ChecksHere:
     """For one that has no processes: in the loop, at once."""
 
-    async def read(self, content: bytes, key: str, producer: str) -> SealedRequest:
+    async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
         return read_request(content, key=key)
 
     async def check(
         self,
         checker: Checker,
-        sealed: SealedRequest,
+        sealed: EncodedRequest,
         producer: str,
         read: Named | None,
         inflated_bytes_max: int,
@@ -93,16 +93,16 @@ class ChecksInProcesses:
         self._all = tuple(processes)
         self._turns = FairQueue[asyncio.Future[CheckProcess]]()
 
-    async def read(self, content: bytes, key: str, producer: str) -> SealedRequest:
+    async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
         answer = await self._answer(ReadJob(key), (content,), producer)
         if not isinstance(answer, ReadAnswer):
             raise InvariantError(f"a worker process read a request, and said {answer!r}")
-        return SealedRequest(answer.request, content, answer.body, is_whole=False)
+        return EncodedRequest(answer.request, content, answer.body, is_whole=False)
 
     async def check(
         self,
         checker: Checker,
-        sealed: SealedRequest,
+        sealed: EncodedRequest,
         producer: str,
         read: Named | None,
         inflated_bytes_max: int,
@@ -194,7 +194,7 @@ def _out_of_time() -> InvalidRequestError:
 
 
 def _manifests(
-    answer: CheckAnswer, sealed: SealedRequest, read: Named
+    answer: CheckAnswer, sealed: EncodedRequest, read: Named
 ) -> Iterator[CheckedManifest]:
     """Those that the request refers to are here already; the others were made of its files."""
     for part, reference in zip_longest(answer.parts, sealed.request.manifests):

@@ -17,13 +17,13 @@ from committer.errors import (
 )
 from committer.ports import Delivery, Doorbell
 from committer.reason import Reason
-from committer.request import Receipt, SealedRequest, line_digest, read_request
+from committer.request import EncodedRequest, Receipt, line_digest, read_request
 from committer.service.ingest.table_committers import Tables
 from committer.service.requests.circuit_breakers import HeldProducer
-from committer.service.requests.deferred_doorbells import Missed, Waiters
+from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
 from committer.service.requests.inbox_keys import folder_of, parsed, printable
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, LargeRequest, LargeRequests
-from committer.service.requests.pending import Ended, Pending
+from committer.service.requests.pending import Outcome, Pending
 from committer.service.requests.receipt_builders import quarantined_receipt
 from committer.service.table.shop import Shop
 from committer.service.table.table_committer import TableCommitter
@@ -46,7 +46,7 @@ class Intake:
         self._shop = shop
         self._tables = Tables(shop, tasks, self._let_go)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
-        self._missed = Missed()
+        self._missed = DeferredDoorbells()
         self._large = LargeRequests(
             shop.world, tasks, self._take_large, lambda: self._tables.large_bytes
         )
@@ -153,7 +153,7 @@ class Intake:
             self._shop.metrics.redelivered(1)
         if parsed(bell.inbox_key) is None:
             log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
-            self._shop.settle([Ended(None, waiters.tokens)])
+            self._shop.settle([Outcome(None, waiters.tokens)])
             return
         if self.is_held(bell.inbox_key):
             self._missed.add(bell.inbox_key, waiters)
@@ -206,7 +206,7 @@ class Intake:
         """A table's committer leaves a request to the inbox; who waits for its end is kept."""
         self._missed.add(pending.key, Waiters(tuple(pending.tokens), frozenset(pending.reply_to)))
 
-    async def _read(self, key: str, waiters: Waiters) -> SealedRequest | None:
+    async def _read(self, key: str, waiters: Waiters) -> EncodedRequest | None:
         """Read the inbox object; None if it is not there, or nothing that could be read."""
         try:
             async with self._reads:
@@ -228,12 +228,12 @@ class Intake:
         receipt = None
         if parts is not None:
             receipt = quarantined_receipt(parts, record.reason, record.message)
-        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+        self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
     async def _ended_before(self, key: str, waiters: Waiters) -> None:
         """The request was committed, quarantined or discarded: an old doorbell."""
         receipt = await self._quarantined_before(key) if waiters.reply_to else None
-        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+        self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
     async def _take_large(self, request: LargeRequest) -> None:
         """Take a large request whose turn it is, unless its table or its producer has to wait."""
@@ -255,7 +255,7 @@ class Intake:
                     key, sealed, request.waiters, request.durable_ms, is_shared=request.is_shared
                 )
 
-    async def _read_large(self, request: LargeRequest) -> SealedRequest | None:
+    async def _read_large(self, request: LargeRequest) -> EncodedRequest | None:
         """As `_read`, by a worker process."""
         key = request.key
         try:
@@ -283,7 +283,7 @@ class Intake:
     def _submit(
         self,
         key: str,
-        sealed: SealedRequest,
+        sealed: EncodedRequest,
         waiters: Waiters,
         durable_ms: int,
         *,
@@ -329,7 +329,7 @@ class Intake:
         if parts is not None:
             self._shop.breakers.unreadable(parts, error.reason)
             receipt = quarantined_receipt(parts, error.reason, str(error))
-        self._shop.settle([Ended(None, waiters.tokens, waiters.reply_to, receipt)])
+        self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
     async def let_go(self, shards: Collection[int]) -> bool:
         """Let the tables of these shards finish the attempt in hand and end. What waits there is
@@ -351,7 +351,7 @@ class Intake:
         self._tables.abandon()
 
 
-def _read_inline(bell: Doorbell) -> SealedRequest | None:
+def _read_inline(bell: Doorbell) -> EncodedRequest | None:
     """The request as the doorbell carries it, if it arrived whole. A doorbell is not the truth:
     what cannot be read in it is judged by the inbox object.
     """

@@ -15,12 +15,12 @@ from aiohttp import web
 
 from committer.errors import SettingsError
 from committer.service.process.http_connections import Listener
-from committer.service.process.status_collector import Overview
+from committer.service.process.status_collector import StatusCollector
 from committer.service.telemetry.instruments import CONTENT_TYPE
 
 
 @asynccontextmanager
-async def serving(overview: Overview, *, host: str, port: int) -> AsyncIterator[None]:
+async def serving(overview: StatusCollector, *, host: str, port: int) -> AsyncIterator[None]:
     """Serve `/livez`, `/readyz`, `/metrics` and `/status` while inside. Port 0 serves nothing.
 
     Errors: `SettingsError` if the address cannot be listened on.
@@ -42,7 +42,7 @@ async def serving(overview: Overview, *, host: str, port: int) -> AsyncIterator[
         await listener.close()
 
 
-def application(overview: Overview) -> web.Application:
+def application(overview: StatusCollector) -> web.Application:
     """The endpoints, not listening yet."""
     health = overview.health
 

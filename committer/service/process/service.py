@@ -22,14 +22,14 @@ from committer.service.process.composition import (
     member_name,
     policy,
 )
-from committer.service.process.status_collector import Overview
+from committer.service.process.status_collector import StatusCollector
 from committer.service.requests.circuit_breakers import Breakers
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
-from committer.service.requests.recently_quarantined import Judged
+from committer.service.requests.recently_quarantined import RecentlyQuarantined
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signatures import Signatures
-from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import LetGo, Shards
 from committer.service.table.shop import Shop
@@ -37,7 +37,7 @@ from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.upkeep.table_files import UpkeepParts
 from committer.setting_names import named_setting
-from committer.storage.high_water_marks import Witnesses
+from committer.storage.high_water_marks import HighWaterMarks
 from committer.storage.journal import Journal
 from committer.storage.replays import Replays
 
@@ -48,19 +48,21 @@ _SMALL_FOLDERS = ("replaying", "upkeep", "witness")
 class Service:
     """One committer process: consumer, reconciler, settler, and a task for each table."""
 
-    def __init__(self, parts: Parts, overview: Overview, checks: Checks | None = None) -> None:
+    def __init__(
+        self, parts: Parts, overview: StatusCollector, checks: Checks | None = None
+    ) -> None:
         """`checks`: where large requests are checked; without, in the loop."""
         self._parts = parts
         self._overview = overview
         self.health = overview.health
-        witnesses = WitnessKeeper(Witnesses(parts.storage, parts.settings.inbox))
+        high_water_marks = HighWaterMarkStore(HighWaterMarks(parts.storage, parts.settings.inbox))
         settled = SettledByTable()
         self._settler = Settler(
             inbox=parts.inbox,
             queue=parts.queue,
             world=parts.world,
             health=self.health,
-            witnesses=witnesses,
+            high_water_marks=high_water_marks,
             settled=settled,
         )
         self._signatures = Signatures(
@@ -83,11 +85,11 @@ class Service:
                 parts.inbox, parts.quarantine, parts.world, overview.metrics
             ),
             breakers=Breakers(breaker_policy(parts.settings), parts.world),
-            judged=Judged(parts.world),
+            judged=RecentlyQuarantined(parts.world),
             settled=settled,
             policy=policy(parts.settings),
             signatures=self._signatures,
-            witnesses=witnesses,
+            high_water_marks=high_water_marks,
             upkeep=UpkeepParts(
                 catalog=parts.catalog,
                 storage=parts.storage,

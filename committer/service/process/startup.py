@@ -21,13 +21,13 @@ from committer.service.process.composition import (
 from committer.service.process.http import serving
 from committer.service.process.redis_server import RedisServer, keep_running
 from committer.service.process.service import Service, until_answered
-from committer.service.process.status_collector import Identity, Overview
+from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instrumented_ports import (
-    CountedCatalog,
-    CountedLeases,
-    CountedQueue,
-    CountedStorage,
+    InstrumentedCatalog,
+    InstrumentedLeases,
+    InstrumentedQueue,
+    InstrumentedStorage,
 )
 from committer.service.telemetry.metrics import Metrics
 from committer.settings import Settings
@@ -100,7 +100,7 @@ async def serve_parts(
     Errors: those of the tasks, as groups.
     """
     settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
-    overview = Overview(Identity(settings.catalog.name, settings.inbox), health, metrics)
+    overview = StatusCollector(Identity(settings.catalog.name, settings.inbox), health, metrics)
     parts = _counted(parts, metrics)
     async with serving(overview, host=settings.service.http_host, port=settings.service.http_port):
         catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
@@ -109,7 +109,7 @@ async def serve_parts(
         checks = ChecksInProcesses([CheckProcess() for _ in range(_processes())])
         try:
             opened()
-            counted = CountedCatalog(catalog, metrics.meter("catalog", parts.world))
+            counted = InstrumentedCatalog(catalog, metrics.meter("catalog", parts.world))
             await Service(with_catalog(parts, counted), overview, checks).run(stop)
         finally:
             await checks.close()
@@ -124,12 +124,12 @@ def _processes() -> int:
 def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
     """The same parts with every call counted: those for requests apart from those for tables."""
     world, inbox = parts.world, parts.settings.inbox
-    requests = CountedStorage(parts.storage, metrics.meter("inbox", world))
+    requests = InstrumentedStorage(parts.storage, metrics.meter("inbox", world))
     return replace(
         parts,
-        storage=CountedStorage(parts.storage, metrics.meter("storage", world)),
-        queue=parts.queue and CountedQueue(parts.queue, metrics.meter("queue", world)),
-        leases=parts.leases and CountedLeases(parts.leases, metrics.meter("leases", world)),
+        storage=InstrumentedStorage(parts.storage, metrics.meter("storage", world)),
+        queue=parts.queue and InstrumentedQueue(parts.queue, metrics.meter("queue", world)),
+        leases=parts.leases and InstrumentedLeases(parts.leases, metrics.meter("leases", world)),
         inbox=Inbox(requests, inbox),
         quarantine=Quarantine(requests, inbox),
     )

@@ -55,7 +55,7 @@ class Identity:
     inbox: str
 
 
-class Overview:
+class StatusCollector:
     """The parts that know something. Those that work come when the service starts."""
 
     def __init__(self, identity: Identity, health: Health, metrics: Metrics) -> None:

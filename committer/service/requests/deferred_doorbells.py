@@ -30,7 +30,7 @@ class Waiters:
         return Waiters(self.tokens + other.tokens, self.reply_to | other.reply_to)
 
 
-class Missed:
+class DeferredDoorbells:
     """Inbox keys that wait for a second look, in the order in which they were missed."""
 
     def __init__(self) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from committer.errors import FrazilError
-from committer.plan.high_water_mark import Witness
+from committer.plan.high_water_mark import HighWaterMark
 from committer.plan.request_check import CheckBasis, CheckedRequest
 from committer.reason import Reason
-from committer.request import Receipt, SealedRequest
+from committer.request import EncodedRequest, Receipt
 from committer.service.requests.large_requests import LARGE_BYTES_MIN
 
 Refusal = tuple[Reason, str]
@@ -37,7 +37,7 @@ class Pending:
     """
 
     key: str
-    sealed: SealedRequest
+    sealed: EncodedRequest
     durable_ms: int
     tokens: list[str] = field(default_factory=list)
     reply_to: set[str] = field(default_factory=set)
@@ -150,7 +150,7 @@ class Waiting(Collection[str]):
         """The first ready ones."""
         return list(islice(self._ready.values(), count_max))
 
-    def reread(self, key: str, sealed: SealedRequest) -> None:
+    def reread(self, key: str, sealed: EncodedRequest) -> None:
         """A ready request is what its inbox object says, not what a doorbell said: judge it anew,
         for the same waiters.
         """
@@ -200,7 +200,7 @@ class Waiting(Collection[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Outcome:
     """A request with its verdict, or a doorbell without a request.
 
     `key`: the inbox object to remove, once what proves that it has landed (`seen`) is durable. No
@@ -211,18 +211,18 @@ class Ended:
     tokens: tuple[str, ...]
     reply_to: frozenset[str] = frozenset()
     receipt: Receipt | None = None
-    seen: Witness | None = None
+    seen: HighWaterMark | None = None
 
     @classmethod
-    def landed(cls, pending: Pending, receipt: Receipt, seen: Witness) -> Ended:
+    def landed(cls, pending: Pending, receipt: Receipt, seen: HighWaterMark) -> Outcome:
         return cls(pending.key, tuple(pending.tokens), frozenset(pending.reply_to), receipt, seen)
 
     @classmethod
-    def quarantined(cls, pending: Pending, receipt: Receipt) -> Ended:
+    def quarantined(cls, pending: Pending, receipt: Receipt) -> Outcome:
         """It has left the inbox already."""
         return cls(None, tuple(pending.tokens), frozenset(pending.reply_to), receipt)
 
     @classmethod
-    def gone(cls, pending: Pending) -> Ended:
+    def gone(cls, pending: Pending) -> Outcome:
         """Its inbox object is not there. One that appears now is another publication: keep it."""
         return cls(None, tuple(pending.tokens))

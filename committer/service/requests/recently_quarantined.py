@@ -17,7 +17,7 @@ KEPT_S = 120.0
 JUDGED_MAX = 20_000
 
 
-class Judged:
+class RecentlyQuarantined:
     """Inbox keys, each for two minutes."""
 
     def __init__(self, world: World) -> None:

@@ -1,9 +1,11 @@
-"""Keeps the witness of each table durable. Whether a table is believed: `table_witness.py`.
+"""Keeps the high-water mark of each table durable. Whether a table is believed:
+`table_high_water_mark.py`.
 
-The witness is written behind the commits that it tells of, and always before the inbox objects go
-that those commits have landed: whatever moment a process ends at, a request is in the inbox, or its
-landing is in the witness. It is replaced on condition of what was read, so that of two committers
-the one with the older view takes nothing back; only an operator does (`accept`).
+The high-water mark is written behind the commits that it tells of, and always before the inbox
+objects go that those commits have landed: whatever moment a process ends at, a request is in the
+inbox, or its landing is in the high-water mark. It is replaced on condition of what was read, so
+that of two committers the one with the older view takes nothing back; only an operator does
+(`accept`).
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from committer.errors import (
     StorageUnavailableError,
 )
 from committer.plan.high_water_mark import (
-    Witness,
-    parse_witness,
-    print_witness,
+    HighWaterMark,
+    parse_high_water_mark,
+    print_high_water_mark,
 )
 from committer.plan.state import TableState
-from committer.storage.high_water_marks import Witnesses
+from committer.storage.high_water_marks import HighWaterMarks
 
 # Of tables that were not heard of for long what was read is forgotten, and read again.
 KNOWN_MAX = 1_000
@@ -35,27 +37,28 @@ TRIES_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was last read or written of a witness. No etag: there is none."""
+    """What was last read or written of a high-water mark. No etag: there is none."""
 
     etag: str | None
-    witness: Witness
+    high_water_mark: HighWaterMark
 
 
-class WitnessKeeper:
-    """Reads and writes the witnesses of all tables of a process."""
+class HighWaterMarkStore:
+    """Reads and writes the high-water marks of all tables of a process."""
 
-    def __init__(self, witnesses: Witnesses) -> None:
-        self._witnesses = witnesses
+    def __init__(self, high_water_marks: HighWaterMarks) -> None:
+        self._high_water_marks = high_water_marks
         self._known: OrderedDict[UUID, _Known] = OrderedDict()
 
-    async def read(self, table_uuid: UUID) -> Witness:
+    async def read(self, table_uuid: UUID) -> HighWaterMark:
         """What is durably known of a table.
 
-        Errors: `InvalidMetadataError` for a witness that cannot be read; those of the storage.
+        Errors: `InvalidMetadataError` for a high-water mark that cannot be read; those of the
+        storage.
         """
-        return (await self._read(table_uuid)).witness
+        return (await self._read(table_uuid)).high_water_mark
 
-    async def keep(self, seen: Witness) -> bool:
+    async def keep(self, seen: HighWaterMark) -> bool:
         """Make durable what was seen. False where an operator has decided something else since, or
         the table has gone on from older metadata: then it proves nothing any more.
 
@@ -65,10 +68,12 @@ class WitnessKeeper:
         for _ in range(TRIES_MAX):
             if known is None:
                 known, is_fresh = await self._read(seen.table_uuid), True
-            if known.witness.decided > seen.decided or known.witness.contradicts(seen):
+            if known.high_water_mark.decided > seen.decided or known.high_water_mark.contradicts(
+                seen
+            ):
                 return False
-            joined = known.witness.joined(seen)
-            if joined != known.witness:
+            joined = known.high_water_mark.joined(seen)
+            if joined != known.high_water_mark:
                 if await self._replace(known, joined):
                     return True
             elif is_fresh:
@@ -77,29 +82,31 @@ class WitnessKeeper:
             known = None
         raise _contended(seen.table_uuid)
 
-    def has_decided_since(self, seen: Witness) -> bool:
+    def has_decided_since(self, seen: HighWaterMark) -> bool:
         """Whether an operator is known to have decided about the table after that was seen."""
         known = self._known.get(seen.table_uuid)
-        return known is not None and known.witness.decided > seen.decided
+        return known is not None and known.high_water_mark.decided > seen.decided
 
     async def _read(self, table_uuid: UUID) -> _Known:
-        etag, known = await self._witnesses.etag(table_uuid), self._known.get(table_uuid)
+        etag, known = await self._high_water_marks.etag(table_uuid), self._known.get(table_uuid)
         if known is not None and etag is not None and known.etag == etag:
             return known
         if etag is None:
-            return self._remember(_Known(None, Witness(table_uuid)))
+            return self._remember(_Known(None, HighWaterMark(table_uuid)))
         try:
-            content = await self._witnesses.get(table_uuid)
+            content = await self._high_water_marks.get(table_uuid)
         except NotFoundError as error:
             # Seen a moment ago: not nothing, but not known either.
             raise StorageUnavailableError(str(error)) from error
-        return self._remember(_Known(etag, parse_witness(content, table_uuid)))
+        return self._remember(_Known(etag, parse_high_water_mark(content, table_uuid)))
 
-    async def _replace(self, known: _Known, by: Witness) -> bool:
+    async def _replace(self, known: _Known, by: HighWaterMark) -> bool:
         """Write, unless somebody else has written since."""
         table_uuid = by.table_uuid
         try:
-            etag = await self._witnesses.replace(table_uuid, print_witness(by), etag=known.etag)
+            etag = await self._high_water_marks.replace(
+                table_uuid, print_high_water_mark(by), etag=known.etag
+            )
         except AlreadyExistsError:
             self._known.pop(table_uuid, None)
             return False
@@ -107,8 +114,8 @@ class WitnessKeeper:
         return True
 
     def _remember(self, known: _Known) -> _Known:
-        self._known[known.witness.table_uuid] = known
-        self._known.move_to_end(known.witness.table_uuid)
+        self._known[known.high_water_mark.table_uuid] = known
+        self._known.move_to_end(known.high_water_mark.table_uuid)
         while len(self._known) > KNOWN_MAX:
             self._known.popitem(last=False)
         return known
@@ -131,21 +138,21 @@ class WitnessKeeper:
                 return
         raise _contended(table_uuid)
 
-    async def accept(self, state: TableState, *, now_ms: int) -> Witness:
+    async def accept(self, state: TableState, *, now_ms: int) -> HighWaterMark:
         """Make a state of a table the truth: whatever else was known of it is void, and so is a
-        witness that nobody can read.
+        high-water mark that nobody can read.
 
         Errors: `StorageUnavailableError` where others were faster every time; the storage's.
         """
         table_uuid = state.metadata.require_uuid()
         for _ in range(TRIES_MAX):
-            etag = await self._witnesses.etag(table_uuid)
+            etag = await self._high_water_marks.etag(table_uuid)
             try:
                 accepted_ms = (await self.read(table_uuid)).accepted_ms
             except InvalidMetadataError:
                 accepted_ms = 0
             # Later than any before it, even if the clock was put back.
-            accepted = Witness.of(state, accepted_ms=max(now_ms, accepted_ms + 1))
+            accepted = HighWaterMark.of(state, accepted_ms=max(now_ms, accepted_ms + 1))
             if await self._replace(_Known(etag, accepted), accepted):
                 return accepted
         raise _contended(table_uuid)
@@ -153,5 +160,5 @@ class WitnessKeeper:
 
 def _contended(table_uuid: UUID) -> StorageUnavailableError:
     return StorageUnavailableError(
-        f"the witness of table {table_uuid} is written by others all the time"
+        f"the high-water mark of table {table_uuid} is written by others all the time"
     )

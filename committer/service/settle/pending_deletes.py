@@ -6,19 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from committer.plan.high_water_mark import Witness
-from committer.service.requests.pending import Ended
+from committer.plan.high_water_mark import HighWaterMark
+from committer.service.requests.pending import Outcome
 
 
 @dataclass(slots=True)
 class Proof:
-    """Keys, and the witness that has to be durable before they may go. None: they may go now."""
+    """Keys, and the high-water mark that has to be durable before they may go. None: they may go
+    now.
+    """
 
-    seen: Witness | None
+    seen: HighWaterMark | None
     keys: list[str] = field(default_factory=list)
 
 
-class Leaving:
+class PendingDeletes:
     """Keys by table, one proof for each. What a later decision made void stays apart."""
 
     def __init__(self) -> None:
@@ -33,7 +35,7 @@ class Leaving:
         """Whether a key waits, or was taken and is not known to have left."""
         return key in self._keys
 
-    def add(self, ended: Iterable[Ended]) -> None:
+    def add(self, ended: Iterable[Outcome]) -> None:
         for one in ended:
             if one.key is not None:
                 self.put_back(Proof(one.seen, [one.key]))
@@ -69,5 +71,5 @@ class Leaving:
         return dropped
 
 
-def _group(seen: Witness | None) -> tuple[UUID, tuple[int, int]] | None:
+def _group(seen: HighWaterMark | None) -> tuple[UUID, tuple[int, int]] | None:
     return None if seen is None else (seen.table_uuid, seen.decided)

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from committer.errors import FrazilError
 from committer.plan.backoff import backoff_s
 from committer.ports import Queue, World
-from committer.service.requests.pending import Ended
+from committer.service.requests.pending import Outcome
 from committer.service.requests.settled_requests import SettledByTable
-from committer.service.settle.high_water_mark_store import WitnessKeeper
-from committer.service.settle.pending_deletes import Leaving, Proof
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.service.settle.pending_deletes import PendingDeletes, Proof
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.storage.inbox import Inbox
@@ -25,7 +25,7 @@ from committer.together import finish_all
 WAITING_MAX = 100_000
 # A call deletes a thousand objects as well as one.
 GATHER_S = 0.1
-WITNESSES_AT_ONCE = 32
+HIGH_WATER_MARKS_AT_ONCE = 32
 
 
 class Settler:
@@ -38,23 +38,23 @@ class Settler:
         queue: Queue | None,
         world: World,
         health: Health,
-        witnesses: WitnessKeeper,
+        high_water_marks: HighWaterMarkStore,
         settled: SettledByTable,
     ) -> None:
         self._inbox = inbox
         self._queue = queue
         self._world = world
         self._health = health
-        self._witnesses = witnesses
+        self._high_water_marks = high_water_marks
         self._settled = settled
-        self._to_answer: list[Ended] = []
-        self._leaving = Leaving()
+        self._to_answer: list[Outcome] = []
+        self._leaving = PendingDeletes()
         self._deleting = asyncio.Lock()
-        self._witnesses_at_once = asyncio.Semaphore(WITNESSES_AT_ONCE)
+        self._high_water_marks_at_once = asyncio.Semaphore(HIGH_WATER_MARKS_AT_ONCE)
         self._has_ended = asyncio.Event()
         self._has_keys = asyncio.Event()
 
-    def settle(self, ended: Sequence[Ended]) -> None:
+    def settle(self, ended: Sequence[Outcome]) -> None:
         """Take over requests that have their verdict (and, quarantined, their durable record)."""
         self._to_answer.extend(ended)
         self._leaving.add(ended)
@@ -126,10 +126,10 @@ class Settler:
         return True
 
     async def _delete(self) -> bool:
-        """Delete what has landed: the witness of it goes first. What fails waits again."""
+        """Delete what has landed: the high-water mark of it goes first. What fails waits again."""
         async with self._deleting:
             proofs = self._leaving.take()
-            answers = await asyncio.gather(*(self._witness(proof) for proof in proofs))
+            answers = await asyncio.gather(*(self._high_water_mark(proof) for proof in proofs))
             pairs = list(zip(proofs, answers, strict=True))
             for proof, answer in pairs:
                 if answer is None:
@@ -139,15 +139,15 @@ class Settler:
             is_deleted = await self._delete_now([proof for proof, answer in pairs if answer])
         return is_deleted and None not in answers
 
-    async def _witness(self, proof: Proof) -> bool | None:
+    async def _high_water_mark(self, proof: Proof) -> bool | None:
         """Make durable what proves that the keys may go. False: it proves nothing. None: a
         fault.
         """
         if proof.seen is None:
             return True
         try:
-            async with self._witnesses_at_once:
-                return await self._witnesses.keep(proof.seen)
+            async with self._high_water_marks_at_once:
+                return await self._high_water_marks.keep(proof.seen)
         except FrazilError as error:
             self._trouble(error)
             return None
@@ -157,7 +157,7 @@ class Settler:
         reconciler finds them, and the ledger knows.
         """
         table_uuid = str(proof.seen.table_uuid) if proof.seen else None
-        log.info("witness.superseded", table_uuid=table_uuid, requests=len(proof.keys))
+        log.info("high_water_mark.superseded", table_uuid=table_uuid, requests=len(proof.keys))
         self._leaving.forget(proof)
 
     async def _delete_now(self, proofs: Sequence[Proof]) -> bool:

@@ -27,7 +27,7 @@ from committer.service.requests.pending import Pending
 from committer.service.requests.signatures import Signatures
 from committer.service.table.admission_outcome import Admitted, AlreadyLanded, Quarantining
 from committer.service.table.content_checks import check_all
-from committer.service.table.inbox_lookup import Place, Whereabouts
+from committer.service.table.inbox_lookup import InboxLookup, Place
 from committer.service.table.large_checks import LargeChecks
 from committer.storage.inbox import Inbox, Quarantine
 
@@ -52,7 +52,7 @@ class Admission:
         self._crashed = crashed
         self._catalog_name = catalog_name
         self._storage = storage
-        self._whereabouts = Whereabouts(inbox, quarantine, everybody)
+        self._whereabouts = InboxLookup(inbox, quarantine, everybody)
         self._signatures = signatures
         self.evidence = EvidenceReader(storage)
         self._checker: Checker | None = None

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from committer.plan.high_water_mark import Witness
+from committer.plan.high_water_mark import HighWaterMark
 from committer.plan.state import TableState
-from committer.service.table.high_water_check import TableWitness
+from committer.service.table.high_water_check import HighWaterCheck
 
 
-class Base:
+class CachedTable:
     """The base of one table. `generation` counts its loads; `state`: None before the first."""
 
-    def __init__(self, witness: TableWitness) -> None:
-        self._witness = witness
+    def __init__(self, high_water_mark: HighWaterCheck) -> None:
+        self._high_water_mark = high_water_mark
         self._is_current = False
         self._doubted: set[str] = set()
         self.state: TableState | None = None
@@ -26,16 +26,16 @@ class Base:
     @property
     def usable(self) -> TableState | None:
         """The state, unless something has shown that it is stale: then it is to be loaded."""
-        return self.state if self._is_current and not self._witness.is_void else None
+        return self.state if self._is_current and not self._high_water_mark.is_void else None
 
     @property
-    def known(self) -> Witness:
+    def known(self) -> HighWaterMark:
         """What the table has shown so far."""
-        return self._witness.known
+        return self._high_water_mark.known
 
     async def load(self) -> TableState:
-        """Read it. Errors: as `TableWitness.load`."""
-        state = await self._witness.load(self.state)
+        """Read it. Errors: as `HighWaterCheck.load`."""
+        state = await self._high_water_mark.load(self.state)
         self.state = state
         self._is_current = True
         self.generation += 1
@@ -52,7 +52,7 @@ class Base:
         # What came back may hold more than we planned: as good as a load.
         self.generation += 0 if is_as_planned else 1
         self._doubted.clear()
-        self._witness.landed(state, keys)
+        self._high_water_mark.landed(state, keys)
 
     # --- Doubt ---
 

@@ -19,12 +19,12 @@ from committer.plan.state import TableState
 from committer.ports import Committed, Conflict, LoadedTable, Rejected, SwapAnswer, Unknown
 from committer.reason import Reason
 from committer.request import TableIdentifier
-from committer.service.requests.pending import Ended, Pending, Waiting
+from committer.service.requests.pending import Outcome, Pending, Waiting
 from committer.service.requests.receipt_builders import committed_receipt
-from committer.service.table.cached_table import Base
-from committer.service.table.commit_pacer import Pace
+from committer.service.table.cached_table import CachedTable
+from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.commit_report import LandedBatch, tell_landed
-from committer.service.table.inflight_batch import Intent, Intents
+from committer.service.table.inflight_batch import InflightBatch, Intent
 from committer.service.table.shop import Shop
 from committer.service.tasks.steps import create_all, finish
 from committer.service.telemetry.log import log
@@ -38,7 +38,7 @@ UNKNOWN_SHOWN_AFTER = 3
 _VERSION = version("frazil")
 
 
-class Commits:
+class CommitLoop:
     """Sends the attempts of one table."""
 
     def __init__(
@@ -47,9 +47,9 @@ class Commits:
         shop: Shop,
         *,
         waiting: Waiting,
-        base: Base,
-        intents: Intents,
-        pace: Pace,
+        base: CachedTable,
+        intents: InflightBatch,
+        pace: CommitPacer,
         upkeep: TableUpkeep,
         ledger_upkeep: LedgerUpkeep,
         put_off: Callable[[Pending, Exception], None],
@@ -186,7 +186,7 @@ class Commits:
         for request in requests:
             key = request.inbox_key
             receipt = committed_receipt(request, plan.landed[key])
-            ended.append(Ended.landed(self._waiting.end(key), receipt, self._base.known))
+            ended.append(Outcome.landed(self._waiting.end(key), receipt, self._base.known))
         self._shop.settle(ended)
         self._tell_landed(intent, plan)
         self._upkeep.landed(plan, state, intent.batch.branch)

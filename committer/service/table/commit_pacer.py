@@ -29,7 +29,7 @@ from committer.service.telemetry.log import log
 GAP_POLL_S = 0.5
 
 
-class Pace:
+class CommitPacer:
     """The pace of one table. Every wait ends early when `stopping` is set."""
 
     def __init__(

@@ -1,7 +1,7 @@
 """Believes no metadata of a table that lacks what is known to have been committed.
 
 `committer.plan.high_water_mark` decides whether metadata lacks anything. Known are the durable
-witness and the commits that this committer has seen, perhaps before others.
+high-water mark and the commits that this committer has seen, perhaps before others.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from uuid import UUID
 
 from committer.errors import InvalidMetadataError, TableFrozenError
 from committer.plan.high_water_mark import (
+    HighWaterMark,
     Unclaimed,
-    Witness,
+    snapshots_above,
     dropped_branches,
     missing_from,
     not_in_ledger,
-    unwitnessed,
 )
 from committer.plan.state import TableState
 from committer.ports import Catalog
 from committer.request import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
-from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 
 TOLD_MAX = 3
 
 
-class TableWitness:
+class HighWaterCheck:
     """Loads one table for its committer, and remembers what it has shown."""
 
     def __init__(
         self,
         identifier: TableIdentifier,
         table_uuid: UUID,
-        keeper: WitnessKeeper,
+        keeper: HighWaterMarkStore,
         catalog: Catalog,
         evidence: EvidenceReader,
     ) -> None:
@@ -45,7 +45,7 @@ class TableWitness:
         self._keeper = keeper
         self._catalog = catalog
         self._evidence = evidence
-        self.known = Witness(table_uuid)
+        self.known = HighWaterMark(table_uuid)
 
     async def load(self, previous: TableState | None) -> TableState:
         """Read the pointer and its metadata. Another table of this name comes as it is.
@@ -53,8 +53,9 @@ class TableWitness:
         Errors: `TableFrozenError` where it lacks what is known, or nobody can read what is;
         those of `Catalog.load`, and of the storage.
         """
-        # At once, so that the witness costs no time. It may know of a commit that came after the
-        # pointer was read: only a pointer that is read behind it proves anything against a table.
+        # At once, so that the high-water mark costs no time. It may know of a commit that came
+        # after the pointer was read: only a pointer that is read behind it proves anything against
+        # a table.
         state, stored = await self._read(previous)
         # And what was decided may let it be less: only what is read behind a decision follows it.
         known = stored.joined(self.known)
@@ -76,7 +77,7 @@ class TableWitness:
         """A commit of ours has led to this state, and changed these entries of the ledger."""
         self.known = self.known.after(state, keys)
 
-    async def _read(self, previous: TableState | None) -> tuple[TableState, Witness]:
+    async def _read(self, previous: TableState | None) -> tuple[TableState, HighWaterMark]:
         state, stored = await asyncio.gather(
             self._load(previous), self._keeper.read(self._table_uuid), return_exceptions=True
         )
@@ -91,20 +92,20 @@ class TableWitness:
     async def _load(self, previous: TableState | None) -> TableState:
         return TableState.of(await self._catalog.load(self._identifier), previous)
 
-    def _lacks(self, state: TableState, known: Witness) -> tuple[str, ...]:
+    def _lacks(self, state: TableState, known: HighWaterMark) -> tuple[str, ...]:
         """What is missing, the first of it. Of another table nothing is known."""
         if state.metadata.table_uuid != self._table_uuid:
             return ()
         return tuple(islice(missing_from(state, known), TOLD_MAX))
 
-    async def _ask_manifest_lists(self, state: TableState, known: Witness) -> None:
-        """What the witness was not told of before a process ended, its commits still prove. Usually
-        there is none. Errors: `TableFrozenError`; those of the storage.
+    async def _ask_manifest_lists(self, state: TableState, known: HighWaterMark) -> None:
+        """What the high-water mark was not told of before a process ended, its commits still prove.
+        Usually there is none. Errors: `TableFrozenError`; those of the storage.
         """
         if state.metadata.table_uuid != self._table_uuid:
             return
         unclaimed: list[Unclaimed] = []
-        for snapshot in unwitnessed(state.metadata, known):
+        for snapshot in snapshots_above(state.metadata, known):
             landed = await self._evidence.evidence_of(snapshot)
             unclaimed += not_in_ledger(state, known, landed)
         if unclaimed:
@@ -113,10 +114,10 @@ class TableWitness:
             said = map(str, unclaimed[:TOLD_MAX])
             raise TableFrozenError(_frozen(self._identifier, said))
 
-    def _believe(self, state: TableState, known: Witness) -> None:
+    def _believe(self, state: TableState, known: HighWaterMark) -> None:
         self.known = known
         if state.metadata.table_uuid == self._table_uuid:
-            seen = Witness.of(state, accepted_ms=known.accepted_ms)
+            seen = HighWaterMark.of(state, accepted_ms=known.accepted_ms)
             dropped, number = dropped_branches(state, known), state.metadata.last_sequence_number
             joined = known.joined(seen).without(dropped, sequence_number=number)
             self.known = joined.with_landed_again(state.ledger, state.ledger.entries)

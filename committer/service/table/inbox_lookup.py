@@ -26,7 +26,7 @@ class Place(Enum):
     NOWHERE = auto()
 
 
-class Whereabouts:
+class InboxLookup:
     """Looks for the waiting requests of one table."""
 
     def __init__(

@@ -18,8 +18,8 @@ from committer.plan.state import TableState
 from committer.reason import Reason
 from committer.request import TableIdentifier
 from committer.service.requests.pending import Waiting
-from committer.service.table.cached_table import Base
-from committer.service.table.commit_pacer import Pace
+from committer.service.table.cached_table import CachedTable
+from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.shop import Shop
 from committer.service.tasks.steps import off_loop_if_large
 from committer.service.telemetry.log import log
@@ -45,7 +45,7 @@ class Intent:
     metadata_bytes: int | None = None
 
 
-class Intents:
+class InflightBatch:
     """The intents of one table, one at a time."""
 
     def __init__(
@@ -54,8 +54,8 @@ class Intents:
         shop: Shop,
         *,
         waiting: Waiting,
-        base: Base,
-        pace: Pace,
+        base: CachedTable,
+        pace: CommitPacer,
         upkeep: TableUpkeep,
     ) -> None:
         self._identifier = identifier

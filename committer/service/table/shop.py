@@ -11,11 +11,11 @@ from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.requests.circuit_breakers import Breakers
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
-from committer.service.requests.pending import Ended
-from committer.service.requests.recently_quarantined import Judged
+from committer.service.requests.pending import Outcome
+from committer.service.requests.recently_quarantined import RecentlyQuarantined
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signatures import Signatures
-from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.table_files import UpkeepParts
@@ -36,12 +36,12 @@ class Shop:
     metrics: Metrics
     foreign_entries: ForeignEntries
     breakers: Breakers
-    judged: Judged
+    judged: RecentlyQuarantined
     settled: SettledByTable
     policy: BatchPolicy
     signatures: Signatures
-    witnesses: WitnessKeeper
+    high_water_marks: HighWaterMarkStore
     upkeep: UpkeepParts
-    settle: Callable[[Sequence[Ended]], None]
+    settle: Callable[[Sequence[Outcome]], None]
     named: NamedManifests
     checks: Checks = field(default_factory=ChecksHere)

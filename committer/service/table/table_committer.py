@@ -25,11 +25,11 @@ from committer.request import TableIdentifier
 from committer.service.requests.pending import Pending, Waiting
 from committer.service.table.admission import Admission
 from committer.service.table.admission_outcome import Admitted
-from committer.service.table.cached_table import Base
-from committer.service.table.commit_loop import Commits
-from committer.service.table.commit_pacer import Pace
-from committer.service.table.high_water_check import TableWitness
-from committer.service.table.inflight_batch import Intents
+from committer.service.table.cached_table import CachedTable
+from committer.service.table.commit_loop import CommitLoop
+from committer.service.table.commit_pacer import CommitPacer
+from committer.service.table.high_water_check import HighWaterCheck
+from committer.service.table.inflight_batch import InflightBatch
 from committer.service.table.large_checks import LargeChecks
 from committer.service.table.shop import Shop
 from committer.service.table.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
@@ -85,17 +85,21 @@ class TableCommitter:
             self._large_checks,
             shop.metrics.crashed,
         )
-        self._base = Base(
-            TableWitness(
-                identifier, table_uuid, shop.witnesses, shop.catalog, self._admission.evidence
+        self._base = CachedTable(
+            HighWaterCheck(
+                identifier,
+                table_uuid,
+                shop.high_water_marks,
+                shop.catalog,
+                self._admission.evidence,
             )
         )
         self._upkeep = TableUpkeep(
             TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._base.state),
             self._waiting.all,
         )
-        self._pace = Pace(identifier, shop.catalog, shop.world, shop.policy, self._stopping)
-        self._intents = Intents(
+        self._pace = CommitPacer(identifier, shop.catalog, shop.world, shop.policy, self._stopping)
+        self._intents = InflightBatch(
             identifier,
             shop,
             waiting=self._waiting,
@@ -103,7 +107,7 @@ class TableCommitter:
             pace=self._pace,
             upkeep=self._upkeep,
         )
-        self._commits = Commits(
+        self._commits = CommitLoop(
             identifier,
             shop,
             waiting=self._waiting,

@@ -20,10 +20,10 @@ from committer.errors import (
     reason_of,
 )
 from committer.plan.backoff import backoff_s
-from committer.plan.high_water_mark import Witness
+from committer.plan.high_water_mark import HighWaterMark
 from committer.reason import Reason
 from committer.request import Receipt, parse_inbox_key, read_request
-from committer.service.requests.pending import Ended, Pending, Waiting
+from committer.service.requests.pending import Outcome, Pending, Waiting
 from committer.service.requests.receipt_builders import committed_receipt, quarantined_receipt
 from committer.service.table.admission_outcome import Admitted, AlreadyLanded, Quarantining
 from committer.service.table.shop import Shop
@@ -46,14 +46,14 @@ class Verdicts:
     waiting: Waiting
     shop: Shop
 
-    async def conclude(self, admitted: Admitted, seen: Witness) -> None:
+    async def conclude(self, admitted: Admitted, seen: HighWaterMark) -> None:
         """End what the ledger answered (`seen` in the table), what nobody wants any more, and what
         cannot land.
         """
-        self.shop.settle([Ended.gone(self.waiting.end(gone.key)) for gone in admitted.gone])
+        self.shop.settle([Outcome.gone(self.waiting.end(gone.key)) for gone in admitted.gone])
         self.shop.settle(
             [
-                Ended.landed(self.waiting.end(one.pending.key), _duplicate(one), seen)
+                Outcome.landed(self.waiting.end(one.pending.key), _duplicate(one), seen)
                 for one in admitted.duplicates
             ]
         )
@@ -112,7 +112,7 @@ class Verdicts:
         pending = self.waiting.end(one.pending.key)
         self.shop.metrics.quarantined(one.reason.value)
         self.shop.breakers.quarantined(pending.sealed.request, one.reason.value)
-        self.shop.settle([Ended.quarantined(pending, _quarantined(one))])
+        self.shop.settle([Outcome.quarantined(pending, _quarantined(one))])
 
     async def _finish_quarantining(self, pending: Pending) -> None:
         """Whoever has put it into quarantine ended before it left the inbox. It was judged then,
@@ -131,7 +131,7 @@ class Verdicts:
         log.info("inbox.quarantined_before", key=pending.key)
         key = parse_inbox_key(pending.key)
         told = quarantined_receipt(key, record.reason, record.message)
-        self.shop.settle([Ended.quarantined(self.waiting.end(pending.key), told)])
+        self.shop.settle([Outcome.quarantined(self.waiting.end(pending.key), told)])
 
     async def _judge_anew(self, pending: Pending) -> None:
         """The record tells of something else, which stood in the place of this request before."""
@@ -160,7 +160,7 @@ class Verdicts:
         try:
             content = await self.shop.inbox.get(key)
         except NotFoundError:
-            self.shop.settle([Ended.gone(self.waiting.end(key))])
+            self.shop.settle([Outcome.gone(self.waiting.end(key))])
             return None
         if content == told:
             return one, told

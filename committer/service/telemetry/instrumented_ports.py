@@ -41,7 +41,7 @@ class Meter(Protocol):
         """A `create`, `replace`, `get` or `delete` has succeeded for so many objects and bytes."""
 
 
-class CountedStorage:
+class InstrumentedStorage:
     """The `Storage` port around `inner`."""
 
     def __init__(self, inner: Storage, meter: Meter) -> None:
@@ -96,7 +96,7 @@ class CountedStorage:
         await self.inner.close()
 
 
-class CountedCatalog:
+class InstrumentedCatalog:
     """The `Catalog` port around `inner`."""
 
     def __init__(self, inner: Catalog, meter: Meter) -> None:
@@ -160,7 +160,7 @@ class CountedCatalog:
         await self.inner.close()
 
 
-class CountedQueue:
+class InstrumentedQueue:
     """The `Queue` port around `inner`. A `read` takes as long as it waits for news."""
 
     def __init__(self, inner: Queue, meter: Meter) -> None:
@@ -217,7 +217,7 @@ class CountedQueue:
         await self.inner.close()
 
 
-class CountedLeases:
+class InstrumentedLeases:
     """The `Leases` port around `inner`. A `wait_for_change` takes as long as it waits."""
 
     def __init__(self, inner: Leases, meter: Meter) -> None:

@@ -35,7 +35,7 @@ ATTEMPTS_MAX = 1_000
 NOTED_MAX = 1_000
 
 
-class Sweeper:
+class AttemptGarbageCollector:
     """The chore of deleting left-over files; one for each table committer."""
 
     kind = UpkeepKind.DELETE_FILES

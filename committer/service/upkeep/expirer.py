@@ -37,7 +37,7 @@ from committer.service.requests.pending import Pending
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
-from committer.storage.journal import JournalEntry
+from committer.storage.journal import ExpiryEntry
 
 # A look at all snapshots takes some milliseconds for thousands of them: taken after so long, or
 # after so many commits, whichever is first.
@@ -63,9 +63,9 @@ class Expirer:
         self._parts = files.parts
         self._waiting = waiting
         self._found: ExpiredSnapshots | None = None
-        self._offered: JournalEntry | None = None
-        self._gone: list[JournalEntry] = []
-        self._void: list[JournalEntry] = []
+        self._offered: ExpiryEntry | None = None
+        self._gone: list[ExpiryEntry] = []
+        self._void: list[ExpiryEntry] = []
         self._fallen: list[str] = []
         self._is_resumed = False
         self._look_at_s = 0.0
@@ -152,7 +152,7 @@ class Expirer:
         ids = frozenset(expired.snapshot_ids)
         metadata = state.metadata
         kept = (one.snapshot_id for one in reversed(metadata.snapshots))
-        entry = JournalEntry(
+        entry = ExpiryEntry(
             entry_id=self._parts.world.uuid(),
             table_uuid=self._files.table_uuid,
             base_location=state.table.metadata_location,
@@ -170,7 +170,7 @@ class Expirer:
         await self._check_clock(entry)
         self._offered = entry
 
-    async def _check_clock(self, entry: JournalEntry) -> None:
+    async def _check_clock(self, entry: ExpiryEntry) -> None:
         """A clock that runs ahead makes everything old. Errors: `SettingsError`."""
         ahead_ms = entry.written_at_ms - await self._parts.journal.stored_ms(entry)
         if ahead_ms > CLOCK_AHEAD_MS_MAX:
@@ -184,7 +184,7 @@ class Expirer:
         """Take over what another process has left. It is after a commit of ours: no attempt of a
         process that is gone can land any more.
         """
-        entries = await self._files.unfinished(JournalEntry)
+        entries = await self._files.unfinished(ExpiryEntry)
         now_ms = self._parts.world.now_ms()
         for entry in entries:
             expired = _expired(entry)
@@ -198,7 +198,7 @@ class Expirer:
         if entries:
             log.info("expiry.resumed", table=str(self._table), entries=len(entries))
 
-    async def _clean_up(self, entry: JournalEntry) -> None:
+    async def _clean_up(self, entry: ExpiryEntry) -> None:
         """Delete what nobody needs any more."""
         found = await self._find(entry)
         if found is None:
@@ -210,7 +210,7 @@ class Expirer:
         await self._parts.journal.delete(entry)
         self._log_expired(entry, found)
 
-    async def _find(self, entry: JournalEntry) -> Unreachable | None:
+    async def _find(self, entry: ExpiryEntry) -> Unreachable | None:
         """What nobody needs any more, nor may need once more. None: it is given up."""
         found = await self._search(entry)
         if found is None or not found.data_files:
@@ -220,7 +220,7 @@ class Expirer:
         found = await self._search(entry)
         return None if found is None else found.without(wanted)
 
-    async def _search(self, entry: JournalEntry) -> Unreachable | None:
+    async def _search(self, entry: ExpiryEntry) -> Unreachable | None:
         """What no snapshot needs, by the table as it is now. None: it is given up."""
         metadata = (await self._files.latest()).metadata
         if await self._is_given_up(entry, metadata):
@@ -228,14 +228,14 @@ class Expirer:
         gone = Gone(entry.snapshots, entry.statistics)
         return await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
 
-    async def _is_given_up(self, entry: JournalEntry, metadata: TableMetadata) -> bool:
+    async def _is_given_up(self, entry: ExpiryEntry, metadata: TableMetadata) -> bool:
         """Whether the files have to stay because somebody may need them."""
         reason = _why_not(entry, metadata)
         if reason is not None:
             await self._give_up(entry, reason)
         return reason is not None
 
-    async def _give_up(self, entry: JournalEntry, reason: str) -> None:
+    async def _give_up(self, entry: ExpiryEntry, reason: str) -> None:
         await self._parts.journal.delete(entry)
         log.warning("expiry.given_up", table=str(self._table), reason=reason)
 
@@ -272,7 +272,7 @@ class Expirer:
             self._fallen = fallen + self._fallen
             raise
 
-    def _log_expired(self, entry: JournalEntry, found: Unreachable) -> None:
+    def _log_expired(self, entry: ExpiryEntry, found: Unreachable) -> None:
         log.info(
             "snapshots.expired",
             table=str(self._table),
@@ -284,7 +284,7 @@ class Expirer:
         )
 
 
-def _why_not(entry: JournalEntry, metadata: TableMetadata) -> str | None:
+def _why_not(entry: ExpiryEntry, metadata: TableMetadata) -> str | None:
     """Why the files have to stay, by what is known of the table now."""
     if not _expired(entry).is_gone_from(metadata):
         return "the snapshots are in the table again"
@@ -295,5 +295,5 @@ def _why_not(entry: JournalEntry, metadata: TableMetadata) -> str | None:
     return None
 
 
-def _expired(entry: JournalEntry) -> ExpiredSnapshots:
+def _expired(entry: ExpiryEntry) -> ExpiredSnapshots:
     return ExpiredSnapshots(entry.snapshots, entry.refs)

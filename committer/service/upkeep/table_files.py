@@ -15,13 +15,13 @@ from committer.request import TableIdentifier
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.reading import answer
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
-from committer.storage.journal import Entry, Journal, JournalEntry, LeftOverEntry
+from committer.storage.journal import Entry, ExpiryEntry, Journal, LeftOverEntry
 from committer.storage.replays import Replays
 
 DELETES_AT_ONCE = 1_000
 
 T = TypeVar("T")
-E = TypeVar("E", JournalEntry, LeftOverEntry)
+E = TypeVar("E", ExpiryEntry, LeftOverEntry)
 
 
 @dataclass(frozen=True, slots=True)

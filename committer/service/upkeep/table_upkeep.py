@@ -18,7 +18,7 @@ from committer.plan.state import TableState
 from committer.service.requests.pending import Pending
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
-from committer.service.upkeep.attempt_garbage_collector import Sweeper
+from committer.service.upkeep.attempt_garbage_collector import AttemptGarbageCollector
 from committer.service.upkeep.expirer import Expirer
 from committer.service.upkeep.merger import Merger
 from committer.service.upkeep.table_files import TableFiles
@@ -26,7 +26,7 @@ from committer.service.upkeep.table_files import TableFiles
 FAULT_PAUSE_S = 60.0
 
 
-class Chore(Protocol):
+class MaintenanceTask(Protocol):
     """One kind of background work on one table.
 
     * `is_due`, `offer` and `landed` answer at once: they are called in the commit loop.
@@ -63,7 +63,7 @@ class TableUpkeep:
         self._table = files.table
         self._world = files.parts.world
         self._metrics = files.parts.metrics
-        self._sweeper = Sweeper(files)
+        self._sweeper = AttemptGarbageCollector(files)
         # Metadata files that fall off the log go before the sweeper asks whether they are gone.
         self._merger = Merger(
             files.table,
@@ -72,7 +72,11 @@ class TableUpkeep:
             self._metrics,
             self._sweeper.superseded,
         )
-        self._chores: tuple[Chore, ...] = (self._merger, Expirer(files, waiting), self._sweeper)
+        self._chores: tuple[MaintenanceTask, ...] = (
+            self._merger,
+            Expirer(files, waiting),
+            self._sweeper,
+        )
         self._task: asyncio.Task[None] | None = None
         self._in_doubt: list[CommitPlan] = []
         self._not_before_s = 0.0
@@ -135,7 +139,7 @@ class TableUpkeep:
         for chore in self._chores:
             chore.landed(plan)
 
-    async def _work(self, due: Sequence[Chore], state: TableState, branch: str) -> None:
+    async def _work(self, due: Sequence[MaintenanceTask], state: TableState, branch: str) -> None:
         for chore in due:
             try:
                 await chore.work(state, branch)
@@ -148,11 +152,11 @@ class TableUpkeep:
                 log.exception("upkeep.crashed", **self._about(chore))
         self._task = None
 
-    def _failed(self, chore: Chore) -> None:
+    def _failed(self, chore: MaintenanceTask) -> None:
         self._metrics.upkeep_failed(self._table, chore.kind)
         self._not_before_s = self._world.monotonic_s() + FAULT_PAUSE_S
 
-    def _about(self, chore: Chore) -> dict[str, str]:
+    def _about(self, chore: MaintenanceTask) -> dict[str, str]:
         return {"table": str(self._table), "chore": chore.kind}
 
 

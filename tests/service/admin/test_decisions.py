@@ -38,7 +38,7 @@ from tests.service.admin.test_producer_admin import (
     roll_back,
     state_of,
 )
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.service.upkeep.test_ledger_upkeep import found_due
 from tests.service.upkeep.test_merger import Merging
@@ -52,7 +52,9 @@ VIRTUAL_TIME = True
 class Moved(CountingStorage):
     """Something happens right after a listing of a folder, once."""
 
-    def __init__(self, house: House, folder: str, then: Callable[[], Awaitable[object]]) -> None:
+    def __init__(
+        self, house: ServiceHarness, folder: str, then: Callable[[], Awaitable[object]]
+    ) -> None:
         super().__init__(house.storage.inner)
         self._folder = f"{INBOX}/{folder}/"
         self._then: Callable[[], Awaitable[object]] | None = then
@@ -70,7 +72,7 @@ class Moved(CountingStorage):
 
 async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_replayed() -> None:
     """It is in quarantine when the inbox is listed, and in the inbox when the copies are."""
-    house = House()
+    house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     replays = Replays(house.storage.inner, INBOX)
     moved = Moved(house, "inbox", lambda: replays.replay(other.request.inbox_key))
@@ -87,7 +89,7 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_goes_to_quaran
 ) -> None:
     """It is in the inbox when the quarantine is listed, and in quarantine when the inbox is."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 50.0)
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
     key = other.request.inbox_key
@@ -117,7 +119,7 @@ async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_re
 ) -> None:
     """Found while nothing of it was left; no commit took it along until it came again."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 10.0)
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
     async with house.running(reconcile_interval_s=5.0):
@@ -141,7 +143,7 @@ async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_f
     is_frozen: bool,
 ) -> None:
     """By the very round that refuses it, before any listing shows it in quarantine."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     key = property_key("shot")
     async with house.running():
@@ -168,7 +170,7 @@ async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_f
 async def test_a_second_rollback_is_seen_although_the_first_took_all_that_was_remembered(
     again: str,
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1, 2, 3, 4, 5)
     await roll_back(house, table, 2)
@@ -183,7 +185,7 @@ async def test_a_second_rollback_is_seen_although_the_first_took_all_that_was_re
 
 async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None:
     """Thawed with `--again` the producer would land it a second time."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1, 2)
     await roll_back(house, table, 0)
@@ -203,7 +205,7 @@ async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None
 
 
 async def test_what_was_accepted_between_two_rollbacks_is_lost_with_the_second() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1)
     await roll_back(house, table, 0)
@@ -225,7 +227,7 @@ async def test_what_was_accepted_between_two_rollbacks_is_lost_with_the_second()
 class StandsStill(FaultyCatalog):
     """Something happens before the table is read for the second time."""
 
-    def __init__(self, house: House, meanwhile: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, house: ServiceHarness, meanwhile: Callable[[], Awaitable[object]]) -> None:
         super().__init__(house.catalog.inner)
         self.meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
         self.is_waiting = True
@@ -237,7 +239,7 @@ class StandsStill(FaultyCatalog):
         return await super().load(identifier)
 
 
-async def undo_last(house: House, table: LoadedTable) -> None:
+async def undo_last(house: ServiceHarness, table: LoadedTable) -> None:
     """Roll the last commit back, let its epoch land once more, and expire it, as we do."""
     *_, before, lost = (await house.load()).snapshots
     kept = set(await manifests_of(house, before))
@@ -253,14 +255,14 @@ async def undo_last(house: House, table: LoadedTable) -> None:
     await house.storage.inner.delete((lost.manifest_list or "", *gone))
 
 
-async def manifests_of(house: House, snapshot: Snapshot) -> list[str]:
+async def manifests_of(house: ServiceHarness, snapshot: Snapshot) -> list[str]:
     content = await house.storage.inner.get(snapshot.manifest_list or "")
     return [row.manifest_path for row in decode_manifest_list(content).rows]
 
 
 async def test_a_batch_that_landed_was_rolled_back_and_expired_is_written_anew() -> None:
     """Its answer was lost; what it has written is gone when the committer goes on."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0)
     house.catalog = StandsStill(house, lambda: undo_last(house, table))
@@ -290,7 +292,7 @@ async def test_a_merge_that_landed_was_rolled_back_and_expired_is_not_taken_alon
 
 async def test_what_landed_before_the_ledger_was_taken_away_is_told_so_beside_another() -> None:
     """Seed 910408: accepted without the ledger, the table took another content of the epoch."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     first = build_request(table, epoch=0)
     await house.publish(first)

@@ -13,13 +13,13 @@ from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties, Update
 from committer.plan.orphan_search import Kind
 from committer.ports import LoadedTable, NewObject
-from committer.request import SealedRequest, TableIdentifier
+from committer.request import EncodedRequest, TableIdentifier
 from committer.service.admin.orphan_finder import Orphan, OrphanSearch, Sources
-from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.journal import LeftOverEntry
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, WAREHOUSE, House
+from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import (
     build_file,
@@ -39,7 +39,7 @@ class Yard:
     """A table that was committed to, in which files lie about."""
 
     def __init__(self) -> None:
-        self.house = House()
+        self.house = ServiceHarness()
         self.epochs = count()
 
     async def open(self, properties: dict[str, str] | None = None) -> LoadedTable:
@@ -50,7 +50,7 @@ class Yard:
                 await self.house.settle(4.0)
         return self.table
 
-    async def publish(self, sealed: SealedRequest) -> None:
+    async def publish(self, sealed: EncodedRequest) -> None:
         """With the files that it names."""
         await self.drop(path_of(self.table, sealed))
         await self.house.publish(sealed)
@@ -76,7 +76,7 @@ class Yard:
             house.storage.inner,
             Replays(house.storage.inner, INBOX),
             house.journal,
-            WitnessKeeper(house.witnesses),
+            HighWaterMarkStore(house.high_water_marks),
             house.world,
             INBOX,
         )
@@ -94,12 +94,12 @@ class Yard:
         return {one.location async for one in self.house.storage.inner.list(prefix)}
 
 
-def path_of(table: LoadedTable, sealed: SealedRequest) -> str:
+def path_of(table: LoadedTable, sealed: EncodedRequest) -> str:
     """The one file that a request names."""
     return build_file(table.metadata, sealed.request.attempt).file_path
 
 
-def adopting(table: LoadedTable, path: str) -> SealedRequest:
+def adopting(table: LoadedTable, path: str) -> EncodedRequest:
     """A request for a file that was there before."""
     line = build_line(table, producer="adopter").model_copy(update={"adopt_existing": True})
     file = replace(build_file(table.metadata, line.attempt), file_path=path)

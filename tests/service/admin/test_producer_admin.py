@@ -19,12 +19,12 @@ from committer.plan.ledger import read_ledger
 from committer.plan.producers import ProducerName, ProducerState, standing
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import ReceiptState, SealedRequest
-from committer.service.admin.producer_admin import Lost, Operator
+from committer.request import EncodedRequest, ReceiptState
+from committer.service.admin.producer_admin import Lost, ProducerAdmin
 from committer.service.admin.table_change import ATTEMPTS_MAX
-from committer.service.settle.high_water_mark_store import WitnessKeeper
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
@@ -35,47 +35,49 @@ NAME = ProducerName("query-1")
 NOTHING = EpochRanges()
 
 
-def operator(house: House) -> Operator:
-    return Operator(
+def operator(house: ServiceHarness) -> ProducerAdmin:
+    return ProducerAdmin(
         catalog=house.catalog,
         storage=house.storage.inner,
         replays=Replays(house.storage.inner, INBOX),
-        witnesses=WitnessKeeper(house.witnesses),
+        high_water_marks=HighWaterMarkStore(house.high_water_marks),
         world=house.world,
     )
 
 
-async def land(house: House, table: LoadedTable, *epochs: int) -> None:
+async def land(house: ServiceHarness, table: LoadedTable, *epochs: int) -> None:
     """Each in a snapshot of its own."""
     await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in epochs))
 
 
-async def roll_back(house: House, table: LoadedTable, position: int) -> None:
+async def roll_back(house: ServiceHarness, table: LoadedTable, position: int) -> None:
     """Make an earlier snapshot the head of main again, behind everybody's back."""
     snapshot_id = (await house.load()).snapshots[position].snapshot_id
     await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(snapshot_id, "branch")))
 
 
-async def state_of(house: House) -> ProducerState:
+async def state_of(house: ServiceHarness) -> ProducerState:
     return standing(read_ledger(await house.load()), NAME).state
 
 
-async def epochs_of(house: House) -> str:
+async def epochs_of(house: ServiceHarness) -> str:
     return str(parse_entry((await house.load()).properties[NAME.key]).epochs)
 
 
-async def replay(house: House, sealed: SealedRequest) -> None:
+async def replay(house: ServiceHarness, sealed: EncodedRequest) -> None:
     await operator(house).replays.replay(sealed.request.inbox_key)
     await house.publish(sealed, durable=False)
     await house.run_until_settled()
 
 
-async def accept(house: House, table: LoadedTable, *requests: SealedRequest) -> dict[str, str]:
+async def accept(
+    house: ServiceHarness, table: LoadedTable, *requests: EncodedRequest
+) -> dict[str, str]:
     lines = [sealed.request for sealed in requests]
     return await operator(house).accept(table.identifier, NAME, lines)
 
 
-async def reasons(house: House) -> list[str]:
+async def reasons(house: ServiceHarness) -> list[str]:
     return [record.reason for record in await house.quarantined()]
 
 
@@ -83,7 +85,7 @@ async def reasons(house: House) -> list[str]:
 
 
 async def test_a_running_committer_obeys_a_freeze_at_once_and_others_go_on() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -107,7 +109,7 @@ async def test_a_running_committer_obeys_a_freeze_at_once_and_others_go_on() -> 
 
 
 async def test_a_producer_that_nobody_has_heard_of_may_be_frozen_and_is_not_landed() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await operator(house).freeze(table.identifier, NAME, "not yet")
     await land(house, table, 0)
@@ -117,7 +119,7 @@ async def test_a_producer_that_nobody_has_heard_of_may_be_frozen_and_is_not_land
 
 async def test_what_landed_before_its_producer_was_frozen_is_told_so() -> None:
     """The answer of its swap was lost; the freeze comes before anybody asks."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table))
     house.catalog.plan(Fault.LOST_REPLY)
@@ -132,7 +134,7 @@ async def test_what_landed_before_its_producer_was_frozen_is_told_so() -> None:
 
 
 async def test_freeze_and_thaw_may_be_repeated_and_change_nothing_then() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0)
     before = (await house.load()).properties[NAME.key]
@@ -147,7 +149,7 @@ async def test_freeze_and_thaw_may_be_repeated_and_change_nothing_then() -> None
 
 
 async def test_a_freeze_leaves_no_gaps_as_for_a_foreign_engine() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -170,7 +172,7 @@ async def test_a_freeze_leaves_no_gaps_as_for_a_foreign_engine() -> None:
     ids=lambda faults: "-".join(fault.name for fault in faults),
 )
 async def test_whatever_the_swap_answers_a_decision_is_made_once(faults: list[Fault]) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0)
     house.catalog.plan(*faults)
@@ -181,7 +183,7 @@ async def test_whatever_the_swap_answers_a_decision_is_made_once(faults: list[Fa
 
 
 async def test_a_decision_that_cannot_be_made_says_so() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     house.catalog.plan(*[Fault.CONFLICT] * ATTEMPTS_MAX)
     with pytest.raises(CatalogUnavailableError, match="look first whether it was"):
@@ -195,7 +197,7 @@ async def test_a_decision_that_cannot_be_made_says_so() -> None:
 
 
 async def test_what_a_rollback_took_is_named_by_epoch() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1, 2, 3)
     current = await house.catalog.load(table.identifier)
@@ -214,7 +216,7 @@ async def test_what_a_rollback_took_is_named_by_epoch() -> None:
 
 
 async def test_after_a_thaw_that_keeps_the_rollback_epochs_go_on_and_lost_ones_stay_away() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1, 2)
     await roll_back(house, table, 0)
@@ -228,7 +230,7 @@ async def test_after_a_thaw_that_keeps_the_rollback_epochs_go_on_and_lost_ones_s
 
 
 async def test_after_a_thaw_that_repeats_the_lost_epochs_each_lands_once_more() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1, 2)
     await roll_back(house, table, 0)
@@ -242,7 +244,7 @@ async def test_after_a_thaw_that_repeats_the_lost_epochs_each_lands_once_more() 
 
 
 async def test_an_entry_that_cannot_be_read_is_not_decided_about_only_forgotten() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await foreign_commit(house, table, SetProperties({NAME.key: '{"v":9}'}))
     request = build_request(table)
@@ -262,7 +264,7 @@ async def test_an_entry_that_cannot_be_read_is_not_decided_about_only_forgotten(
 
 
 async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_durable() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0)
     waiting = build_request(table, epoch=1)
@@ -277,7 +279,7 @@ async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_durable() ->
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_an_old_doorbell_of_a_forgotten_producer_brings_nothing_back(restarts: bool) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     old = build_request(table)
     await house.publish(old)
@@ -298,7 +300,7 @@ async def test_an_old_doorbell_of_a_forgotten_producer_brings_nothing_back(resta
 # --- Accept --------------------------------------------------------------------------------------
 
 
-async def refused_for_its_content(house: House) -> tuple[LoadedTable, SealedRequest]:
+async def refused_for_its_content(house: ServiceHarness) -> tuple[LoadedTable, EncodedRequest]:
     """A table with epoch 0, and another content of it in quarantine."""
     table = await house.create_table()
     await land(house, table, 0)
@@ -310,7 +312,7 @@ async def refused_for_its_content(house: House) -> tuple[LoadedTable, SealedRequ
 
 
 async def test_an_accepted_request_lands_once_beside_what_landed_as_its_epoch() -> None:
-    house = House()
+    house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     assert await accept(house, table, other) == {}
     await replay(house, other)
@@ -349,7 +351,7 @@ async def test_an_accepted_request_lands_once_beside_what_landed_as_its_epoch() 
 async def test_whatever_its_swap_answers_an_accepted_request_lands_at_most_once(
     faults: list[Fault],
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     await accept(house, table, other)
     house.catalog.plan(*faults)
@@ -364,7 +366,7 @@ async def test_whatever_its_swap_answers_an_accepted_request_lands_at_most_once(
 async def test_an_accepted_request_of_a_frozen_producer_lands_and_the_producer_stays_frozen() -> (
     None
 ):
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1)
     await roll_back(house, table, 0)
@@ -383,7 +385,7 @@ async def test_an_accepted_request_of_a_frozen_producer_lands_and_the_producer_s
 
 
 async def test_what_nothing_proves_any_more_may_be_accepted() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, *range(4))
     snapshots = (await house.load()).snapshots[:-1]
@@ -400,7 +402,7 @@ async def test_what_nothing_proves_any_more_may_be_accepted() -> None:
 
 async def test_a_request_that_has_landed_itself_is_not_accepted() -> None:
     """It landed, its answer was lost, and the freeze behind it made its end look like a refusal."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     landed = build_request(table, epoch=0)
     await house.publish(landed)
@@ -419,7 +421,7 @@ async def test_a_request_that_landed_before_all_proofs_is_not_accepted(
 ) -> None:
     """A second copy of it would name its data files a second time."""
     monkeypatch.setattr(evidence, "SNAPSHOTS_MAX", 2)
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     first = build_request(table)
     later = (build_request(table, epoch=epoch) for epoch in (1, 2, 3, 4))
@@ -433,7 +435,7 @@ async def test_a_request_that_landed_before_all_proofs_is_not_accepted(
 
 
 async def test_many_requests_are_accepted_by_reading_the_table_once() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, *range(4))
     others = [build_request(table, epoch=epoch, fingerprint="other") for epoch in range(4)]
@@ -449,7 +451,7 @@ async def test_many_requests_are_accepted_by_reading_the_table_once() -> None:
 
 
 async def test_nothing_is_accepted_where_the_files_of_the_table_cannot_be_seen() -> None:
-    house = House()
+    house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     paths = [one.location async for one in house.storage.inner.list(table.metadata.location)]
     (manifest,) = [path for path in paths if path.endswith("-m0.avro")]
@@ -460,7 +462,7 @@ async def test_nothing_is_accepted_where_the_files_of_the_table_cannot_be_seen()
 
 
 async def test_a_request_of_a_table_that_was_made_again_is_not_accepted() -> None:
-    house = House()
+    house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     await house.catalog.drop_table(table.identifier)
     await house.create_table()
@@ -469,7 +471,7 @@ async def test_a_request_of_a_table_that_was_made_again_is_not_accepted() -> Non
 
 
 async def test_an_accepted_request_that_was_discarded_lands_by_no_old_doorbell() -> None:
-    house = House()
+    house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     await accept(house, table, other)
     await operator(house).replays.discard(other.request.inbox_key)
@@ -488,7 +490,7 @@ async def test_an_accepted_request_that_was_discarded_lands_by_no_old_doorbell()
 
 async def test_a_crash_behind_the_swap_that_lands_an_accepted_request_repeats_nothing() -> None:
     """It is still in the inbox, and the ledger has forgotten all but the newest epochs."""
-    house = House()
+    house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     await accept(house, table, other)
     await operator(house).replays.replay(other.request.inbox_key)

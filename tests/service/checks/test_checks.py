@@ -26,7 +26,7 @@ from committer.plan.request_check import (
 )
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import SealedRequest, TableIdentifier, read_request
+from committer.request import EncodedRequest, TableIdentifier, read_request
 from committer.service.checks.check_process import PROGRAM, CheckProcess
 from committer.service.checks.check_worker import Job
 from committer.service.checks.checks import Checks, ChecksHere, ChecksInProcesses
@@ -52,7 +52,7 @@ async def processes(program: str = PROGRAM) -> AsyncIterator[ChecksInProcesses]:
         await checks.close()
 
 
-async def found(checks: Checks, checker: Checker, sealed: SealedRequest) -> object:
+async def found(checks: Checks, checker: Checker, sealed: EncodedRequest) -> object:
     """What becomes of a request, read and checked; comparable."""
     key = sealed.request.inbox_key
     try:

@@ -25,8 +25,8 @@ from committer.iceberg.updates.metadata_update import (
 from committer.iceberg.values.types import LongType, NestedField
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import ReceiptState, SealedRequest, inbox_key, line_digest
-from tests.service.house import House
+from committer.request import EncodedRequest, ReceiptState, inbox_key, line_digest
+from tests.service.house import ServiceHarness
 from tests.service.outside import (
     add_table,
     assert_committed_together,
@@ -53,7 +53,9 @@ SOME = UUID(int=77)
 NEIGHBOURS = ("query-1", "query-2", "query-3")
 
 
-async def publish_among_neighbours(house: House, table: LoadedTable, bad: SealedRequest) -> None:
+async def publish_among_neighbours(
+    house: ServiceHarness, table: LoadedTable, bad: EncodedRequest
+) -> None:
     """One good request before the bad one and two behind it, all waiting for the first batch."""
     await house.publish(good(table, NEIGHBOURS[0]))
     await put_raw(house, bad.request.inbox_key, bad.content)
@@ -61,7 +63,7 @@ async def publish_among_neighbours(house: House, table: LoadedTable, bad: Sealed
         await house.publish(good(table, producer))
 
 
-async def assert_only_the_bad_one_is_quarantined(house: House, reason: Reason) -> None:
+async def assert_only_the_bad_one_is_quarantined(house: ServiceHarness, reason: Reason) -> None:
     (record,) = await house.quarantined()
     assert record.reason == reason
     assert len(record.message) > 15
@@ -77,18 +79,18 @@ async def assert_only_the_bad_one_is_quarantined(house: House, reason: Reason) -
 async def test_a_bad_request_is_quarantined_and_its_neighbours_commit_in_one_snapshot(
     bad: BadRequest,
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await publish_among_neighbours(house, table, bad.make(table, "bad"))
     await house.run_until_settled()
     await assert_only_the_bad_one_is_quarantined(house, bad.reason)
 
 
-def _wrong_hash(sealed: SealedRequest) -> bytes:
+def _wrong_hash(sealed: EncodedRequest) -> bytes:
     return sealed.content[:-1] + bytes([sealed.content[-1] ^ 1])
 
 
-UNREADABLE: dict[str, tuple[Callable[[SealedRequest], bytes], Reason]] = {
+UNREADABLE: dict[str, tuple[Callable[[EncodedRequest], bytes], Reason]] = {
     "cut short": (lambda sealed: sealed.content[:-40], Reason.REQUEST_TRUNCATED),
     "cut in the line": (lambda sealed: sealed.content[:100], Reason.REQUEST_TRUNCATED),
     "empty": (lambda sealed: b"", Reason.REQUEST_TRUNCATED),
@@ -115,7 +117,7 @@ UNREADABLE: dict[str, tuple[Callable[[SealedRequest], bytes], Reason]] = {
 async def test_what_cannot_be_read_is_quarantined_and_its_neighbours_commit(
     name: str, announced: bool
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     spoil, reason = UNREADABLE[name]
     right = good(table, "bad")
@@ -135,7 +137,7 @@ async def test_what_cannot_be_read_is_quarantined_and_its_neighbours_commit(
 
 
 async def test_a_request_for_a_table_that_does_not_exist_is_quarantined() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await publish_among_neighbours(house, table, good(build_flights("db.nowhere"), "bad"))
     await house.run_until_settled()
@@ -143,7 +145,7 @@ async def test_a_request_for_a_table_that_does_not_exist_is_quarantined() -> Non
 
 
 async def test_a_request_for_a_dropped_and_recreated_table_is_quarantined() -> None:
-    house = House()
+    house = ServiceHarness()
     old = await add_table(house, build_flights())
     late = good(old, "bad")
     await house.catalog.inner.drop_table(old.identifier)
@@ -154,7 +156,7 @@ async def test_a_request_for_a_dropped_and_recreated_table_is_quarantined() -> N
 
 
 async def test_an_epoch_that_landed_with_other_content_is_quarantined_among_neighbours() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     async with house.running():
         await house.publish(good(table, "bad", epoch=3))
@@ -171,7 +173,7 @@ async def test_an_epoch_that_landed_with_other_content_is_quarantined_among_neig
 
 
 async def test_two_attempts_of_one_epoch_with_different_content_in_one_batch() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await house.publish(good(table, "bad"))
     await house.publish(good(table, "bad", fingerprint="another"))
@@ -183,7 +185,7 @@ async def test_two_attempts_of_one_epoch_with_different_content_in_one_batch() -
 
 
 async def test_a_bad_attempt_does_not_stand_in_the_way_of_a_good_one() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     bad = next(one for one in CHECKED if one.reason is Reason.COUNT_MISMATCH)
     await house.publish(bad.make(table, "query-1"))
@@ -194,7 +196,7 @@ async def test_a_bad_attempt_does_not_stand_in_the_way_of_a_good_one() -> None:
 
 
 async def test_bad_requests_only_make_no_snapshot() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     for number, bad in enumerate(CHECKED):
         await house.publish(bad.make(table, f"bad-{number}"))
@@ -208,7 +210,7 @@ async def test_bad_requests_only_make_no_snapshot() -> None:
 
 
 async def test_a_named_manifest_lands_under_a_name_of_ours() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed, manifest = naming(table, "query-1")
     await house.storage.inner.create((manifest,))
@@ -221,7 +223,7 @@ async def test_a_named_manifest_lands_under_a_name_of_ours() -> None:
 
 async def test_a_manifest_that_one_request_names_no_other_can_claim() -> None:
     """Its files name one attempt, whatever its own name is."""
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     right, manifest = naming(table, "query-1")
     await house.storage.inner.create((manifest,))
@@ -237,7 +239,7 @@ async def test_a_manifest_that_one_request_names_no_other_can_claim() -> None:
 
 @pytest.mark.parametrize("spoil", [lambda c: c[:-1], lambda c: c + b"x", lambda c: bytes(len(c))])
 async def test_a_named_manifest_with_other_content_is_quarantined(spoil: object) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed, manifest = naming(table, "bad")
     assert callable(spoil)
@@ -248,7 +250,7 @@ async def test_a_named_manifest_with_other_content_is_quarantined(spoil: object)
 
 
 async def test_files_listed_as_json_land_beside_manifests() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await house.publish(inline_files(table, "query-1"))
     await house.publish(good(table, "query-2"))
@@ -264,7 +266,7 @@ async def test_a_check_that_fails_itself_is_counted_and_its_neighbours_land(
         raise ZeroDivisionError
 
     monkeypatch.setattr("committer.plan.request_check.encode_inline_files", trips)
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await publish_among_neighbours(house, table, inline_files(table, "bad"))
     await house.run_until_settled()
@@ -296,7 +298,7 @@ async def test_a_check_that_fails_itself_is_counted_and_its_neighbours_land(
 )
 @pytest.mark.parametrize("content", [None, b"{}\n"])
 async def test_a_doorbell_with_a_hostile_key_is_dropped(key: str, content: bytes | None) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await ring(house, key, content)
     await house.publish(good(table, "query-1"))
@@ -307,7 +309,7 @@ async def test_a_doorbell_with_a_hostile_key_is_dropped(key: str, content: bytes
 
 
 async def test_a_doorbell_whose_content_is_not_what_its_digest_says_reads_the_inbox() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = good(table, "query-1")
     await house.inbox.put(sealed)
@@ -320,7 +322,7 @@ async def test_a_doorbell_whose_content_is_not_what_its_digest_says_reads_the_in
 
 @pytest.mark.parametrize("content", [b"garbage", b"{}\n", b""])
 async def test_a_doorbell_of_garbage_cannot_take_a_request_out_of_the_inbox(content: bytes) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = good(table, "query-1")
     await house.inbox.put(sealed)
@@ -331,7 +333,7 @@ async def test_a_doorbell_of_garbage_cannot_take_a_request_out_of_the_inbox(cont
 
 
 async def test_a_doorbell_of_another_request_cannot_take_a_request_out_of_the_inbox() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed, other = good(table, "query-1"), good(table, "query-2")
     await house.inbox.put(sealed)
@@ -343,7 +345,7 @@ async def test_a_doorbell_of_another_request_cannot_take_a_request_out_of_the_in
 
 @pytest.mark.parametrize("name", ["README.txt", ".DS_Store", "a/b", "a/b/c/d/e/f", f"{SOME}/q"])
 async def test_a_foreign_object_in_the_inbox_is_quarantined_and_disturbs_nobody(name: str) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await put_raw(house, name, b"not a request", announce=False)
     await house.publish(good(table, "query-1"), announce=False)
@@ -355,7 +357,7 @@ async def test_a_foreign_object_in_the_inbox_is_quarantined_and_disturbs_nobody(
 
 
 async def test_a_request_under_a_key_that_is_not_its_own_does_not_land() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = good(table, "query-1")
     request = sealed.request
@@ -373,7 +375,7 @@ WIDER = Schema((*FIELDS, NestedField(5, "tail", LongType(), required=False)), sc
 
 
 async def test_a_schema_that_another_engine_adds_between_publish_and_commit_fits() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     async with house.running():
         await house.publish(good(table, "query-1"))
@@ -389,7 +391,7 @@ async def test_a_schema_that_another_engine_adds_between_publish_and_commit_fits
 
 
 async def test_a_spec_that_another_engine_adds_between_publish_and_commit_fits() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     async with house.running():
         await house.publish(good(table, "query-1"))
@@ -410,7 +412,7 @@ async def test_a_spec_that_another_engine_adds_between_publish_and_commit_fits()
 
 
 async def test_a_branch_that_was_made_meanwhile_is_known() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     async with house.running():
         await house.publish(good(table, "query-1"))
@@ -425,7 +427,7 @@ async def test_a_branch_that_was_made_meanwhile_is_known() -> None:
 
 @pytest.mark.parametrize("cached", [True, False])
 async def test_a_table_dropped_while_requests_wait_sends_them_to_quarantine(cached: bool) -> None:
-    house = House(min_interval_ms=5_000)
+    house = ServiceHarness(min_interval_ms=5_000)
     table = await add_table(house, build_flights())
     async with house.running():
         if cached:
@@ -450,7 +452,7 @@ async def test_a_table_dropped_while_requests_wait_sends_them_to_quarantine(cach
 async def test_a_format_upgrade_in_flight_keeps_old_and_new_requests(
     before: int, after: int, cached: bool
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights(format_version=before))
     async with house.running():
         if cached:
@@ -473,7 +475,7 @@ async def test_a_format_upgrade_in_flight_keeps_old_and_new_requests(
 
 
 async def test_after_an_upgrade_between_two_attempts_the_batch_is_written_anew() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights(format_version=1))
     house.catalog.swap_s[str(table.identifier)] = 1.0
     async with house.running():
@@ -500,7 +502,7 @@ async def test_after_an_upgrade_between_two_attempts_the_batch_is_written_anew()
 async def test_a_table_name_that_no_catalog_takes_is_quarantined_and_nobody_waits_for_it(
     name: tuple[str, str], reason: Reason
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = good(table, "odd")
     line = orjson.loads(sealed.content[: sealed.body])

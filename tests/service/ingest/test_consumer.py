@@ -14,7 +14,7 @@ from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake
 from committer.service.sharding.shard_leases import Shards
 from committer.storage.memory import MemoryStorage
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 
 VIRTUAL_TIME = True
@@ -31,7 +31,7 @@ class ProbedQueue(MemoryQueue):
 
 
 async def test_a_server_is_probed_once_and_not_before_every_read() -> None:
-    house = House()
+    house = ServiceHarness()
     house.queue = queue = ProbedQueue(house.server, consumer="committer")
     await house.run_until_settled(seconds=60)
     assert queue.probes == 1
@@ -61,7 +61,7 @@ class FailsOnce(MemoryStorage):
 async def test_a_doorbell_whose_object_could_not_be_read_is_looked_up_again_and_acknowledged() -> (
     None
 ):
-    house = House(wrap=lambda storage: FailsOnce())
+    house = ServiceHarness(wrap=lambda storage: FailsOnce())
     table = await house.create_table()
     # Too large to be in its doorbell, and ended before: no listing of the inbox shows it.
     old = replace(house.doorbell(build_request(table)), content=None)
@@ -111,7 +111,7 @@ class Takes:
 async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken_over_again() -> (
     None
 ):
-    house = House()
+    house = ServiceHarness()
     bell = house.doorbell(build_request(await house.create_table()))
     shard = shard_of(bell.table_uuid)
     ours, other = (MemoryQueue(house.server, consumer=name) for name in ("ours", "other"))

@@ -12,12 +12,12 @@ from committer.ledger_entry import property_key
 from committer.ports import ALL_SHARDS, Delivery, LoadedTable
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from committer.service.ingest import table_committers as tables
 from committer.service.ingest.intake import TRUSTED_MS
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
@@ -26,19 +26,19 @@ VIRTUAL_TIME = True
 
 
 def request(
-    house: House, table: LoadedTable, producer: str = "query-1", epoch: int = 0
-) -> SealedRequest:
+    house: ServiceHarness, table: LoadedTable, producer: str = "query-1", epoch: int = 0
+) -> EncodedRequest:
     """Published now."""
     now_ms = house.world.now_ms()
     return build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
 
 
-def hits(house: House) -> float:
+def hits(house: ServiceHarness) -> float:
     samples = house.metrics.instruments.samples()
     return sum(one.value for one in samples if one.name == "frazil_unannounced_requests_total")
 
 
-async def quarantine(house: House, sealed: SealedRequest) -> None:
+async def quarantine(house: ServiceHarness, sealed: EncodedRequest) -> None:
     """A record, as somebody wrote it before the request should have left the inbox."""
     key = sealed.request.inbox_key
     record = QuarantineRecord(
@@ -51,7 +51,7 @@ async def quarantine(house: House, sealed: SealedRequest) -> None:
 
 
 async def test_a_clock_that_is_hours_behind_keeps_nothing_in_the_inbox() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=10.0, reconcile_age_s=15.0):
         await house.settle(20.0)
@@ -63,7 +63,7 @@ async def test_a_clock_that_is_hours_behind_keeps_nothing_in_the_inbox() -> None
 
 
 async def test_in_steady_state_it_finds_nothing() -> None:
-    house = House(min_interval_ms=1_000)
+    house = ServiceHarness(min_interval_ms=1_000)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=10.0, reconcile_age_s=2.0):
         for epoch in range(15):
@@ -81,7 +81,7 @@ async def test_in_steady_state_it_finds_nothing() -> None:
 
 
 async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_again() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     sealed = request(house, table)
     await house.publish(sealed, announce=False)
@@ -96,7 +96,7 @@ async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_again(
 
 
 async def test_a_request_that_was_replayed_is_taken_however_old_its_record_was() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     sealed = request(house, table)
     await quarantine(house, sealed)
@@ -109,7 +109,7 @@ async def test_a_request_that_was_replayed_is_taken_however_old_its_record_was()
 
 
 async def test_while_the_quarantine_cannot_be_asked_nothing_lands_and_nothing_is_lost() -> None:
-    house = House(with_queue=False)
+    house = ServiceHarness(with_queue=False)
     table = await house.create_table()
     for epoch in range(3):
         await house.publish(request(house, table, epoch=epoch), announce=False)
@@ -152,7 +152,7 @@ class SlowQueue(MemoryQueue):
 
 
 async def test_a_backlog_is_read_many_at_a_time() -> None:
-    house = House(with_queue=False)
+    house = ServiceHarness(with_queue=False)
     table = await house.create_table()
     house.inbox = Inbox(SlowStorage(house.storage.inner), INBOX)
     for epoch in range(200):
@@ -163,7 +163,7 @@ async def test_a_backlog_is_read_many_at_a_time() -> None:
 
 
 async def test_a_large_backlog_in_the_queue_is_not_read_from_the_inbox() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for epoch in range(1_000):
         await house.publish(request(house, table, epoch=epoch))
@@ -181,7 +181,7 @@ async def test_a_large_backlog_in_the_queue_is_not_read_from_the_inbox() -> None
 
 
 async def test_an_old_doorbell_of_a_request_that_was_discarded_does_not_land() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(request(house, table, epoch=0))
@@ -198,7 +198,7 @@ async def test_an_old_doorbell_of_a_request_that_was_discarded_does_not_land() -
 
 
 async def test_an_old_doorbell_of_a_request_that_waits_lands_it() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     sealed = request(house, table)
     await house.publish(sealed)
@@ -216,7 +216,7 @@ async def test_a_table_that_gets_nowhere_leaves_the_memory_to_the_others(
 ) -> None:
     monkeypatch.setattr(tables, "STUCK_REQUESTS_MAX", 5)
     monkeypatch.setattr(tables, "PENDING_REQUESTS_MAX", 20)
-    house = House()
+    house = ServiceHarness()
     frozen = await house.create_table()
     other = await house.create_table("db.other")
     async with house.running(reconcile_interval_s=60.0, reconcile_age_s=120.0):

@@ -10,11 +10,11 @@ from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.ledger_entry import parse_entry, parse_property_key, property_key
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import ReceiptState, SealedRequest
+from committer.request import EncodedRequest, ReceiptState
 from committer.service.upkeep.ledger_upkeep import ONE_SHOT_KEPT_S
 from committer.storage.replays import Replays
 from tests.service.admin.test_producer_admin import replay
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
@@ -24,7 +24,7 @@ VIRTUAL_TIME = True
 RUNS = ("0a2c5f40-3f0b-4c1b-9d4e-000000000001", "0a2c5f40-3f0b-4c1b-9d4e-000000000002")
 
 
-async def landed_attempts(house: House) -> Counter[str]:
+async def landed_attempts(house: ServiceHarness) -> Counter[str]:
     """How many live files each attempt has."""
     return Counter(file.file_path.rsplit("/", 1)[1][6:42] for file in await house.live_files())
 
@@ -32,7 +32,9 @@ async def landed_attempts(house: House) -> Counter[str]:
 # --- Age -----------------------------------------------------------------------------------------
 
 
-async def _age(house: House, table: LoadedTable, epochs: int, *, has_expired: bool) -> None:
+async def _age(
+    house: ServiceHarness, table: LoadedTable, epochs: int, *, has_expired: bool
+) -> None:
     """Let so many epochs land, each with a commit of its own, and perhaps their snapshots go."""
     for epoch in range(1, 1 + epochs):
         await house.publish(build_request(table, epoch=epoch))
@@ -57,7 +59,7 @@ AGES = [
 async def test_a_replay_of_any_age_lands_nothing_and_is_answered_by_what_proves_it(
     epochs: int, has_expired: bool, equal: Reason | None, other: Reason, is_restarted: bool
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -77,7 +79,7 @@ async def test_a_replay_of_any_age_lands_nothing_and_is_answered_by_what_proves_
     assert (refusal.state, refusal.reason) == (ReceiptState.QUARANTINED, other)
 
 
-async def _replay_both(house: House, table: LoadedTable) -> None:
+async def _replay_both(house: ServiceHarness, table: LoadedTable) -> None:
     """Another attempt that stands for the same, and one that does not."""
     for fingerprint in (None, "something else"):
         await house.publish(build_request(table, epoch=0, fingerprint=fingerprint))
@@ -88,7 +90,7 @@ async def _replay_both(house: House, table: LoadedTable) -> None:
 async def test_a_doorbell_of_any_age_brings_nothing_back(
     epochs: int, has_expired: bool, equal: Reason | None, other: Reason
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     first = build_request(table, epoch=0)
     async with house.running():
@@ -108,7 +110,7 @@ async def test_a_doorbell_of_any_age_brings_nothing_back(
 @pytest.mark.parametrize("is_announced", [False, True])
 async def test_of_two_runs_of_a_query_each_epoch_lands_whole_and_once(is_announced: bool) -> None:
     """The earlier driver lives on, and both cut the rows into files of their own."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     tries: dict[int, dict[str, int]] = {epoch: {} for epoch in range(6)}
     async with house.running(reconcile_interval_s=5.0):
@@ -130,7 +132,7 @@ async def test_of_two_runs_of_a_query_each_epoch_lands_whole_and_once(is_announc
 
 
 async def test_two_sinks_of_one_query_are_two_producers() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         for epoch in range(3):
@@ -152,7 +154,7 @@ async def test_two_sinks_of_one_query_are_two_producers() -> None:
 
 
 async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_quarantine() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     refused = build_request(table, epoch=1)
     house.catalog.plan(Fault.REJECTED)
@@ -171,7 +173,7 @@ async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_quarantine
 
 async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_the_inbox() -> None:
     """It was not announced, and nobody takes it before it has waited a minute."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0, reconcile_age_s=60.0):
         for epoch in range(0, 24, 2):
@@ -191,7 +193,7 @@ async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_the_inbox(
 
 
 async def test_a_thousand_one_shot_producers_land_once_and_leave_nothing_in_the_ledger() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     shots = [build_request(table, producer=f"shot-{n}", one_shot=True) for n in range(1_000)]
     async with house.running(reconcile_interval_s=300.0):
@@ -213,7 +215,7 @@ async def test_a_thousand_one_shot_producers_land_once_and_leave_nothing_in_the_
     assert await house.quarantined() == []
 
 
-async def _producers(house: House) -> list[str]:
+async def _producers(house: ServiceHarness) -> list[str]:
     """Whom the ledger knows."""
     parsed = map(parse_property_key, (await house.load()).properties)
     return [one[0] for one in parsed if one is not None]
@@ -221,7 +223,7 @@ async def _producers(house: House) -> list[str]:
 
 async def test_a_one_shot_producer_is_known_while_a_request_of_it_is_in_quarantine() -> None:
     """Or what was refused because its epoch has landed would land when it is replayed."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     refused = await _land_one_and_refuse_another(house, table)
     async with house.running(reconcile_interval_s=300.0):
@@ -238,7 +240,7 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_is_in_quaranti
 
 
 async def test_a_one_shot_producer_is_known_while_a_replay_of_it_was_cut_off() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     refused = await _land_one_and_refuse_another(house, table)
     key = refused.request.inbox_key
@@ -254,7 +256,7 @@ async def test_a_one_shot_producer_is_known_while_a_replay_of_it_was_cut_off() -
     assert [record.reason for record in await house.quarantined()] == [Reason.EPOCH_CONTENT_DIFFERS]
 
 
-async def _land_one_and_refuse_another(house: House, table: LoadedTable) -> SealedRequest:
+async def _land_one_and_refuse_another(house: ServiceHarness, table: LoadedTable) -> EncodedRequest:
     """Two attempts of a one-shot producer's epoch with different content."""
     async with house.running():
         await house.publish(build_request(table, producer="shot", one_shot=True))
@@ -266,7 +268,9 @@ async def _land_one_and_refuse_another(house: House, table: LoadedTable) -> Seal
     return refused
 
 
-async def _outlive_one_shots(house: House, table: LoadedTable, *, first_epoch: int = 0) -> None:
+async def _outlive_one_shots(
+    house: ServiceHarness, table: LoadedTable, *, first_epoch: int = 0
+) -> None:
     """Commits that take along what has been found."""
     for epoch in range(first_epoch, first_epoch + 5):
         await house.settle(ONE_SHOT_KEPT_S / 2)

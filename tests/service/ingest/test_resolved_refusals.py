@@ -9,18 +9,18 @@ from committer.iceberg.updates.metadata_update import RemoveProperties, SetSnaps
 from committer.ledger_entry import property_key
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import SealedRequest
+from committer.request import EncodedRequest
 from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, Watch
 from committer.service.ingest.resolved_refusals import LandedAfterAll
 from committer.storage.inbox import QuarantineRecord
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 
 VIRTUAL_TIME = True
 
 
-def watch(house: House) -> Watch:
+def watch(house: ServiceHarness) -> Watch:
     return Watch(
         queue=house.queue,
         quarantine=house.quarantine,
@@ -32,7 +32,7 @@ def watch(house: House) -> Watch:
     )
 
 
-async def refuse(house: House, sealed: SealedRequest, reason: Reason) -> str:
+async def refuse(house: ServiceHarness, sealed: EncodedRequest, reason: Reason) -> str:
     """What a committer does that was refused it, and had not seen it land before."""
     key = sealed.request.inbox_key
     now_ms = house.world.now_ms()
@@ -41,7 +41,7 @@ async def refuse(house: House, sealed: SealedRequest, reason: Reason) -> str:
     return key
 
 
-async def land(house: House, table: LoadedTable, epoch: int) -> SealedRequest:
+async def land(house: ServiceHarness, table: LoadedTable, epoch: int) -> EncodedRequest:
     sealed = build_request(table, epoch=epoch)
     async with house.running():
         await house.publish(sealed)
@@ -49,13 +49,13 @@ async def land(house: House, table: LoadedTable, epoch: int) -> SealedRequest:
     return sealed
 
 
-async def quarantined(house: House) -> list[str]:
+async def quarantined(house: ServiceHarness) -> list[str]:
     return [found.key async for found in house.quarantine.list()]
 
 
 @pytest.mark.parametrize("is_remembered", [True, False])
 async def test_what_landed_leaves_the_quarantine_and_nothing_else_does(is_remembered: bool) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     landed = await land(house, table, 0)
     if not is_remembered:  # then the manifest list tells
@@ -69,7 +69,7 @@ async def test_what_landed_leaves_the_quarantine_and_nothing_else_does(is_rememb
 
 
 async def test_what_is_there_for_another_reason_stays() -> None:
-    house = House()
+    house = ServiceHarness()
     landed = await land(house, await house.create_table(), 0)
     key = await refuse(house, landed, Reason.EPOCH_LANDED_UNPROVEN)
     await watch(house).look()
@@ -77,7 +77,7 @@ async def test_what_is_there_for_another_reason_stays() -> None:
 
 
 async def test_what_landed_and_was_rolled_back_stays() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0)
     first = (await house.load()).snapshots[0].snapshot_id
@@ -88,7 +88,7 @@ async def test_what_landed_and_was_rolled_back_stays() -> None:
 
 
 async def test_a_table_that_is_gone_or_another_one_hides_no_other() -> None:
-    house = House()
+    house = ServiceHarness()
     table, other = await house.create_table(), await house.create_table("db.other")
     keys = [await refuse(house, build_request(other), Reason.COMMIT_REJECTED)]
     await house.catalog.inner.drop_table(other.identifier)
@@ -98,7 +98,7 @@ async def test_a_table_that_is_gone_or_another_one_hides_no_other() -> None:
 
 
 async def test_a_record_is_looked_at_while_an_attempt_may_be_on_its_way_and_no_longer() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await refuse(house, build_request(table), Reason.COMMIT_REJECTED)
     watching = watch(house)

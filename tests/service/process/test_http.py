@@ -13,7 +13,7 @@ from committer.request import Receipt
 from committer.service.process.http import application
 from committer.service.telemetry.health import Phase
 from committer.service.telemetry.instruments import CONTENT_TYPE
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.scraping import Page
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
@@ -21,7 +21,7 @@ from tests.support.faults.faulty_catalog import Fault
 TABLE = "db.flights"
 
 
-class Operator:
+class ProducerAdmin:
     """Asks the endpoints of a house."""
 
     def __init__(self, client: TestClient) -> None:  # type: ignore[type-arg]
@@ -39,12 +39,12 @@ class Operator:
 
 
 @asynccontextmanager
-async def operating(house: House) -> AsyncIterator[Operator]:
+async def operating(house: ServiceHarness) -> AsyncIterator[ProducerAdmin]:
     async with TestClient(TestServer(application(house.overview))) as client:
-        yield Operator(client)
+        yield ProducerAdmin(client)
 
 
-async def receipts(house: House, producer: str, count: int) -> list[Receipt]:
+async def receipts(house: ServiceHarness, producer: str, count: int) -> list[Receipt]:
     """The next receipts of a producer, as soon as they are there."""
     found: list[Receipt] = []
     while len(found) < count:
@@ -53,7 +53,7 @@ async def receipts(house: House, producer: str, count: int) -> list[Receipt]:
 
 
 async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for number in range(3):
         await house.publish(build_request(table, producer=f"query-{number}", files_count=2))
@@ -135,7 +135,7 @@ def _listed_s(page: Page) -> float | None:
 
 
 async def test_metadata_is_as_large_as_its_file() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table))
     async with house.running():
@@ -162,7 +162,7 @@ async def test_metadata_is_as_large_as_its_file() -> None:
 async def test_readiness_is_running_with_catalog_and_inbox_and_no_tables_affair(
     phase: Phase, troubles: dict[str, str], code: int
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     house.health.phase = phase
     house.health.troubles = dict(troubles)
     async with operating(house) as operator:
@@ -184,7 +184,7 @@ async def test_readiness_is_running_with_catalog_and_inbox_and_no_tables_affair(
 
 
 async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.storage.inner.delete([table.metadata_location])
     async with operating(house) as operator, house.running():
@@ -200,7 +200,7 @@ async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status
 
 
 async def test_liveness_is_the_heartbeat_and_no_trouble_outside() -> None:
-    house = House()
+    house = ServiceHarness()
     house.health.troubles = {"queue": "away", "catalog": "away", "inbox": "away"}
     async with operating(house) as operator:
         assert (await operator.ask("/livez"))[0] == 200
@@ -211,7 +211,7 @@ async def test_liveness_is_the_heartbeat_and_no_trouble_outside() -> None:
 
 
 async def test_before_the_start_metrics_and_status_answer_and_the_lag_is_not_known() -> None:
-    house = House()
+    house = ServiceHarness()
     house.health.trouble("catalog", "it does not answer")
     async with operating(house) as operator:
         page = await operator.page()

@@ -21,7 +21,7 @@ from committer.service.ingest.catalog_probe import AWAY_INTERVAL_S, INTERVAL_S
 from committer.service.process.composition import Parts
 from committer.service.process.service import CUT_OFF_S, Service, until_answered
 from committer.service.process.startup import first_error
-from committer.service.process.status_collector import Identity, Overview
+from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.settings import Settings
@@ -138,7 +138,7 @@ async def test_a_service_does_not_start_without_the_keys_that_it_is_told_of(tmp_
     storage = MemoryStorage(world=world)
     parts = memory_parts(tmp_path, world, storage, MemoryCatalog(storage=storage))
     parts.key_file = KeyFile(storage, KEYS, world)
-    overview = Overview(Identity("frazil", INBOX), Health(world), Metrics())
+    overview = StatusCollector(Identity("frazil", INBOX), Health(world), Metrics())
     with pytest.raises(ExceptionGroup) as caught:
         await Service(parts, overview).run(asyncio.Event())
     (error,) = caught.value.exceptions
@@ -166,7 +166,10 @@ async def test_an_idle_committer_is_ready_exactly_while_its_catalog_answers(
     storage = MemoryStorage(world=world)
     catalog = AwayCatalog(storage=storage)
     parts = memory_parts(tmp_path, world, storage, catalog)
-    overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()
+    overview, stop = (
+        StatusCollector(Identity("frazil", INBOX), Health(world), Metrics()),
+        asyncio.Event(),
+    )
     health = overview.health
     running = asyncio.ensure_future(Service(parts, overview).run(stop))
     await asyncio.sleep(120.0)
@@ -192,7 +195,10 @@ async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains
     await catalog.create_namespace(table.identifier.namespace)
     await catalog.create_table(table)
     parts = memory_parts(tmp_path, world, storage, catalog)
-    overview, stop = Overview(Identity("frazil", INBOX), Health(world), Metrics()), asyncio.Event()
+    overview, stop = (
+        StatusCollector(Identity("frazil", INBOX), Health(world), Metrics()),
+        asyncio.Event(),
+    )
     health = overview.health
     assert (health.phase, health.is_ready) == ("starting", False)
     running = asyncio.ensure_future(Service(parts, overview).run(stop))

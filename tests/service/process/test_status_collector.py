@@ -20,7 +20,7 @@ from committer.service.ingest.poller import INTERVAL_S, NOT_READ, OTHER_REASON, 
 from committer.service.ingest.resolved_refusals import LandedAfterAll
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox import Quarantine, QuarantineRecord
-from tests.service.house import INBOX, WAREHOUSE, House
+from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.service.scraping import Page
 from tests.support.builders.request_builders import build_request
@@ -50,7 +50,7 @@ def seconds(number: float) -> object:
     return pytest.approx(number, abs=0.01)
 
 
-def page(house: House) -> Page:
+def page(house: ServiceHarness) -> Page:
     return Page(house.overview.page().decode())
 
 
@@ -58,7 +58,7 @@ def page(house: House) -> Page:
 
 
 async def test_the_lag_is_the_age_of_the_oldest_request_until_it_is_committed() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.settle(100.0)
@@ -82,7 +82,7 @@ async def test_the_lag_is_the_age_of_the_oldest_request_until_it_is_committed() 
 
 
 async def test_the_lag_sees_a_request_that_nobody_announced() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=30.0):
         await house.settle(5.0)
@@ -97,7 +97,7 @@ async def test_the_lag_sees_a_request_that_nobody_announced() -> None:
 
 @pytest.mark.parametrize("with_queue", [True, False])
 async def test_the_lag_goes_on_over_a_restart_and_needs_no_queue(with_queue: bool) -> None:
-    house = House(with_queue=with_queue)
+    house = ServiceHarness(with_queue=with_queue)
     table = await house.create_table()
     house.server.available = with_queue
     await house.publish(build_request(table), announce=with_queue)
@@ -110,7 +110,7 @@ async def test_the_lag_goes_on_over_a_restart_and_needs_no_queue(with_queue: boo
 
 async def test_the_lag_counts_what_memory_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "PENDING_REQUESTS_MAX", 0)
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table), announce=False)
     async with house.running(reconcile_interval_s=30.0):
@@ -121,7 +121,7 @@ async def test_the_lag_counts_what_memory_has_no_room_for(monkeypatch: pytest.Mo
 
 
 async def test_the_lag_counts_what_cannot_be_read() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table), announce=False)
     house.inbox_storage.get = _away  # type: ignore[method-assign]
@@ -145,7 +145,7 @@ async def _away(
 
 
 async def test_without_a_listing_the_lag_is_not_known_and_said_so() -> None:
-    house = House()
+    house = ServiceHarness()
     await house.create_table()
     house.inbox_storage.is_away = True
     async with house.running(reconcile_interval_s=30.0):
@@ -163,7 +163,7 @@ async def test_without_a_listing_the_lag_is_not_known_and_said_so() -> None:
 
 
 async def test_tables_that_the_catalog_has_not_shown_share_one_label() -> None:
-    house = House()
+    house = ServiceHarness()
     first, second = await house.create_table(), await house.create_table("db.other")
     house.catalog.load = _no_table  # type: ignore[method-assign]
     async with house.running():
@@ -190,7 +190,7 @@ def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
 
 
 async def test_a_doorbell_that_rings_again_is_counted() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         house.catalog.plan(*AWAY)
@@ -205,7 +205,7 @@ async def test_a_doorbell_that_rings_again_is_counted() -> None:
 
 
 async def test_without_a_queue_nothing_counts_as_unannounced() -> None:
-    house = House(with_queue=False)
+    house = ServiceHarness(with_queue=False)
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table), announce=False)
@@ -215,7 +215,7 @@ async def test_without_a_queue_nothing_counts_as_unannounced() -> None:
 
 
 async def test_labels_are_bounded_whatever_requests_name() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         house.catalog.plan(*AWAY)
@@ -236,7 +236,7 @@ async def test_labels_are_bounded_whatever_requests_name() -> None:
 # --- The watch -----------------------------------------------------------------------------------
 
 
-def watch(house: House) -> Watch:
+def watch(house: ServiceHarness) -> Watch:
     return Watch(
         queue=house.queue,
         quarantine=Quarantine(house.inbox_storage, INBOX),
@@ -248,7 +248,7 @@ def watch(house: House) -> Watch:
     )
 
 
-async def quarantine(house: House, epochs: range, reason: str) -> list[str]:
+async def quarantine(house: ServiceHarness, epochs: range, reason: str) -> list[str]:
     table = await house.create_table(f"db.{reason}")
     keys = []
     for epoch in epochs:
@@ -262,7 +262,7 @@ async def quarantine(house: House, epochs: range, reason: str) -> list[str]:
 
 
 async def test_what_lies_in_quarantine_is_counted_by_reason_until_it_leaves() -> None:
-    house = House()
+    house = ServiceHarness()
     gone = await quarantine(house, range(3), "table_unknown")
     await quarantine(house, range(2), "of_another_release")
     looking = asyncio.ensure_future(watch(house).run())
@@ -279,7 +279,7 @@ async def test_what_lies_in_quarantine_is_counted_by_reason_until_it_leaves() ->
 
 
 async def test_the_quarantine_has_a_size_and_an_age() -> None:
-    house = House()
+    house = ServiceHarness()
     await watch(house).look()
     assert page(house)("frazil_quarantine_bytes") == 0
     assert page(house)("frazil_quarantine_age_seconds") == 0
@@ -298,7 +298,7 @@ async def test_the_quarantine_has_a_size_and_an_age() -> None:
 
 
 async def test_a_quarantine_that_cannot_be_listed_has_no_size_and_no_age() -> None:
-    house = House()
+    house = ServiceHarness()
     house.inbox_storage.is_away = True
     await watch(house).look()
     for name in ("frazil_quarantine_bytes", "frazil_quarantine_age_seconds"):
@@ -307,7 +307,7 @@ async def test_a_quarantine_that_cannot_be_listed_has_no_size_and_no_age() -> No
 
 
 async def test_producers_that_wait_and_producers_that_are_frozen_are_told() -> None:
-    house = House(breaker_after=2)
+    house = ServiceHarness(breaker_after=2)
     table = await house.create_table()
     frozen = replace(ProducerEntry(table.metadata.require_uuid()), frozen=Freeze("why", 17))
     await foreign_commit(house, table, SetProperties({property_key("q"): print_entry(frozen)}))
@@ -328,7 +328,7 @@ async def test_producers_that_wait_and_producers_that_are_frozen_are_told() -> N
 async def test_a_large_quarantine_costs_a_listing_and_a_hundred_reads_and_each_record_once() -> (
     None
 ):
-    house = House()
+    house = ServiceHarness()
     await quarantine(house, range(RECORDS_MAX + 20), "table_unknown")
     watching = watch(house)
     await watching.look()
@@ -343,14 +343,14 @@ async def test_a_large_quarantine_costs_a_listing_and_a_hundred_reads_and_each_r
 
 async def test_a_listing_of_the_quarantine_ends_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_module, "LISTED_MAX", 5)
-    house = House()
+    house = ServiceHarness()
     await quarantine(house, range(8), "table_unknown")
     await watch(house).look()
     assert page(house)("frazil_quarantine_requests", reason="table_unknown") == 5
 
 
 async def test_the_depth_of_the_queue_is_shown_while_it_answers() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table, epoch=0))
     await house.publish(build_request(table, epoch=1))

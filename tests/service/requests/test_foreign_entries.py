@@ -12,14 +12,14 @@ from structlog.testing import capture_logs
 
 from committer.errors import InvalidRequestError, NotFoundError
 from committer.ports import Doorbell, LoadedTable
-from committer.request import ReceiptState, SealedRequest, line_digest
+from committer.request import EncodedRequest, ReceiptState, line_digest
 from committer.service.requests.foreign_entries import show
 from committer.service.requests.listing import Folders
 from committer.skips import SkipKind, Skips
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
 from committer.storage.replays import Replays
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 
 VIRTUAL_TIME = True
@@ -28,16 +28,16 @@ Make = Callable[[Path], object]
 Lines = list[Any]
 
 
-def disk_house(root: Path, **options: Any) -> House:
+def disk_house(root: Path, **options: Any) -> ServiceHarness:
     """A house whose inbox and quarantine are folders."""
-    house = House(**options)
+    house = ServiceHarness(**options)
     storage = LocalStorage(prune_below=[str(root)])
     house.inbox = Inbox(storage, str(root))
     house.quarantine = Quarantine(storage, str(root))
     return house
 
 
-def place(root: Path, sealed: SealedRequest) -> Path:
+def place(root: Path, sealed: EncodedRequest) -> Path:
     """Where the request would be, with the folders above it."""
     path = root / "inbox" / sealed.request.inbox_key
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,13 +58,13 @@ STANDING: dict[str, tuple[Make, str]] = {
 }
 
 
-async def files(house: House) -> int:
+async def files(house: ServiceHarness) -> int:
     metadata = await house.load()
     head = metadata.current_snapshot
     return int((head.summary or {})["total-data-files"]) if head else 0
 
 
-async def neighbours(house: House, table: LoadedTable) -> None:
+async def neighbours(house: ServiceHarness, table: LoadedTable) -> None:
     for number in range(3):
         await house.publish(build_request(table, producer=f"good-{number}"), announce=False)
 

@@ -16,15 +16,15 @@ from committer.plan.request_check import CheckedRequest, Checker, Inflates, Need
 from committer.ports import ALL_SHARDS, Delivery, LoadedTable, NewObject, Storage
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
-from committer.request import InlineManifest, ReceiptState, SealedRequest, seal_request
+from committer.request import EncodedRequest, InlineManifest, ReceiptState, seal_request
 from committer.service.checks.checks import ChecksHere
 from committer.service.ingest import table_committers as tables
 from committer.service.requests import large_requests
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.large_requests import LargeRequest, LargeRequests
 from committer.service.table import large_checks, verdicts
-from committer.service.telemetry.instrumented_ports import CountedStorage
-from tests.service.house import House
+from committer.service.telemetry.instrumented_ports import InstrumentedStorage
+from tests.service.house import ServiceHarness
 from tests.service.outside import add_table, foreign_commit, put_raw
 from tests.support.builders.bad_requests import naming
 from tests.support.builders.flights import build_flights
@@ -57,7 +57,7 @@ class SlowChecks(ChecksHere):
     async def check(
         self,
         checker: Checker,
-        sealed: SealedRequest,
+        sealed: EncodedRequest,
         producer: str,
         read: Mapping[str, bytes] | None,
         inflated_bytes_max: int,
@@ -68,7 +68,7 @@ class SlowChecks(ChecksHere):
             return await super().check(checker, sealed, producer, read, inflated_bytes_max)
 
 
-class SlowReads(CountedStorage):
+class SlowReads(InstrumentedStorage):
     """Whole large objects take an hour to be read; to refuse them by their size takes no time."""
 
     def __init__(self, inner: Storage) -> None:
@@ -90,7 +90,7 @@ class SlowReads(CountedStorage):
         return content
 
 
-class SlowQuarantine(CountedStorage):
+class SlowQuarantine(InstrumentedStorage):
     """Each record takes its time to be written."""
 
     def __init__(self, inner: Storage) -> None:
@@ -102,7 +102,7 @@ class SlowQuarantine(CountedStorage):
         await self.inner.create(objects)
 
 
-def large(table: LoadedTable, producer: str, **more: object) -> SealedRequest:
+def large(table: LoadedTable, producer: str, **more: object) -> EncodedRequest:
     """So many files that no doorbell carries them."""
     line = build_line(table, producer=producer, **more)  # type: ignore[arg-type]  # passed through
     metadata = table.metadata
@@ -117,7 +117,7 @@ def large(table: LoadedTable, producer: str, **more: object) -> SealedRequest:
     return sealed
 
 
-async def landed(house: House, producer: str) -> bool:
+async def landed(house: ServiceHarness, producer: str) -> bool:
     receipts = await house.receipts(producer)
     return [one.state for one in receipts] == [ReceiptState.COMMITTED]
 
@@ -127,7 +127,7 @@ async def landed(house: House, producer: str) -> bool:
 
 async def test_small_requests_land_while_large_ones_of_their_table_are_checked() -> None:
     checks = SlowChecks()
-    house = House(checks=checks)
+    house = ServiceHarness(checks=checks)
     table = await house.create_table()
     async with house.running():
         for number in range(5):
@@ -144,7 +144,7 @@ async def test_small_requests_land_while_large_ones_of_their_table_are_checked()
 
 
 async def test_a_doorbell_behind_large_requests_is_not_delayed_by_them() -> None:
-    house = House(wrap=SlowReads)
+    house = ServiceHarness(wrap=SlowReads)
     table = await house.create_table()
     async with house.running():
         for number in range(40):
@@ -159,7 +159,7 @@ async def test_a_good_request_lands_before_all_of_many_bad_ones_of_its_table_are
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(verdicts, "RECORDS_A_ROUND", 4)
-    house = House(wrap=SlowQuarantine)
+    house = ServiceHarness(wrap=SlowQuarantine)
     table = await house.create_table()
     for number in range(60):
         await house.inbox.put(large(table, f"bad-{number}", catalog="elsewhere"))
@@ -174,7 +174,7 @@ async def test_a_good_request_lands_before_all_of_many_bad_ones_of_its_table_are
 
 
 async def test_names_that_are_no_tables_are_not_remembered() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for number in range(20):
         sealed = build_request(table, producer=f"query-{number}")
@@ -248,7 +248,7 @@ async def test_one_producers_backlog_does_not_delay_another_producers_request() 
 
 
 async def test_a_table_that_gets_nowhere_holds_no_large_request_in_memory() -> None:
-    house = House()
+    house = ServiceHarness()
     frozen = await house.create_table()
     other = await house.create_table("db.other")
     async with house.running(reconcile_interval_s=60.0, reconcile_age_s=120.0):
@@ -271,7 +271,7 @@ async def test_a_table_that_gets_nowhere_holds_no_large_request_in_memory() -> N
 
 
 async def test_more_bytes_of_named_manifests_than_a_request_may_have_are_not_read() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed, _ = naming(table, "query-1")
     references = sealed.request.manifests
@@ -287,7 +287,7 @@ async def test_more_bytes_of_named_manifests_than_a_request_may_have_are_not_rea
     assert record.reason == Reason.REQUEST_TOO_LARGE
 
 
-def fat(table: LoadedTable, producer: str) -> SealedRequest:
+def fat(table: LoadedTable, producer: str) -> EncodedRequest:
     """Some kilobytes, of which one block inflates to five megabytes."""
     line = build_line(table, producer=producer)
     file = replace(build_file(table.metadata, line.attempt), lower_bounds={2: bytes(FAT_BYTES)})
@@ -300,7 +300,7 @@ async def test_what_stays_inflated_waits_for_room_and_lands(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(large_requests, "IN_HAND_BYTES_MAX", 2 * FAT_BYTES + 100 * KIB)
-    house = House(min_interval_ms=60_000)
+    house = ServiceHarness(min_interval_ms=60_000)
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, producer="first"))
@@ -322,7 +322,7 @@ async def test_more_that_stays_inflated_than_a_request_may_have_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(large_checks, "REQUEST_BYTES_MAX", FAT_BYTES - 1)
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(fat(table, "fat"))
     await house.publish(build_request(table, producer="thin"))
@@ -335,7 +335,7 @@ async def test_more_that_stays_inflated_than_a_request_may_have_is_refused(
 
 async def test_few_bytes_that_announce_many_entries_are_not_walked_in_the_round() -> None:
     checks = SlowChecks()
-    house = House(checks=checks)
+    house = ServiceHarness(checks=checks)
     table = await house.create_table()
     line = build_line(table, producer="many")
     files = [build_file(table.metadata, line.attempt, number=number) for number in range(800)]
@@ -354,7 +354,7 @@ async def test_small_requests_whose_lines_become_many_objects_weigh_what_they_ta
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tables, "PENDING_WEIGHT_BYTES_MAX", 20 * 1024 * KIB)
-    house = House(min_interval_ms=3_600_000)
+    house = ServiceHarness(min_interval_ms=3_600_000)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):
         await house.publish(build_request(table))
@@ -381,7 +381,7 @@ class WatchedQueue(MemoryQueue):
 
 
 async def test_few_doorbells_are_read_at_once_until_they_are_known_to_be_small() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     house.queue = queue = WatchedQueue(house.server, consumer="committer")
     queue.asked = []

@@ -11,13 +11,13 @@ from committer.iceberg.updates.metadata_update import RemoveSnapshotRef
 from committer.ledger_entry import Landed, ProducerEntry, parse_entry, property_key
 from committer.plan.ledger import Ledger
 from committer.ports import LoadedTable
-from committer.request import SealedRequest, inbox_key, producer_prefix
+from committer.request import EncodedRequest, inbox_key, producer_prefix
 from committer.service.requests.listing import Folders, Listed
 from committer.service.requests.settled_requests import SettledByTable, SettledRequests
 from committer.skips import SkipKind
 from committer.storage.inbox import Inbox, skips_of
 from committer.storage.memory import MemoryStorage
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
@@ -39,17 +39,17 @@ class UndeletingStorage(CountingStorage):
         await self.inner.delete(locations)
 
 
-async def entry_of(house: House) -> tuple[list[int], int]:
+async def entry_of(house: ServiceHarness) -> tuple[list[int], int]:
     """The epochs whose details are remembered, the oldest first, and the bytes of the entry."""
     text = (await house.load()).properties[KEY]
     return [one.epoch for one in reversed(parse_entry(text).latest)], len(text)
 
 
-def backlog(table: LoadedTable, count: int) -> list[SealedRequest]:
+def backlog(table: LoadedTable, count: int) -> list[EncodedRequest]:
     return [build_request(table, epoch=epoch) for epoch in range(count)]
 
 
-async def publish_all(house: House, requests: Sequence[SealedRequest]) -> None:
+async def publish_all(house: ServiceHarness, requests: Sequence[EncodedRequest]) -> None:
     for sealed in requests:
         await house.publish(sealed)
 
@@ -58,7 +58,7 @@ async def publish_all(house: House, requests: Sequence[SealedRequest]) -> None:
 
 
 async def test_an_entry_grows_with_a_backlog_and_is_short_again_with_the_next_commit() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await publish_all(house, backlog(table, 300))
     async with house.running():
@@ -75,7 +75,7 @@ async def test_an_entry_grows_with_a_backlog_and_is_short_again_with_the_next_co
 
 
 async def test_a_producer_that_goes_on_steadily_has_two_epochs_in_its_entry() -> None:
-    house = House(min_interval_ms=1_000)
+    house = ServiceHarness(min_interval_ms=1_000)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=3.0):
         for epoch in range(20):
@@ -87,7 +87,7 @@ async def test_a_producer_that_goes_on_steadily_has_two_epochs_in_its_entry() ->
 
 
 async def test_the_entry_of_a_producer_that_rests_is_shortened_by_anothers_commit() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await publish_all(house, backlog(table, 5))
     async with house.running(reconcile_interval_s=10.0):
@@ -99,7 +99,7 @@ async def test_the_entry_of_a_producer_that_rests_is_shortened_by_anothers_commi
 
 
 async def test_what_cannot_be_deleted_stays_remembered_until_it_can() -> None:
-    house = House()
+    house = ServiceHarness()
     storage = UndeletingStorage(house.storage.inner)
     house.inbox = Inbox(storage, INBOX)
     table = await house.create_table()
@@ -120,7 +120,7 @@ async def test_what_cannot_be_deleted_stays_remembered_until_it_can() -> None:
 # --- In several ----------------------------------------------------------------------------------
 
 
-async def land_and_end(house: House, table: LoadedTable, *, deleted: bool) -> None:
+async def land_and_end(house: ServiceHarness, table: LoadedTable, *, deleted: bool) -> None:
     """A process lands five epochs in one commit, and ends with its inbox clean or not."""
     storage = UndeletingStorage(house.storage.inner)
     storage.is_stuck = not deleted
@@ -131,7 +131,7 @@ async def land_and_end(house: House, table: LoadedTable, *, deleted: bool) -> No
 
 
 async def test_what_another_process_has_deleted_is_forgotten_after_a_listing() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land_and_end(house, table, deleted=True)
     async with house.running(reconcile_interval_s=10.0):
@@ -145,7 +145,7 @@ async def test_what_another_process_has_deleted_is_forgotten_after_a_listing() -
 
 
 async def test_what_a_crash_left_in_the_inbox_is_known_is_deleted_and_then_forgotten() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land_and_end(house, table, deleted=False)
     async with house.running(reconcile_interval_s=10.0):
@@ -158,7 +158,7 @@ async def test_what_a_crash_left_in_the_inbox_is_known_is_deleted_and_then_forgo
 
 
 async def test_what_a_frozen_producer_has_landed_is_not_forgotten() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land_and_end(house, table, deleted=True)
     await house.publish(build_request(table, producer="another"))

@@ -7,10 +7,10 @@ import pytest
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
-from committer.request import ReceiptState, SealedRequest
+from committer.request import EncodedRequest, ReceiptState
 from committer.service.requests.signatures import REREAD_S
 from committer.signature import SigningKey
-from tests.service.house import KEYS, House
+from tests.service.house import KEYS, ServiceHarness
 from tests.service.outside import add_table, foreign_commit
 from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import build_flights
@@ -29,21 +29,21 @@ VIRTUAL_TIME = True
 HOUR_MS = 3_600_000
 
 
-async def put_keys(house: House, *keys: SigningKey) -> None:
+async def put_keys(house: ServiceHarness, *keys: SigningKey) -> None:
     await house.storage.inner.delete((KEYS,))
     await house.storage.inner.create((NewObject(KEYS, print_keys(*keys)),))
 
 
 async def open_house(
     *keys: SigningKey, required: bool = True, with_queue: bool = True
-) -> tuple[House, LoadedTable]:
-    house = House(has_keys=bool(keys), require_signature=required, with_queue=with_queue)
+) -> tuple[ServiceHarness, LoadedTable]:
+    house = ServiceHarness(has_keys=bool(keys), require_signature=required, with_queue=with_queue)
     if keys:
         await put_keys(house, *keys)
     return house, await add_table(house, build_flights())
 
 
-async def reasons(house: House) -> list[str]:
+async def reasons(house: ServiceHarness) -> list[str]:
     return [record.reason for record in await house.quarantined()]
 
 
@@ -250,7 +250,7 @@ async def test_what_has_landed_stays_landed_when_its_key_is_gone() -> None:
 async def test_a_signed_request_with_another_epoch_or_table_is_a_forgery(announced: bool) -> None:
     house, table = await open_house(OLD)
     right = signed(good(table, "query-1"))
-    forged: list[SealedRequest] = [
+    forged: list[EncodedRequest] = [
         with_changes(right, epoch=1),
         with_changes(right, producer=right.request.producer.model_copy(update={"id": "q"})),
         with_changes(right, branch="main", published_at_ms=1, epoch=2),

@@ -1,5 +1,5 @@
-"""The witness beside a working committer: written before the inbox forgets, believed before the
-table, never lowered but by an operator.
+"""The high-water mark beside a working committer: written before the inbox forgets, believed before
+the table, never lowered but by an operator.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from committer.iceberg.updates.metadata_update import (
     Update,
 )
 from committer.ledger_entry import EpochRanges, property_key
-from committer.plan.high_water_mark import Witness, parse_witness
+from committer.plan.high_water_mark import HighWaterMark, parse_high_water_mark
 from committer.plan.producers import ProducerName
 from committer.plan.state import TableState
 from committer.ports import LoadedTable, NewObject, Storage, Swap, SwapAnswer, Unknown
 from committer.reason import Reason
 from committer.request import ReceiptState, TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
-from committer.service.settle.high_water_mark_store import WitnessKeeper
-from committer.service.table.high_water_check import TableWitness
-from committer.storage.high_water_marks import Witnesses
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.service.table.high_water_check import HighWaterCheck
+from committer.storage.high_water_marks import HighWaterMarks
 from tests.service.admin.test_producer_admin import operator
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import add_table, foreign_commit
 from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
@@ -48,23 +48,25 @@ VIRTUAL_TIME = True
 NAME = TableIdentifier.parse("db.flights")
 
 
-async def known(house: House, table: LoadedTable) -> Witness:
+async def known(house: ServiceHarness, table: LoadedTable) -> HighWaterMark:
     """What is durably known."""
     table_uuid = table.metadata.require_uuid()
-    return parse_witness(await house.witnesses.get(table_uuid), table_uuid)
+    return parse_high_water_mark(await house.high_water_marks.get(table_uuid), table_uuid)
 
 
-async def put_back(house: House, to: LoadedTable) -> None:
+async def put_back(house: ServiceHarness, to: LoadedTable) -> None:
     """What a restored catalog, or `register_table` of an older metadata file, looks like."""
     await house.catalog.inner.drop_table(NAME)
     await house.catalog.inner.register_table(NAME, to.metadata_location)
 
 
-async def current(house: House) -> LoadedTable:
+async def current(house: ServiceHarness) -> LoadedTable:
     return await house.catalog.inner.load(NAME)
 
 
-async def land(house: House, table: LoadedTable, *epochs: int, producer: str = "query-1") -> None:
+async def land(
+    house: ServiceHarness, table: LoadedTable, *epochs: int, producer: str = "query-1"
+) -> None:
     """Each in a snapshot of its own."""
     for epoch in epochs:
         now_ms = house.world.now_ms()
@@ -74,7 +76,7 @@ async def land(house: House, table: LoadedTable, *epochs: int, producer: str = "
         await house.settle(7.0)
 
 
-def is_frozen(house: House) -> bool:
+def is_frozen(house: ServiceHarness) -> bool:
     """As metrics, `/status` and `/readyz` say."""
     samples = house.metrics.instruments.samples()
     values = [one.value for one in samples if one.name == "frazil_table_frozen"]
@@ -91,7 +93,7 @@ def is_frozen(house: House) -> bool:
 async def test_a_table_that_was_put_back_freezes_until_an_operator_accepts_it(
     format_version: int, restarts: bool
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights(format_version=format_version, fields=()))
     async with house.running():
         await land(house, table, 0)
@@ -107,7 +109,7 @@ async def test_a_table_that_was_put_back_freezes_until_an_operator_accepts_it(
     assert await house.quarantined() == []
 
 
-async def assert_frozen_until_accepted(house: House, table: LoadedTable) -> None:
+async def assert_frozen_until_accepted(house: ServiceHarness, table: LoadedTable) -> None:
     await house.receipts()
     again = build_request(table, epoch=1)
     for sealed in (build_request(table, epoch=3), again, build_request(table, producer="new")):
@@ -127,7 +129,7 @@ async def assert_frozen_until_accepted(house: House, table: LoadedTable) -> None
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_a_ledger_that_lost_an_entry_freezes_the_table(restarts: bool) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await land(house, table, 0, 1)
@@ -153,17 +155,17 @@ async def test_a_ledger_that_lost_an_entry_freezes_the_table(restarts: bool) -> 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])
 @pytest.mark.parametrize("first", [0, 1])
-async def test_a_ledger_that_lost_an_entry_before_its_witness_was_written_freezes_the_table(
+async def test_a_ledger_that_lost_an_entry_before_its_high_water_mark_was_written_freezes_the_table(
     format_version: int, first: int
 ) -> None:
     """A crash in between, and an engine that unsets our properties: it must not land twice."""
-    house = House()
-    storage = PickyWitnesses(house.storage.inner)
-    house.witnesses = Witnesses(storage, INBOX)
+    house = ServiceHarness()
+    storage = PickyHighWaterMarks(house.storage.inner)
+    house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await add_table(house, build_flights(format_version=format_version, fields=()))
     async with house.running():
         await land(house, table, *range(first))
-        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
         await land(house, table, first)
     key = property_key("query-1")
     entry = (await house.load()).properties[key]
@@ -184,11 +186,11 @@ async def test_what_only_a_manifest_list_proves_stays_known_when_its_snapshot_ex
     format_version: int,
 ) -> None:
     """As before, and the table is replaced too, so that no branch leads to the proof."""
-    house = House()
-    storage = PickyWitnesses(house.storage.inner)
-    house.witnesses = Witnesses(storage, INBOX)
+    house = ServiceHarness()
+    storage = PickyHighWaterMarks(house.storage.inner)
+    house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await add_table(house, build_flights(format_version=format_version, fields=()))
-    storage.refused = house.witnesses.location(table.metadata.require_uuid())
+    storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
     async with house.running():
         await land(house, table, 0)
     proof = (await house.load()).current_snapshot
@@ -211,7 +213,7 @@ async def test_what_only_a_manifest_list_proves_stays_known_when_its_snapshot_ex
     assert len(await house.live_files()) == 1
 
 
-async def replace_table(house: House, table: LoadedTable, head: Snapshot) -> None:
+async def replace_table(house: ServiceHarness, table: LoadedTable, head: Snapshot) -> None:
     """`CREATE OR REPLACE TABLE … AS SELECT`, by another engine: a chain that begins anew."""
     metadata = (await current(house)).metadata
     other = f"{metadata.location}/metadata/replaced.avro"
@@ -245,7 +247,7 @@ async def replace_table(house: House, table: LoadedTable, head: Snapshot) -> Non
 
 
 async def test_a_rollback_of_the_branch_freezes_its_producers_and_not_the_table() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await land(house, table, 0, 1, 2)
@@ -260,7 +262,7 @@ async def test_a_rollback_of_the_branch_freezes_its_producers_and_not_the_table(
 
 
 async def test_a_rollback_with_its_clean_up_keeps_nothing_in_the_inbox_for_ever() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     again = build_request(table, producer="query-2")
     async with house.running(reconcile_interval_s=60.0):
@@ -275,8 +277,8 @@ async def test_a_rollback_with_its_clean_up_keeps_nothing_in_the_inbox_for_ever(
         assert await house.outstanding() == []
 
 
-async def test_a_new_table_of_the_same_name_has_a_witness_of_its_own() -> None:
-    house = House()
+async def test_a_new_table_of_the_same_name_has_a_high_water_mark_of_its_own() -> None:
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await land(house, table, 0, 1)
@@ -291,7 +293,7 @@ async def test_a_new_table_of_the_same_name_has_a_witness_of_its_own() -> None:
 
 
 async def test_other_tables_go_on_beside_a_frozen_one() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     other = await house.create_table("db.other")
     async with house.running():
@@ -305,7 +307,7 @@ async def test_other_tables_go_on_beside_a_frozen_one() -> None:
 
 
 async def test_a_foreign_commit_is_no_step_back() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         for epoch in range(3):
@@ -315,17 +317,18 @@ async def test_a_foreign_commit_is_no_step_back() -> None:
     assert len(await house.live_files()) == 3
 
 
-# --- The witness itself --------------------------------------------------------------------------
+# --- The high-water mark itself
+# --------------------------------------------------------------------------
 
 
-async def test_a_witness_that_nobody_can_read_freezes_the_table() -> None:
-    house = House()
+async def test_a_high_water_mark_that_nobody_can_read_freezes_the_table() -> None:
+    house = ServiceHarness()
     table = await house.create_table()
     table_uuid = table.metadata.require_uuid()
     async with house.running():
         await land(house, table, 0)
-    etag = await house.witnesses.etag(table_uuid)
-    await house.witnesses.replace(table_uuid, b"{", etag=etag)
+    etag = await house.high_water_marks.etag(table_uuid)
+    await house.high_water_marks.replace(table_uuid, b"{", etag=etag)
     async with house.running():
         await land(house, table, 1)
         assert is_frozen(house)
@@ -337,15 +340,15 @@ async def test_a_witness_that_nobody_can_read_freezes_the_table() -> None:
     assert await house.outstanding() == []
 
 
-async def test_nothing_leaves_the_inbox_while_its_witness_cannot_be_written() -> None:
-    house = House()
-    storage = PickyWitnesses(house.storage.inner)
-    house.witnesses = Witnesses(storage, INBOX)
+async def test_nothing_leaves_the_inbox_while_its_high_water_mark_cannot_be_written() -> None:
+    house = ServiceHarness()
+    storage = PickyHighWaterMarks(house.storage.inner)
+    house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     other = await house.create_table("db.other")
     async with house.running():
         await land(house, table, 0)
-        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
         await land(house, table, 1)
         await land(house, other, 0)
         (left,) = await house.outstanding()
@@ -357,7 +360,7 @@ async def test_nothing_leaves_the_inbox_while_its_witness_cannot_be_written() ->
     assert (await known(house, table)).sequence_number == 2
 
 
-class PickyWitnesses(CountingStorage):
+class PickyHighWaterMarks(CountingStorage):
     """Does not replace one object."""
 
     refused = ""
@@ -370,8 +373,8 @@ class PickyWitnesses(CountingStorage):
             self.is_away = False
 
 
-async def test_commits_that_follow_each_other_share_a_witness() -> None:
-    house = House()
+async def test_commits_that_follow_each_other_share_a_high_water_mark() -> None:
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await land(house, table, 0)
@@ -390,7 +393,7 @@ async def test_commits_that_follow_each_other_share_a_witness() -> None:
 
 
 def is_settling(kind: str, locations: Sequence[str]) -> bool:
-    """The witness's writes, and what leaves the inbox."""
+    """The high-water mark's writes, and what leaves the inbox."""
     inbox = kind == "delete" and locations[0].startswith(f"{INBOX}/inbox/")
     return inbox or locations[0].startswith(f"{INBOX}/witness/")
 
@@ -406,7 +409,7 @@ async def test_a_crash_between_swap_and_inbox_leaves_one_of_them_knowing(
         made.append(StoppingStorage(inner, is_settling))
         return made[0]
 
-    house = House(wrap=wrap)
+    house = ServiceHarness(wrap=wrap)
     table = await house.create_table()
     made[0].stop_at, made[0].applied = stop_at, applied
     async with house.running():
@@ -420,9 +423,9 @@ async def test_a_crash_between_swap_and_inbox_leaves_one_of_them_knowing(
     # A delete that was cut off may have taken some of its objects.
     left = await house.outstanding()
     if len(left) < 3:
-        witness = await known(house, table)
+        high_water_mark = await known(house, table)
         gone = {f"query-{number}" for number in (1, 2)} - {key.split("/")[1] for key in left}
-        assert gone <= {key.rpartition(".")[2] for key in witness.producers}
+        assert gone <= {key.rpartition(".")[2] for key in high_water_mark.producers}
     made[0].stop_at = None
     await house.run_until_settled()
     assert await house.outstanding() == []
@@ -447,11 +450,14 @@ def states(count: int) -> list[TableState]:
 
 
 async def test_a_committer_with_an_older_view_takes_nothing_back() -> None:
-    house = House()
-    older, newer = (Witness.of(state) for state in states(2))
-    one, two = WitnessKeeper(house.witnesses), WitnessKeeper(house.witnesses)
+    house = ServiceHarness()
+    older, newer = (HighWaterMark.of(state) for state in states(2))
+    one, two = (
+        HighWaterMarkStore(house.high_water_marks),
+        HighWaterMarkStore(house.high_water_marks),
+    )
     table_uuid = older.table_uuid
-    assert await one.read(table_uuid) == Witness(table_uuid) == await two.read(table_uuid)
+    assert await one.read(table_uuid) == HighWaterMark(table_uuid) == await two.read(table_uuid)
     assert await two.keep(newer)
     house.inbox_storage.calls.clear()
     assert await one.keep(older)
@@ -461,13 +467,13 @@ async def test_a_committer_with_an_older_view_takes_nothing_back() -> None:
 
 
 async def test_two_committers_that_write_at_once_both_have_written() -> None:
-    house = House()
+    house = ServiceHarness()
     seen = [
-        Witness.of(state).without({f"key-{n}": n}, sequence_number=n)
+        HighWaterMark.of(state).without({f"key-{n}": n}, sequence_number=n)
         for n, state in enumerate(states(6))
     ]
-    keepers = [WitnessKeeper(house.witnesses) for _ in seen]
-    assert all(await asyncio.gather(*map(WitnessKeeper.keep, keepers, seen)))
+    keepers = [HighWaterMarkStore(house.high_water_marks) for _ in seen]
+    assert all(await asyncio.gather(*map(HighWaterMarkStore.keep, keepers, seen)))
     joined = seen[0]
     for one in seen[1:]:
         joined = joined.joined(one)
@@ -475,21 +481,27 @@ async def test_two_committers_that_write_at_once_both_have_written() -> None:
 
 
 async def test_what_was_seen_before_an_acceptance_proves_nothing_after_it() -> None:
-    house = House()
+    house = ServiceHarness()
     older, newer = states(2)
-    committer, operator = WitnessKeeper(house.witnesses), WitnessKeeper(house.witnesses)
-    assert await committer.keep(Witness.of(newer))
+    committer, operator = (
+        HighWaterMarkStore(house.high_water_marks),
+        HighWaterMarkStore(house.high_water_marks),
+    )
+    assert await committer.keep(HighWaterMark.of(newer))
     accepted = await operator.accept(older, now_ms=5)
-    assert not await committer.keep(Witness.of(newer))
-    assert not await WitnessKeeper(house.witnesses).keep(Witness.of(newer))
+    assert not await committer.keep(HighWaterMark.of(newer))
+    assert not await HighWaterMarkStore(house.high_water_marks).keep(HighWaterMark.of(newer))
     assert await operator.read(accepted.table_uuid) == accepted
 
 
 async def test_what_was_seen_before_epochs_were_let_go_proves_nothing_each_time() -> None:
-    house = House()
-    (seen,) = map(Witness.of, states(1))
+    house = ServiceHarness()
+    (seen,) = map(HighWaterMark.of, states(1))
     epochs = {property_key("query-1"): 1}
-    committer, desk = WitnessKeeper(house.witnesses), WitnessKeeper(house.witnesses)
+    committer, desk = (
+        HighWaterMarkStore(house.high_water_marks),
+        HighWaterMarkStore(house.high_water_marks),
+    )
     for _ in range(2):
         assert await committer.keep(seen)
         await desk.forget(seen.table_uuid, epochs, sequence_number=1, now_ms=5)
@@ -499,22 +511,24 @@ async def test_what_was_seen_before_epochs_were_let_go_proves_nothing_each_time(
 
 
 async def test_two_histories_of_one_table_prove_nothing_for_one_another() -> None:
-    """Put back, and another committer went on from there before this one's witness was written."""
-    house = House()
+    """Put back, and another committer went on from there before this one's high-water mark was
+    written.
+    """
+    house = ServiceHarness()
     (newer,) = states(1)
-    seen = replace(Witness.of(newer), sequence_number=7, snapshot_id=1)
-    assert await WitnessKeeper(house.witnesses).keep(replace(seen, snapshot_id=2))
-    assert not await WitnessKeeper(house.witnesses).keep(seen)
+    seen = replace(HighWaterMark.of(newer), sequence_number=7, snapshot_id=1)
+    assert await HighWaterMarkStore(house.high_water_marks).keep(replace(seen, snapshot_id=2))
+    assert not await HighWaterMarkStore(house.high_water_marks).keep(seen)
 
 
 async def test_a_committer_goes_on_through_an_acceptance_that_it_did_not_wait_for() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=60.0):
         await land(house, table, 0)
         await house.publish(build_request(table, epoch=1))
         await house.settle(0.01)
-        # It has landed epoch 1, and is about to tell the witness.
+        # It has landed epoch 1, and is about to tell the high-water mark.
         await house.accept()
         await house.settle(1.0)
         assert len(await house.outstanding()) == 1
@@ -528,14 +542,14 @@ async def test_a_committer_goes_on_through_an_acceptance_that_it_did_not_wait_fo
         await land(house, table, 3)
         assert dict(house.inbox_storage.calls) == {"create": 1, "replace": 1, "delete": 1}
     assert len(await house.live_files()) == 4
-    witness = await known(house, table)
-    assert witness.accepted_ms > 0
-    assert witness.producers == {property_key("query-1"): 3}
+    high_water_mark = await known(house, table)
+    assert high_water_mark.accepted_ms > 0
+    assert high_water_mark.producers == {property_key("query-1"): 3}
 
 
 async def test_a_batch_whose_ledger_was_taken_away_and_accepted_goes_again_as_another() -> None:
     """Its snapshot is in the table: it cannot be added once more under the same id."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     house.catalog = TakesTheLedger(house)
     async with house.running():
@@ -553,7 +567,7 @@ async def test_a_batch_whose_ledger_was_taken_away_and_accepted_goes_again_as_an
 class TakesTheLedger(FaultyCatalog):
     """Somebody unsets our properties before a swap whose answer was lost is looked after."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ServiceHarness) -> None:
         super().__init__(house.catalog.inner)
         self._house = house
 
@@ -566,16 +580,16 @@ class TakesTheLedger(FaultyCatalog):
 
 
 async def test_an_acceptance_voids_the_deletion_of_what_the_table_has_lost() -> None:
-    house = House()
-    storage = PickyWitnesses(house.storage.inner)
-    house.witnesses = Witnesses(storage, INBOX)
+    house = ServiceHarness()
+    storage = PickyHighWaterMarks(house.storage.inner)
+    house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=60.0):
         await land(house, table, 0)
         older = await current(house)
-        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
         await land(house, table, 1)
-        # Landed, and still in the inbox: the witness could not be told.
+        # Landed, and still in the inbox: the high-water mark could not be told.
         await put_back(house, older)
         await land(house, table, 2)
         # Nothing durable says so, but this committer has seen it.
@@ -590,19 +604,19 @@ async def test_an_acceptance_voids_the_deletion_of_what_the_table_has_lost() -> 
 
 
 async def test_a_thaw_voids_the_deletion_of_what_may_land_once_more() -> None:
-    house = House()
-    storage = PickyWitnesses(house.storage.inner)
-    house.witnesses = Witnesses(storage, INBOX)
+    house = ServiceHarness()
+    storage = PickyHighWaterMarks(house.storage.inner)
+    house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=60.0):
         await land(house, table, 0)
         head = (await house.load()).current_snapshot_id or 0
-        storage.refused = house.witnesses.location(table.metadata.require_uuid())
+        storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
         await land(house, table, 1)
-        # Landed, and still in the inbox: the witness could not be told.
+        # Landed, and still in the inbox: the high-water mark could not be told.
         await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
-        keeper = WitnessKeeper(Witnesses(house.storage.inner, INBOX))
-        desk = replace(operator(house), witnesses=keeper)
+        keeper = HighWaterMarkStore(HighWaterMarks(house.storage.inner, INBOX))
+        desk = replace(operator(house), high_water_marks=keeper)
         await desk.thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
         storage.refused = ""
         await house.settle(300.0)
@@ -610,47 +624,49 @@ async def test_a_thaw_voids_the_deletion_of_what_may_land_once_more() -> None:
     assert len(await house.live_files()) == 2
 
 
-class SlowKeeper(WitnessKeeper):
+class SlowKeeper(HighWaterMarkStore):
     """Is held up before it reads."""
 
-    async def read(self, table_uuid: UUID) -> Witness:
+    async def read(self, table_uuid: UUID) -> HighWaterMark:
         await asyncio.sleep(30.0)
         return await super().read(table_uuid)
 
 
 async def test_what_was_read_before_an_acceptance_is_not_taken_for_what_was_accepted() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await land(house, table, 0, 1)
-    keeper, evidence = SlowKeeper(house.witnesses), EvidenceReader(house.storage)
+    keeper, evidence = SlowKeeper(house.high_water_marks), EvidenceReader(house.storage)
     table_uuid = table.metadata.require_uuid()
-    witness = TableWitness(NAME, table_uuid, keeper, house.catalog, evidence)
-    loading = asyncio.create_task(witness.load(None))
+    high_water_mark = HighWaterCheck(NAME, table_uuid, keeper, house.catalog, evidence)
+    loading = asyncio.create_task(high_water_mark.load(None))
     await asyncio.sleep(0.5)
     await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
     await house.accept()
     state = await loading
     assert state.ledger.entries == {}
-    assert witness.known.producers == {}
-    assert (await witness.load(state)).metadata == await house.load()
+    assert high_water_mark.known.producers == {}
+    assert (await high_water_mark.load(state)).metadata == await house.load()
 
 
 async def test_what_was_read_before_a_thaw_is_no_proof_behind_it() -> None:
     """Epoch 1 may land once more, and its request is in the inbox."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await land(house, table, 0, 1)
-    keeper, evidence = SlowKeeper(house.witnesses), EvidenceReader(house.storage)
-    witness = TableWitness(NAME, table.metadata.require_uuid(), keeper, house.catalog, evidence)
-    loading = asyncio.create_task(witness.load(None))
+    keeper, evidence = SlowKeeper(house.high_water_marks), EvidenceReader(house.storage)
+    high_water_mark = HighWaterCheck(
+        NAME, table.metadata.require_uuid(), keeper, house.catalog, evidence
+    )
+    loading = asyncio.create_task(high_water_mark.load(None))
     await asyncio.sleep(0.5)
     head = (await house.load()).snapshots[0].snapshot_id
     await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
     await operator(house).thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
     state = await loading
-    assert await keeper.keep(witness.known)
+    assert await keeper.keep(high_water_mark.known)
     assert 1 not in state.ledger.entries[property_key("query-1")].epochs
 
 
@@ -663,28 +679,28 @@ class SlowCatalog(MemoryCatalog):
         return table
 
 
-async def test_a_commit_of_another_between_pointer_and_witness_is_no_step_back() -> None:
-    house = House()
+async def test_a_commit_of_another_between_pointer_and_high_water_mark_is_no_step_back() -> None:
+    house = ServiceHarness()
     table = await house.create_table()
     slow = SlowCatalog(storage=house.storage.inner)
     slow.__dict__.update(house.catalog.inner.__dict__)
     table_uuid = table.metadata.require_uuid()
 
-    witness = TableWitness(
-        NAME, table_uuid, SlowKeeper(house.witnesses), slow, EvidenceReader(house.storage)
+    high_water_mark = HighWaterCheck(
+        NAME, table_uuid, SlowKeeper(house.high_water_marks), slow, EvidenceReader(house.storage)
     )
-    loading = asyncio.create_task(witness.load(None))
+    loading = asyncio.create_task(high_water_mark.load(None))
     await asyncio.sleep(0.5)
     async with house.running():
         await land(house, table, 0, 1)
         state = await loading
         assert state.metadata.last_sequence_number == 2
-        assert witness.known.sequence_number == 2
+        assert high_water_mark.known.sequence_number == 2
         older = state
         await land(house, table, 2)
     # The same, but it is what the table really has.
     await put_back(house, older.table)
     with pytest.raises(TableFrozenError, match=r"frazil table accept db\.flights"):
-        await witness.load(state)
+        await high_water_mark.load(state)
     assert len(await house.receipts()) == 3
     assert {one.state for one in await house.receipts()} <= {ReceiptState.COMMITTED}

@@ -1,4 +1,4 @@
-"""What landed again after a thaw, or after a producer was forgotten, is witnessed again."""
+"""What landed again after a thaw, or after a producer was forgotten, is required again."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import EpochRanges
-from committer.storage.high_water_marks import Witnesses
+from committer.storage.high_water_marks import HighWaterMarks
 from tests.service.admin.test_producer_admin import NAME, land, operator, roll_back
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import foreign_commit
-from tests.service.settle.test_high_water_mark import PickyWitnesses, is_frozen
+from tests.service.settle.test_high_water_mark import PickyHighWaterMarks, is_frozen
 from tests.support.builders.request_builders import build_request
 
 VIRTUAL_TIME = True
@@ -19,7 +19,7 @@ VIRTUAL_TIME = True
 @pytest.mark.parametrize("is_forgotten", [False, True])
 async def test_what_landed_again_may_not_be_taken_out_of_the_ledger(is_forgotten: bool) -> None:
     """A foreign engine tidies our properties up; the micro-batch is run again."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1)
     if is_forgotten:
@@ -34,15 +34,15 @@ async def test_what_landed_again_may_not_be_taken_out_of_the_ledger(is_forgotten
     assert len(await house.live_files()) == count
 
 
-async def test_what_landed_again_is_missed_although_its_witness_was_not_written() -> None:
+async def test_what_landed_again_is_missed_although_its_high_water_mark_was_not_written() -> None:
     """A crash in between: the manifest list is newer than what was forgotten."""
-    house = House()
-    storage = PickyWitnesses(house.storage.inner)
-    house.witnesses = Witnesses(storage, INBOX)
+    house = ServiceHarness()
+    storage = PickyHighWaterMarks(house.storage.inner)
+    house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     await land(house, table, 0, 1)
     await operator(house).forget(table.identifier, NAME)
-    storage.refused = house.witnesses.location(table.metadata.require_uuid())
+    storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
     await land(house, table, 1)
     count = len(await house.live_files())
     await foreign_commit(house, table, RemoveProperties((NAME.key,)))
@@ -53,15 +53,15 @@ async def test_what_landed_again_is_missed_although_its_witness_was_not_written(
     assert len(await house.live_files()) == count
 
 
-async def test_what_another_has_landed_again_is_witnessed_by_who_sees_it() -> None:
+async def test_what_another_has_landed_again_is_below_high_water_mark_by_who_sees_it() -> None:
     """The other died before it said so; this one has committed beside it since."""
-    house = House()
-    storage = PickyWitnesses(house.storage.inner)
-    house.witnesses = Witnesses(storage, INBOX)
+    house = ServiceHarness()
+    storage = PickyHighWaterMarks(house.storage.inner)
+    house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     await land(house, table, 0, 1)
     await operator(house).forget(table.identifier, NAME)
-    storage.refused = house.witnesses.location(table.metadata.require_uuid())
+    storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
     await land(house, table, 1)
     storage.refused = ""
     await house.publish(build_request(table, producer="another"))

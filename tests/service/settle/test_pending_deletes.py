@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from committer.plan.high_water_mark import Witness
-from committer.service.settle.pending_deletes import Leaving, Proof
+from committer.plan.high_water_mark import HighWaterMark
+from committer.service.settle.pending_deletes import PendingDeletes, Proof
 
 
 def test_what_was_seen_before_a_decision_is_not_proven_by_what_was_seen_after_it() -> None:
-    seen = Witness(UUID(int=1), sequence_number=3)
+    seen = HighWaterMark(UUID(int=1), sequence_number=3)
     later = replace(seen, forgotten_ms=5)
-    leaving = Leaving()
+    leaving = PendingDeletes()
     for number, one in enumerate((seen, later, seen)):
         leaving.put_back(Proof(one, [f"key-{number}"]))
     assert [(one.seen, one.keys) for one in leaving.take()] == [

@@ -15,7 +15,7 @@ from committer.plan.batch import Batch, PreparedManifest
 from committer.ports import Rejected, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.service.table import inflight_batch as intents
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import FaultyCatalog
 
@@ -42,7 +42,7 @@ def _poison_in(swap: Swap) -> bool:
     return any(producer.startswith("poison") for producer in producers)
 
 
-async def publish_mixed(house: House, seed: int, poison: int) -> None:
+async def publish_mixed(house: ServiceHarness, seed: int, poison: int) -> None:
     """All in one batch, those at fault anywhere in it."""
     table = await house.create_table()
     at_fault = set(Random(seed).sample(range(REQUESTS), poison))
@@ -51,7 +51,9 @@ async def publish_mixed(house: House, seed: int, poison: int) -> None:
         await house.publish(build_request(table, producer=f"{name}-{number}"))
 
 
-async def assert_only_the_poison_is_in_quarantine(house: House, poison: int, reason: str) -> None:
+async def assert_only_the_poison_is_in_quarantine(
+    house: ServiceHarness, poison: int, reason: str
+) -> None:
     records = await house.quarantined()
     assert len(records) == poison
     assert {record.reason for record in records} == {reason}
@@ -65,7 +67,7 @@ async def assert_only_the_poison_is_in_quarantine(house: House, poison: int, rea
 async def test_those_that_the_catalog_refuses_are_found_and_the_others_land_once(
     seed: int, poison: int
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     catalog = house.catalog = ChoosyCatalog(house.catalog.inner)
     await publish_mixed(house, seed, poison)
     await house.run_until_settled(seconds=300.0)
@@ -85,7 +87,7 @@ async def test_those_that_our_own_planning_trips_over_are_found_and_the_others_l
         return batching.prepare_manifests(batch, metadata)
 
     monkeypatch.setattr(intents, "prepare_manifests", trip)
-    house = House()
+    house = ServiceHarness()
     await publish_mixed(house, seed, poison)
     await house.run_until_settled(seconds=300.0)
     await assert_only_the_poison_is_in_quarantine(house, poison, Reason.PLAN_FAILED)

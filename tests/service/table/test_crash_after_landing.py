@@ -10,9 +10,9 @@ from committer.errors import StorageUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import ReceiptState, SealedRequest
+from committer.request import EncodedRequest, ReceiptState
 from committer.storage.inbox import Inbox
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import foreign_append, foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
@@ -27,7 +27,9 @@ class UndeletingStorage(CountingStorage):
         raise StorageUnavailableError("the process has crashed")
 
 
-async def crashed_behind_its_swaps(house: House, *batches: Sequence[SealedRequest]) -> None:
+async def crashed_behind_its_swaps(
+    house: ServiceHarness, *batches: Sequence[EncodedRequest]
+) -> None:
     """A process lands each batch, and deletes nothing from the inbox."""
     inbox = house.inbox
     house.inbox = Inbox(UndeletingStorage(house.storage.inner), INBOX)
@@ -39,7 +41,7 @@ async def crashed_behind_its_swaps(house: House, *batches: Sequence[SealedReques
     assert len(await house.outstanding()) == sum(map(len, batches))
 
 
-async def expire_all_but_the_head(house: House, table: LoadedTable) -> None:
+async def expire_all_but_the_head(house: ServiceHarness, table: LoadedTable) -> None:
     """Another engine's expiry, after a commit of its own; it deletes the files as well."""
     await foreign_append(house, table)
     metadata = await house.load()
@@ -53,7 +55,7 @@ async def expire_all_but_the_head(house: House, table: LoadedTable) -> None:
 async def test_all_epochs_of_one_batch_are_known_to_have_landed(
     epochs: int, is_expired: bool
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     batch = [build_request(table, epoch=epoch) for epoch in range(epochs)]
     await crashed_behind_its_swaps(house, batch)
@@ -67,7 +69,7 @@ async def test_all_epochs_of_one_batch_are_known_to_have_landed(
 
 
 async def test_what_several_commits_landed_is_known_when_all_their_snapshots_are_gone() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     requests = [build_request(table, epoch=epoch) for epoch in range(9)]
     await crashed_behind_its_swaps(house, requests[:4], requests[4:6], requests[6:])
@@ -81,7 +83,7 @@ async def test_what_several_commits_landed_is_known_when_all_their_snapshots_are
 
 
 async def test_other_content_under_an_epoch_that_only_a_manifest_list_knows_is_refused() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in range(6)))
     await house.publish(build_request(table, epoch=1, fingerprint="something else"))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 
 VIRTUAL_TIME = True
 
 
 async def test_what_was_never_announced_is_found_by_the_reconciler() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=10.0):
         await house.settle(1.0)
@@ -22,7 +22,7 @@ async def test_what_was_never_announced_is_found_by_the_reconciler() -> None:
 
 
 async def test_without_a_queue_the_inbox_alone_is_enough() -> None:
-    house = House(with_queue=False)
+    house = ServiceHarness(with_queue=False)
     table = await house.create_table()
     async with house.running():
         for epoch in range(3):
@@ -32,7 +32,7 @@ async def test_without_a_queue_the_inbox_alone_is_enough() -> None:
 
 
 async def test_while_the_queue_is_away_requests_land_all_the_same() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.settle(1.0)
@@ -47,7 +47,7 @@ async def test_while_the_queue_is_away_requests_land_all_the_same() -> None:
 
 
 async def test_a_flushed_queue_loses_nothing() -> None:
-    house = House(min_interval_ms=1_000)
+    house = ServiceHarness(min_interval_ms=1_000)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):
         for epoch in range(10):
@@ -61,7 +61,7 @@ async def test_a_flushed_queue_loses_nothing() -> None:
 
 
 async def test_a_crash_at_any_moment_loses_and_doubles_nothing() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for epoch in range(8):
         await house.publish(build_request(table, epoch=epoch, producer=f"query-{epoch % 3}"))
@@ -76,7 +76,7 @@ async def test_a_crash_at_any_moment_loses_and_doubles_nothing() -> None:
 
 
 async def test_storage_that_is_away_delays_and_loses_nothing() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         house.storage.is_away = True

@@ -12,7 +12,7 @@ from committer.reason import Reason
 from committer.request import ReceiptState
 from committer.service.upkeep.ledger_upkeep import ONE_SHOT_KEPT_S
 from committer.storage.inbox import QuarantineRecord
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 
@@ -20,7 +20,7 @@ VIRTUAL_TIME = True
 
 
 async def test_a_replayed_epoch_with_equal_fingerprint_is_acknowledged_and_not_added() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     first = build_request(table, epoch=4)
     await house.publish(first)
@@ -34,7 +34,7 @@ async def test_a_replayed_epoch_with_equal_fingerprint_is_acknowledged_and_not_a
 
 
 async def test_an_epoch_with_another_fingerprint_is_quarantined_never_skipped() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table, epoch=4))
     await house.run_until_settled()
@@ -46,7 +46,7 @@ async def test_an_epoch_with_another_fingerprint_is_quarantined_never_skipped() 
 
 
 async def test_two_attempts_of_one_epoch_in_one_batch_land_as_one() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for _ in range(2):
         await house.publish(build_request(table, epoch=7, files_count=3))
@@ -59,7 +59,7 @@ async def test_two_attempts_of_one_epoch_in_one_batch_land_as_one() -> None:
 
 
 async def test_an_epoch_that_only_a_manifest_list_still_knows_is_acknowledged() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in range(6)))
     await house.publish(build_request(table, epoch=1))
@@ -70,7 +70,7 @@ async def test_an_epoch_that_only_a_manifest_list_still_knows_is_acknowledged() 
 
 
 async def test_an_epoch_that_nothing_proves_any_more_is_quarantined_if_it_is_in_the_inbox() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in range(6)))
     old = (await house.load()).snapshots[:-1]
@@ -83,7 +83,7 @@ async def test_an_epoch_that_nothing_proves_any_more_is_quarantined_if_it_is_in_
 
 
 async def test_an_old_doorbell_whose_object_is_gone_is_dropped() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     old = build_request(table, epoch=1)
     others = [build_request(table, epoch=epoch) for epoch in (0, 2, 3, 4, 5)]
@@ -95,7 +95,7 @@ async def test_an_old_doorbell_whose_object_is_gone_is_dropped() -> None:
 
 
 async def test_a_late_epoch_may_still_land() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for epoch in (0, 3, 1):
         await house.publish(build_request(table, epoch=epoch))
@@ -106,7 +106,7 @@ async def test_a_late_epoch_may_still_land() -> None:
 
 
 async def test_a_rolled_back_table_freezes_its_producers() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table, epoch=0))
     await house.run_until_settled()
@@ -118,7 +118,7 @@ async def test_a_rolled_back_table_freezes_its_producers() -> None:
 
 
 async def test_a_ledger_property_of_another_table_claims_nothing() -> None:
-    house = House()
+    house = ServiceHarness()
     other = await house.create_table("db.other")
     await house.publish(build_request(other, epoch=0))
     await house.run_until_settled()
@@ -130,7 +130,7 @@ async def test_a_ledger_property_of_another_table_claims_nothing() -> None:
     assert len(await house.live_files()) == 1
 
 
-async def _forget_shot(house: House, table: LoadedTable) -> None:
+async def _forget_shot(house: ServiceHarness, table: LoadedTable) -> None:
     """Let so much time go by, with commits in it, that nobody sends the request again."""
     for epoch in range(3):
         await house.settle(ONE_SHOT_KEPT_S / 2)
@@ -139,7 +139,7 @@ async def _forget_shot(house: House, table: LoadedTable) -> None:
 
 
 async def test_a_one_shot_producers_entry_is_dropped_once_its_object_is_long_gone() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table, producer="shot", one_shot=True))
     async with house.running(reconcile_interval_s=5.0):
@@ -160,7 +160,7 @@ async def test_a_one_shot_request_that_is_sent_again_when_it_has_left_the_inbox_
     None
 ):
     """Its publisher did not hear that it was durable, and knows nothing of its end."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     shot = build_request(table, producer="shot", one_shot=True)
     await house.publish(shot, announce=False)
@@ -181,7 +181,7 @@ async def test_a_one_shot_request_that_is_sent_again_when_it_has_left_the_inbox_
 async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again(
     clock_ahead_s: int,
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     published_at_ms = house.world.now_ms() + clock_ahead_s * 1_000
     shot = build_request(table, producer="shot", one_shot=True, published_at_ms=published_at_ms)
@@ -194,7 +194,7 @@ async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again(
     assert len(await house.live_files()) == 4
 
 
-async def _land_with_gaps(house: House, table: LoadedTable) -> EpochRanges:
+async def _land_with_gaps(house: ServiceHarness, table: LoadedTable) -> EpochRanges:
     """Every other epoch; return what the ledger says of them once their gaps are too many."""
     async with house.running(reconcile_interval_s=5.0):
         for epoch in range(0, 24, 2):
@@ -207,13 +207,13 @@ async def _land_with_gaps(house: House, table: LoadedTable) -> EpochRanges:
 
 
 async def test_gaps_of_empty_micro_batches_are_closed_when_there_are_many() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     assert str(await _land_with_gaps(house, table)).startswith("0-22")
 
 
 async def test_the_gap_of_an_epoch_in_quarantine_stays_open() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     refused = build_request(table, epoch=7)
     record = QuarantineRecord(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from committer.ports import Catalog, Swap, SwapAnswer
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import FaultyCatalog
 
@@ -13,7 +13,7 @@ VIRTUAL_TIME = True
 class _SlowCatalog(FaultyCatalog):
     """A swap takes its time."""
 
-    def __init__(self, inner: Catalog, house: House) -> None:
+    def __init__(self, inner: Catalog, house: ServiceHarness) -> None:
         super().__init__(inner)
         self._house = house
 
@@ -23,7 +23,7 @@ class _SlowCatalog(FaultyCatalog):
 
 
 async def test_what_comes_during_a_commit_goes_together_as_soon_as_it_has_landed() -> None:
-    house = House()
+    house = ServiceHarness()
     house.catalog = _SlowCatalog(house.catalog.inner, house)
     table = await house.create_table()
     async with house.running():

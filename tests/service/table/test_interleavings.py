@@ -17,7 +17,7 @@ from committer.request import ReceiptState, TableIdentifier
 from committer.service.table.table_committer import TableCommitter
 from committer.service.tasks.steps import finish
 from tests.service.admin.test_producer_admin import land, operator, roll_back
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.service.outside import add_table, foreign_commit
 from tests.service.scripted import carries, paths, scripted
 from tests.support.builders.bad_requests import CHECKED
@@ -35,7 +35,7 @@ VIRTUAL_TIME = True
 async def test_a_request_that_landed_late_is_not_quarantined_because_its_retry_is_rejected() -> (
     None
 ):
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     catalog = scripted(house)
     catalog.plan(Fault.LANDS_LATE)
@@ -62,7 +62,7 @@ async def test_a_request_that_landed_late_is_not_quarantined_because_its_retry_i
 async def test_a_request_at_fault_does_not_stop_others_while_an_earlier_attempt_is_in_doubt() -> (
     None
 ):
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     catalog = scripted(house)
     # The first attempt with everything in it is lost; from then on one producer is refused.
@@ -82,7 +82,7 @@ async def test_a_request_at_fault_does_not_stop_others_while_an_earlier_attempt_
 
 
 async def test_a_lone_request_in_doubt_is_tried_again_at_a_calm_pace_until_it_lands() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     catalog = scripted(house)
     catalog.plan(Fault.LANDS_LATE)
@@ -110,7 +110,7 @@ async def test_a_lone_request_in_doubt_is_tried_again_at_a_calm_pace_until_it_la
 async def test_a_poison_request_among_many_is_found_without_waiting_an_interval_for_each_half() -> (
     None
 ):
-    house = House(min_interval_ms=1_000)
+    house = ServiceHarness(min_interval_ms=1_000)
     table = await house.create_table()
     catalog = scripted(house)
     catalog.decide = lambda swap: (
@@ -147,7 +147,7 @@ class RestLikeCatalog(FaultyCatalog):
 
 
 async def test_metadata_that_is_not_what_was_planned_becomes_the_base() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     catalog = RestLikeCatalog(house.catalog.inner)
     catalog.storage = CountingStorage(house.storage.inner)
@@ -199,7 +199,7 @@ async def test_a_swap_that_fails_after_it_was_cancelled_leaves_no_unheard_error(
 
 
 async def test_stopping_finishes_what_is_in_hand_and_leaves_the_rest_unacknowledged() -> None:
-    house = House(min_interval_ms=30_000)
+    house = ServiceHarness(min_interval_ms=30_000)
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -222,7 +222,7 @@ async def test_stopping_finishes_what_is_in_hand_and_leaves_the_rest_unacknowled
 
 
 async def test_a_duplicate_on_a_cached_table_that_was_rolled_back_is_not_acknowledged() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -235,7 +235,7 @@ async def test_a_duplicate_on_a_cached_table_that_was_rolled_back_is_not_acknowl
 
 
 async def test_after_a_table_is_gone_no_commit_is_tried_on_what_was_remembered_of_it() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     async with house.running():
         await house.publish(build_request(table, partition=("AA",)))
@@ -251,7 +251,7 @@ async def test_after_a_table_is_gone_no_commit_is_tried_on_what_was_remembered_o
 
 
 async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         for epoch in range(3):
@@ -268,7 +268,7 @@ async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
     + [("9" * 5_000, 3_600.0), ("9" * 12, 3_600.0)],
 )
 async def test_a_garbage_interval_property_stops_nothing(text: str, wait_s: float) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table(properties={"frazil.commit.min-interval-ms": text})
     async with house.running():
         for epoch in range(3):
@@ -279,7 +279,7 @@ async def test_a_garbage_interval_property_stops_nothing(text: str, wait_s: floa
 
 
 async def test_a_retry_does_not_read_the_manifest_list_again() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -293,7 +293,7 @@ async def test_a_retry_does_not_read_the_manifest_list_again() -> None:
 
 
 async def test_swaps_without_an_answer_are_a_trouble_that_shows_until_one_has_landed() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         house.catalog.plan(*[Fault.REQUEST_LOST] * 60)
@@ -308,7 +308,7 @@ async def test_swaps_without_an_answer_are_a_trouble_that_shows_until_one_has_la
 
 
 async def test_a_conflict_without_an_end_keeps_the_batch_and_ends_when_it_ends() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     house.catalog.plan(*[Fault.CONFLICT] * 12)
     for number in range(3):
@@ -319,7 +319,7 @@ async def test_a_conflict_without_an_end_keeps_the_batch_and_ends_when_it_ends()
 
 
 async def test_what_waits_is_counted_and_leaves_nothing_behind() -> None:
-    house = House(min_interval_ms=10_000)
+    house = ServiceHarness(min_interval_ms=10_000)
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -342,7 +342,7 @@ async def test_what_waits_is_counted_and_leaves_nothing_behind() -> None:
 async def test_a_request_that_another_committer_has_ended_meanwhile_does_not_land_from_memory() -> (
     None
 ):
-    house = House(with_queue=False)
+    house = ServiceHarness(with_queue=False)
     table = await house.create_table()
     await house.publish(build_request(table, epoch=0), announce=False)
     await house.run_until_settled()
@@ -373,13 +373,13 @@ async def test_what_a_rollback_took_lands_once_more_only_from_the_inbox() -> Non
     """This committer had it in hand when another landed it; an operator let its epoch land again,
     and who is to publish it is its producer: an expiry may have taken its data files.
     """
-    house, other = House(), House(with_queue=False)
+    house, other = ServiceHarness(), ServiceHarness(with_queue=False)
     table = await house.create_table()
     await land(house, table, 0)
     other.catalog, away = house.catalog, AwayCatalog(house.catalog.inner)
     house.catalog = away
     other.storage = other.inbox_storage = house.storage
-    other.inbox, other.witnesses = house.inbox, house.witnesses
+    other.inbox, other.high_water_marks = house.inbox, house.high_water_marks
     async with house.running():
         await house.settle(1.0)
         away.is_away = True

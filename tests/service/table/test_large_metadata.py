@@ -8,7 +8,7 @@ import pytest
 
 from committer.plan.batch_policy import METADATA_BYTES_MAX
 from committer.service.telemetry.log import configure_logs
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 
 VIRTUAL_TIME = True
@@ -18,7 +18,7 @@ async def test_commits_come_more_slowly_and_the_log_says_why_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logs("console", "info")  # to the stream that is captured here
-    house = House(min_interval_ms=0)
+    house = ServiceHarness(min_interval_ms=0)
     almost = {"padding": "x" * (METADATA_BYTES_MAX - 5_000)}
     table = await house.create_table(properties=almost)
     times: list[float] = []

@@ -21,8 +21,8 @@ from committer.plan.batch import prepare_manifests
 from committer.plan.commit import plan_commit
 from committer.ports import Delivery, NewObject
 from committer.reason import Reason
-from committer.request import SealedRequest, read_request
-from tests.service.house import House
+from committer.request import EncodedRequest, read_request
+from tests.service.house import ServiceHarness
 from tests.service.outside import add_table
 from tests.service.scripted import PickyStorage, paths
 from tests.support.builders.bad_requests import naming
@@ -38,7 +38,7 @@ VIRTUAL_TIME = True
 async def test_a_named_manifest_that_cannot_be_read_now_delays_its_own_request_only(
     fault: FrazilError,
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed, manifest = naming(table, "slow")
     await house.storage.inner.create((manifest,))
@@ -60,7 +60,7 @@ async def test_a_named_manifest_that_cannot_be_read_now_delays_its_own_request_o
 
 
 async def test_a_named_manifest_that_no_storage_can_name_is_quarantined() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed, manifest = naming(table, "bad", name="x" * 200)
     house.storage = PickyStorage(
@@ -76,7 +76,7 @@ async def test_a_named_manifest_that_no_storage_can_name_is_quarantined() -> Non
 
 
 async def test_an_inbox_that_cannot_be_asked_delays_only_who_depends_on_the_answer() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -104,7 +104,7 @@ async def test_a_request_that_cannot_be_planned_is_quarantined_alone(
         return prepare_manifests(batch, metadata)  # type: ignore[arg-type]
 
     monkeypatch.setattr("committer.service.table.inflight_batch.prepare_manifests", trips)
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for producer in ("a", "b", "poison", "c"):
         await house.publish(build_request(table, producer=producer))
@@ -126,7 +126,7 @@ async def test_a_commit_that_the_planner_trips_over_stops_no_other_and_is_kept(
         return plan_commit(state, batch, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr("committer.service.table.commit_loop.plan_commit", trips)
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         for producer in ("a", "poison", "b", "c"):
@@ -142,7 +142,7 @@ async def test_a_commit_that_the_planner_trips_over_stops_no_other_and_is_kept(
 
 
 async def test_a_name_of_ours_that_is_taken_does_not_stop_the_table_for_good() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     taken: list[str] = []
 
@@ -161,7 +161,7 @@ async def test_a_name_of_ours_that_is_taken_does_not_stop_the_table_for_good() -
 
 
 async def test_a_queue_without_permission_does_not_end_the_settler() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     assert house.queue is not None
     denied = [True]
@@ -185,13 +185,13 @@ async def test_a_queue_without_permission_does_not_end_the_settler() -> None:
 async def test_an_object_that_crashes_the_intake_does_not_end_the_service(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def trips(content: bytes, *, key: str | None = None) -> SealedRequest:
+    def trips(content: bytes, *, key: str | None = None) -> EncodedRequest:
         if b"poison" in content:
             raise RecursionError
         return read_request(content, key=key)
 
     monkeypatch.setattr("committer.service.ingest.intake.read_request", trips)
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table, producer="poison"), announce=False)
     await house.publish(build_request(table, producer="poison", epoch=1))
@@ -205,7 +205,7 @@ async def test_an_object_that_crashes_the_intake_does_not_end_the_service(
 
 
 async def test_a_doorbell_whose_object_could_not_be_read_is_acknowledged_in_the_end() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     sealed = build_request(table)
     async with house.running(reconcile_interval_s=10.0):
@@ -226,7 +226,7 @@ async def test_a_start_behind_a_backlog_reads_no_request_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("committer.service.ingest.consumer.READ_COUNT_MAX", 10)
-    house = House(min_interval_ms=1_000)
+    house = ServiceHarness(min_interval_ms=1_000)
     assert house.queue is not None
     at_once = house.queue.read
 

@@ -17,10 +17,10 @@ from committer.plan.one_shots import read_one_shots
 from committer.plan.producers import ProducerName
 from committer.ports import LoadedTable
 from committer.reason import Reason
-from committer.request import Producer, ReceiptState, SealedRequest, seal_request
+from committer.request import EncodedRequest, Producer, ReceiptState, seal_request
 from committer.service.upkeep import ledger_upkeep
 from tests.service.admin.test_producer_admin import operator, replay
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request, sealed_manifests
 
@@ -28,10 +28,10 @@ VIRTUAL_TIME = True
 
 
 @pytest.fixture
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> House:
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
     """Committers that forget a one-shot producer as soon as its object is gone."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
-    return House()
+    return ServiceHarness()
 
 
 @pytest.fixture
@@ -41,14 +41,21 @@ def without_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shot(
-    house: House, table: LoadedTable, producer: str = "shot", *, age_s: float = 0.0, **rest: object
-) -> SealedRequest:
+    house: ServiceHarness,
+    table: LoadedTable,
+    producer: str = "shot",
+    *,
+    age_s: float = 0.0,
+    **rest: object,
+) -> EncodedRequest:
     """A one-shot request whose nonce was made some time ago."""
     nonce = timed_nonce(house.world.now_ms() - round(age_s * 1000), uuid4())
     return build_request(table, producer=producer, one_shot=True, nonce=nonce, **rest)  # type: ignore[arg-type]
 
 
-async def land_and_forget(house: House, table: LoadedTable, *shots: SealedRequest) -> None:
+async def land_and_forget(
+    house: ServiceHarness, table: LoadedTable, *shots: EncodedRequest
+) -> None:
     async with house.running(reconcile_interval_s=5.0):
         await house.settle(1.0)
         for one in shots:
@@ -60,22 +67,22 @@ async def land_and_forget(house: House, table: LoadedTable, *shots: SealedReques
     assert not known.keys() & {property_key(one.request.producer.id) for one in shots}
 
 
-async def expire(house: House, table: LoadedTable) -> None:
+async def expire(house: ServiceHarness, table: LoadedTable) -> None:
     """Another engine takes all proofs away."""
     gone = tuple(one.snapshot_id for one in (await house.load()).snapshots[:-1])
     await foreign_commit(house, table, RemoveSnapshots(gone))
 
 
-async def files_of(house: House, sealed: SealedRequest) -> int:
+async def files_of(house: ServiceHarness, sealed: EncodedRequest) -> int:
     attempt = str(sealed.request.attempt)
     return sum(attempt in file.file_path for file in await house.live_files())
 
 
-def as_it_was(sealed: SealedRequest) -> SealedRequest:
+def as_it_was(sealed: EncodedRequest) -> EncodedRequest:
     return sealed
 
 
-def as_a_lasting_producer(sealed: SealedRequest) -> SealedRequest:
+def as_a_lasting_producer(sealed: EncodedRequest) -> EncodedRequest:
     """The same attempt and files, without the promise never to come again."""
     producer = Producer(id=sealed.request.producer.id)
     line = sealed.request.model_copy(update={"producer": producer})
@@ -88,7 +95,7 @@ AGAIN = pytest.mark.parametrize("again", [as_it_was, as_a_lasting_producer])
 @AGAIN
 @pytest.mark.parametrize("announce", [True, False])
 async def test_while_a_manifest_list_proves_it_a_request_that_comes_again_is_a_duplicate(
-    forgetful: House, again: Callable[[SealedRequest], SealedRequest], announce: bool
+    forgetful: ServiceHarness, again: Callable[[EncodedRequest], EncodedRequest], announce: bool
 ) -> None:
     table = await forgetful.create_table()
     sealed = shot(forgetful, table)
@@ -105,7 +112,7 @@ async def test_while_a_manifest_list_proves_it_a_request_that_comes_again_is_a_d
 
 @AGAIN
 async def test_without_a_proof_it_goes_to_quarantine_and_stays_there_when_it_is_replayed(
-    forgetful: House, again: Callable[[SealedRequest], SealedRequest]
+    forgetful: ServiceHarness, again: Callable[[EncodedRequest], EncodedRequest]
 ) -> None:
     table = await forgetful.create_table()
     sealed = shot(forgetful, table)
@@ -124,7 +131,7 @@ async def test_without_a_proof_it_goes_to_quarantine_and_stays_there_when_it_is_
 @AGAIN
 @pytest.mark.usefixtures("without_tombstones")
 async def test_nor_does_it_land_once_its_tombstone_has_gone(
-    forgetful: House, again: Callable[[SealedRequest], SealedRequest]
+    forgetful: ServiceHarness, again: Callable[[EncodedRequest], EncodedRequest]
 ) -> None:
     table = await forgetful.create_table()
     sealed, other = shot(forgetful, table), shot(forgetful, table, "other", age_s=9.0)
@@ -142,7 +149,7 @@ async def test_nor_does_it_land_once_its_tombstone_has_gone(
 
 @pytest.mark.usefixtures("without_tombstones")
 async def test_an_operator_tells_an_old_request_that_is_new_from_one_that_has_landed(
-    forgetful: House,
+    forgetful: ServiceHarness,
 ) -> None:
     """Both are older than the horizon. By the files of the table they are told apart."""
     table = await forgetful.create_table()
@@ -166,7 +173,7 @@ async def test_an_operator_tells_an_old_request_that_is_new_from_one_that_has_la
 
 @pytest.mark.usefixtures("without_tombstones")
 async def test_an_operators_word_about_one_request_lets_no_other_of_its_producer_land(
-    forgetful: House,
+    forgetful: ServiceHarness,
 ) -> None:
     """To accept, or to freeze and thaw, makes an entry: that proves nothing."""
     table = await forgetful.create_table()
@@ -187,7 +194,7 @@ async def test_an_operators_word_about_one_request_lets_no_other_of_its_producer
 
 
 async def test_what_waited_out_a_committer_that_was_away_for_weeks_lands(
-    forgetful: House, monkeypatch: pytest.MonkeyPatch
+    forgetful: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is published later: the horizon rises to what was forgotten, and no further."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 900.0)
@@ -212,7 +219,9 @@ async def test_what_waited_out_a_committer_that_was_away_for_weeks_lands(
     assert await forgetful.quarantined() == []
 
 
-async def test_a_nonce_of_the_future_stops_no_request_of_the_present(forgetful: House) -> None:
+async def test_a_nonce_of_the_future_stops_no_request_of_the_present(
+    forgetful: ServiceHarness,
+) -> None:
     table = await forgetful.create_table()
     far = shot(forgetful, table, "far", age_s=-365 * 24 * 3_600.0)
     async with forgetful.running(reconcile_interval_s=5.0):
@@ -231,14 +240,16 @@ async def test_a_nonce_of_the_future_stops_no_request_of_the_present(forgetful: 
 
 
 async def test_a_table_whose_inbox_moved_is_not_frozen_for_one_shots_that_were_forgotten(
-    forgetful: House,
+    forgetful: ServiceHarness,
 ) -> None:
-    """Without a witness retained manifest lists are read: a tombstone claims what they prove."""
+    """Without a high-water mark retained manifest lists are read: a tombstone claims what they
+    prove.
+    """
     house = forgetful
     table = await house.create_table()
     await land_and_forget(house, table, shot(house, table))
-    witness = house.witnesses.location(table.metadata.require_uuid())
-    await house.inbox_storage.delete([witness])
+    high_water_mark = house.high_water_marks.location(table.metadata.require_uuid())
+    await house.inbox_storage.delete([high_water_mark])
     async with house.running():
         await house.publish(build_request(table, producer="later"))
         await house.settle(12.0)

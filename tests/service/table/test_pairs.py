@@ -12,8 +12,8 @@ import pytest
 from committer.iceberg.updates.metadata_update import RemoveSnapshots, SetProperties
 from committer.ports import Committed, LoadedTable
 from committer.reason import Reason
-from committer.request import ReceiptState, SealedRequest
-from tests.service.house import House
+from committer.request import EncodedRequest, ReceiptState
+from tests.service.house import ServiceHarness
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
@@ -25,7 +25,7 @@ VIRTUAL_TIME = True
 class Stage:
     """A table with a landed epoch 0, and what has to have become of each request in the end."""
 
-    house: House
+    house: ServiceHarness
     table: LoadedTable
     stack: AsyncExitStack
     landed: list[str] = field(default_factory=list)
@@ -35,11 +35,11 @@ class Stage:
     async def start(self) -> None:
         await self.stack.enter_async_context(self.house.running(reconcile_interval_s=5.0))
 
-    async def land(self, sealed: SealedRequest) -> None:
+    async def land(self, sealed: EncodedRequest) -> None:
         self.landed.append(str(sealed.request.attempt))
         await self.house.publish(sealed)
 
-    def new(self) -> SealedRequest:
+    def new(self) -> EncodedRequest:
         return build_request(self.table, epoch=len(self.landed), files_count=2)
 
 
@@ -119,7 +119,7 @@ EVENTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
 async def test_after_any_two_events_in_any_order_each_request_is_where_it_belongs(
     first: Callable[[Stage], Awaitable[None]], second: Callable[[Stage], Awaitable[None]]
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with AsyncExitStack() as stack:
         stage = Stage(house, table, stack)

@@ -16,7 +16,7 @@ from committer.reason import Reason
 from committer.request import ReceiptState
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, House
+from tests.service.house import INBOX, ServiceHarness
 from tests.service.outside import add_table, foreign_commit
 from tests.service.scripted import PickyStorage, branch_at, paths
 from tests.support.builders.bad_requests import CHECKED
@@ -30,7 +30,7 @@ VIRTUAL_TIME = True
 async def test_a_quarantine_that_cannot_be_written_delays_no_good_request(
     error: FrazilError,
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     is_away = [True]
     storage = PickyStorage(
@@ -52,7 +52,7 @@ async def test_a_quarantine_that_cannot_be_written_delays_no_good_request(
 
 
 async def test_quarantine_that_fails_half_way_loses_and_repeats_nothing() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     written: list[str] = []
 
@@ -74,7 +74,7 @@ async def test_quarantine_that_fails_half_way_loses_and_repeats_nothing() -> Non
 
 async def test_a_verdict_whose_record_may_come_yet_stays_though_its_reason_goes_away() -> None:
     """Seed 1036: no answer to the record, then a request that could land, then the record."""
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await house.publish(build_request(table, producer="query-2", partition=("AA",)))
     await house.run_until_settled()
@@ -102,7 +102,7 @@ async def test_a_verdict_whose_record_may_come_yet_stays_though_its_reason_goes_
 
 async def test_a_second_doorbell_of_what_was_just_quarantined_lands_nothing() -> None:
     """Seed 3001755: a client rang twice, once late; meanwhile the reason had gone away."""
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     refused = build_request(table, epoch=1, partition=("AA",), branch="audit")
     async with house.running():
@@ -129,7 +129,7 @@ async def test_a_second_doorbell_of_what_was_just_quarantined_lands_nothing() ->
 
 async def test_a_replayed_request_is_not_deleted_by_the_end_of_an_old_doorbell() -> None:
     """It finds nothing; before its end is settled an operator puts the request back."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     shot = build_request(table, producer="shot", one_shot=True)
     deleted: list[str] = []
@@ -147,7 +147,7 @@ async def test_a_replayed_request_is_not_deleted_by_the_end_of_an_old_doorbell()
 
 
 async def test_a_discarded_request_does_not_land_by_a_doorbell_that_rings_again() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await house.publish(build_request(table, epoch=0, partition=("AA",)))
     await house.run_until_settled()
@@ -165,7 +165,7 @@ async def test_a_discarded_request_does_not_land_by_a_doorbell_that_rings_again(
 
 async def test_what_was_quarantined_does_not_land_by_an_older_self_of_the_queue() -> None:
     """The reason is gone by then; a replica that never heard of the end takes the queue over."""
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = build_request(
         table,
@@ -196,7 +196,7 @@ async def test_what_was_quarantined_does_not_land_by_an_older_self_of_the_queue(
 
 
 async def test_a_backlog_of_old_doorbells_is_listed_once_and_not_for_each_of_its_batches() -> None:
-    house = House()
+    house = ServiceHarness()
     house.policy = BatchPolicy(min_interval_ms=0, requests_max=100)
     table = await add_table(house, build_flights())
     for number in range(500):
@@ -214,7 +214,7 @@ async def test_a_backlog_of_old_doorbells_is_listed_once_and_not_for_each_of_its
 @pytest.mark.parametrize("others", [0, 100])
 async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_anew(others: int) -> None:
     """A committer died between the record and the removal; then the reason went away."""
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     await house.publish(build_request(table, producer="query-2", partition=("AA",)))
     await house.run_until_settled()
@@ -243,7 +243,7 @@ async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_anew(o
 
 async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
     """The old object could not be removed; a removal that is repeated later would take the new."""
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
     key = sealed.request.inbox_key
@@ -277,7 +277,7 @@ async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
 class SlowToLeave(PickyStorage):
     """Right before a request first leaves the inbox, another has removed it, and it is replayed."""
 
-    def __init__(self, house: House, key: str) -> None:
+    def __init__(self, house: ServiceHarness, key: str) -> None:
         super().__init__(house, lambda method, at: None)
         self.key = key
         self.is_first = True
@@ -292,7 +292,7 @@ class SlowToLeave(PickyStorage):
 
 async def test_a_removal_that_comes_late_does_not_take_what_was_replayed_meanwhile() -> None:
     """This committer stands still; another has removed the object, and an operator replays it."""
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
     key = sealed.request.inbox_key
@@ -320,7 +320,7 @@ class LosesItsAnswer(SlowToLeave):
 
 async def test_what_was_replayed_meanwhile_is_put_back_although_the_storage_went_away() -> None:
     """Nobody else has it: it is not let go before it is known where it is."""
-    house = House()
+    house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
     key = sealed.request.inbox_key

@@ -18,7 +18,7 @@ from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRe
 from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Committed, LoadedTable, Storage
 from committer.request import TableIdentifier
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.stopping_storage import StoppingStorage
@@ -45,8 +45,8 @@ def slow(inner: Storage) -> StoppingStorage:
 
 async def open_house(
     gap: GapPolicy | None = None, properties: dict[str, str] | None = None
-) -> tuple[House, LoadedTable]:
-    house = House(wrap=slow)
+) -> tuple[ServiceHarness, LoadedTable]:
+    house = ServiceHarness(wrap=slow)
     house.policy = replace(house.policy, gap=gap or GapPolicy())
     return house, await house.create_table(properties=properties)
 
@@ -54,7 +54,7 @@ async def open_house(
 class OtherEngine:
     """Commits a snapshot of its own, the slow way."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ServiceHarness) -> None:
         self._catalog = house.catalog.inner
         self._storage = house.storage.inner
         self._ids = count(1)
@@ -95,14 +95,16 @@ class OtherEngine:
         return AddSnapshot(snapshot), SetSnapshotRef(MAIN, SnapshotRef(snapshot.snapshot_id))
 
 
-async def full_load(house: House, table: LoadedTable) -> None:
+async def full_load(house: ServiceHarness, table: LoadedTable) -> None:
     """A request always waits."""
     for epoch in count():
         await house.publish(build_request(table, epoch=epoch))
         await asyncio.sleep(0.1)
 
 
-async def seconds_to_land(house: House, table: LoadedTable, *, patience_s: float) -> list[float]:
+async def seconds_to_land(
+    house: ServiceHarness, table: LoadedTable, *, patience_s: float
+) -> list[float]:
     """How long each of three foreign commits takes beside full load, each begun at another time of
     the committer's round; the first one has a quiet table.
     """

@@ -8,7 +8,7 @@ from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ports import Committed, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.request import ReceiptState
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
@@ -17,7 +17,7 @@ VIRTUAL_TIME = True
 
 
 async def test_requests_of_many_producers_share_one_snapshot() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for number in range(5):
         await house.publish(build_request(table, producer=f"query-{number}", files_count=2))
@@ -31,7 +31,7 @@ async def test_requests_of_many_producers_share_one_snapshot() -> None:
 
 
 async def test_a_steady_state_commit_reads_nothing_writes_once_and_swaps_once() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table, epoch=0))
     async with house.running():
@@ -45,13 +45,14 @@ async def test_a_steady_state_commit_reads_nothing_writes_once_and_swaps_once() 
             await house.settle(1.0)
             assert dict(house.storage.calls) == {"create": 1}
             assert dict(house.catalog.calls) == {"swap": 1}
-            # Off the path: what has landed is told to the witness, then it leaves the inbox.
+            # Off the path: what has landed is told to the high-water mark, then it leaves the
+            # inbox.
             assert dict(house.inbox_storage.calls) == {"replace": 1, "delete": 1}
     assert len(await house.live_files()) == 4
 
 
 async def test_every_producer_gets_a_receipt_that_names_the_snapshot() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     sealed = build_request(table)
     await house.publish(sealed)
@@ -66,7 +67,7 @@ async def test_every_producer_gets_a_receipt_that_names_the_snapshot() -> None:
 
 
 async def test_the_minimum_interval_spaces_commits_but_the_first_goes_at_once() -> None:
-    house = House(min_interval_ms=1_000)
+    house = ServiceHarness(min_interval_ms=1_000)
     table = await house.create_table()
     async with house.running():
         for epoch in range(4):
@@ -80,7 +81,7 @@ async def test_the_minimum_interval_spaces_commits_but_the_first_goes_at_once() 
 
 
 async def test_the_tables_own_property_sets_its_interval() -> None:
-    house = House(min_interval_ms=60_000)
+    house = ServiceHarness(min_interval_ms=60_000)
     table = await house.create_table(properties={"frazil.commit.min-interval-ms": "0"})
     async with house.running():
         for epoch in range(3):
@@ -91,7 +92,7 @@ async def test_the_tables_own_property_sets_its_interval() -> None:
 
 async def look_ups(producers: int) -> tuple[int, int]:
     """How often single objects and the inbox were looked at for so many producers that are new."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for number in range(producers):
         await house.publish(build_request(table, producer=f"new-{number}"))
@@ -105,7 +106,7 @@ async def look_ups(producers: int) -> tuple[int, int]:
 async def test_many_new_producers_are_looked_up_by_one_listing() -> None:
     few_heads, few_lists = await look_ups(10)
     many_heads, many_lists = await look_ups(100)
-    # One of them for the witness.
+    # One of them for the high-water mark.
     assert (few_heads, many_heads) == (12, 1)
     assert many_lists == few_lists + 1
 
@@ -127,7 +128,7 @@ async def test_many_new_producers_are_looked_up_by_one_listing() -> None:
     ids=lambda faults: "-".join(fault.name for fault in faults),
 )
 async def test_whatever_a_swap_answers_each_request_lands_once(faults: list[Fault]) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for number in range(3):
         await house.publish(build_request(table, producer=f"query-{number}"))
@@ -144,7 +145,7 @@ async def test_whatever_a_swap_answers_each_request_lands_once(faults: list[Faul
 
 
 async def test_an_attempt_that_lands_after_its_answer_was_lost_is_not_committed_twice() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table))
     house.catalog.plan(Fault.LANDS_LATE)
@@ -157,7 +158,7 @@ async def test_an_attempt_that_lands_after_its_answer_was_lost_is_not_committed_
 
 
 async def test_a_late_landing_behind_our_own_retry_loses() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table))
     house.catalog.plan(Fault.LANDS_LATE)
@@ -168,7 +169,7 @@ async def test_a_late_landing_behind_our_own_retry_loses() -> None:
 
 
 async def test_a_retry_keeps_snapshot_id_and_manifests_and_writes_only_what_is_new() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table))
     house.catalog.plan(Fault.REQUEST_LOST)
@@ -182,7 +183,7 @@ async def test_a_retry_keeps_snapshot_id_and_manifests_and_writes_only_what_is_n
 
 
 async def test_a_request_that_the_catalog_rejects_is_found_by_halving() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     for number in range(4):
         await house.publish(build_request(table, producer=f"query-{number}"))
@@ -195,7 +196,7 @@ async def test_a_request_that_the_catalog_rejects_is_found_by_halving() -> None:
 
 
 async def test_a_request_is_not_refused_while_an_attempt_with_it_may_still_land() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table))
     house.catalog.plan(Fault.LANDS_LATE, Fault.REJECTED)
@@ -220,7 +221,7 @@ class CatalogWithABug(FaultyCatalog):
 
 
 async def test_a_swap_that_trips_over_a_bug_may_still_land() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     house.catalog = CatalogWithABug(house.catalog.inner)
     house.catalog.plan(Fault.LANDS_LATE, Fault.REJECTED)
@@ -234,7 +235,7 @@ async def test_a_swap_that_trips_over_a_bug_may_still_land() -> None:
 
 
 async def test_a_foreign_commit_between_ours_is_kept() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -251,9 +252,9 @@ async def test_a_foreign_commit_between_ours_is_kept() -> None:
 
 
 async def test_two_committers_on_one_table_land_each_request_once() -> None:
-    first = House()
+    first = ServiceHarness()
     table = await first.create_table()
-    second = House(seed=1)
+    second = ServiceHarness(seed=1)
     second.storage, second.inbox_storage = first.storage, first.inbox_storage
     second.inbox, second.quarantine = first.inbox, first.quarantine
     second.catalog = first.catalog

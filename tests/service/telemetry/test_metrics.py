@@ -14,9 +14,9 @@ from committer.errors import AccessError, AlreadyExistsError, NotFoundError
 from committer.ports import Catalog, NewObject, Queue, Storage
 from committer.request import TableIdentifier
 from committer.service.telemetry.instrumented_ports import (
-    CountedCatalog,
-    CountedQueue,
-    CountedStorage,
+    InstrumentedCatalog,
+    InstrumentedQueue,
+    InstrumentedStorage,
 )
 from committer.service.telemetry.metrics import Landing, Metrics, UpkeepKind
 from committer.storage.memory import MemoryStorage
@@ -104,7 +104,7 @@ class SlowStorage(MemoryStorage):
 
 async def test_a_meter_counts_and_times_calls_and_weighs_what_they_move() -> None:
     metrics, world = Metrics(), LoopWorld()
-    storage = CountedStorage(SlowStorage(), metrics.meter("inbox", world))
+    storage = InstrumentedStorage(SlowStorage(), metrics.meter("inbox", world))
     objects = [NewObject(f"memory://a/{number}", b"12345") for number in range(3)]
     await storage.create(objects)
     await storage.get("memory://a/0")
@@ -125,7 +125,7 @@ async def test_a_meter_counts_and_times_calls_and_weighs_what_they_move() -> Non
 
 async def test_an_error_is_counted_by_its_class_unless_it_is_an_answer_or_a_cancellation() -> None:
     metrics = Metrics()
-    storage = CountedStorage(SlowStorage(), metrics.meter("storage", LoopWorld()))
+    storage = InstrumentedStorage(SlowStorage(), metrics.meter("storage", LoopWorld()))
     with pytest.raises(AccessError):
         await storage.head("memory://a/0")
     with pytest.raises(NotFoundError):
@@ -174,9 +174,9 @@ WITHOUT_A_CALL = {"objects_before", "list", "close", "let_go", "taken_keys"}
 CALLS = [
     (counted, name)
     for counted, port in (
-        (CountedStorage, Storage),
-        (CountedCatalog, Catalog),
-        (CountedQueue, Queue),
+        (InstrumentedStorage, Storage),
+        (InstrumentedCatalog, Catalog),
+        (InstrumentedQueue, Queue),
     )
     for name, member in vars(port).items()
     if inspect.isfunction(member) and not name.startswith("_") and name not in WITHOUT_A_CALL

@@ -8,7 +8,7 @@ from committer.ports import ALL_SHARDS
 from committer.request import TableIdentifier
 from committer.service.table.table_committer import IDLE_S_MAX
 from committer.service.telemetry.shown_tables import AFTER_IDLE_S, AFTER_LEAVING_S
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.service.scraping import Page
 from tests.support.builders.request_builders import build_request
 
@@ -17,7 +17,7 @@ TABLE = "db.flights"
 OTHER = "db.hotels"
 
 
-def shown(house: House) -> set[str]:
+def shown(house: ServiceHarness) -> set[str]:
     """All tables that any series names."""
     text = house.overview.page().decode()
     return {
@@ -27,18 +27,18 @@ def shown(house: House) -> set[str]:
     }
 
 
-def page(house: House) -> Page:
+def page(house: ServiceHarness) -> Page:
     return Page(house.overview.page().decode())
 
 
-async def land(house: House, name: str, epoch: int = 0) -> None:
+async def land(house: ServiceHarness, name: str, epoch: int = 0) -> None:
     table = await house.catalog.inner.load(TableIdentifier.parse(name))
     await house.publish(build_request(table, epoch=epoch))
     await house.settle()
 
 
 async def test_a_table_that_rests_is_shown_for_a_day_and_then_no_more() -> None:
-    house = House()
+    house = ServiceHarness()
     await house.create_table(TABLE)
     async with house.running():
         await land(house, TABLE)
@@ -51,7 +51,7 @@ async def test_a_table_that_rests_is_shown_for_a_day_and_then_no_more() -> None:
 
 
 async def test_a_table_that_moved_is_shown_once_more_and_then_no_more_also_if_it_rested() -> None:
-    house = House()
+    house = ServiceHarness()
     await house.create_table(TABLE)
     await house.create_table(OTHER)
     async with house.running():
@@ -66,7 +66,7 @@ async def test_a_table_that_moved_is_shown_once_more_and_then_no_more_also_if_it
 
 
 async def test_a_table_that_was_dropped_or_renamed_is_shown_no_more() -> None:
-    house = House()
+    house = ServiceHarness()
     for name in (TABLE, OTHER):
         await house.create_table(name)
     dropped = await house.catalog.inner.load(TableIdentifier.parse(TABLE))
@@ -84,7 +84,7 @@ async def test_a_table_that_was_dropped_or_renamed_is_shown_no_more() -> None:
 
 
 async def test_a_table_that_comes_back_counts_from_zero() -> None:
-    house = House()
+    house = ServiceHarness()
     await house.create_table(TABLE)
     async with house.running():
         await land(house, TABLE)

@@ -19,7 +19,7 @@ from committer.ports import Committed, LoadedTable, Storage
 from committer.request import TableIdentifier
 from committer.service.table import inflight_batch as intents
 from committer.storage.journal import LeftOverEntry
-from tests.service.house import INBOX, WAREHOUSE, House
+from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
@@ -45,7 +45,7 @@ class Table:
     """A service with one table that is committed to."""
 
     def __init__(self) -> None:
-        self.house = House(wrap=self._wrap)
+        self.house = ServiceHarness(wrap=self._wrap)
         self.epochs = count()
 
     def _wrap(self, inner: Storage) -> StoppingStorage:

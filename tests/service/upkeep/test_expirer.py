@@ -31,7 +31,7 @@ from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Committed, LoadedTable, NewObject, ObjectInfo, Storage
 from committer.request import Needs, TableIdentifier
 from committer.storage.inbox import Quarantine, QuarantineRecord
-from tests.service.house import INBOX, WAREHOUSE, House
+from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import (
     build_file,
@@ -63,7 +63,7 @@ def small_histories(monkeypatch: pytest.MonkeyPatch) -> None:
 class Traffic:
     """One producer; `epochs` counts what it has published."""
 
-    def __init__(self, house: House, table: LoadedTable) -> None:
+    def __init__(self, house: ServiceHarness, table: LoadedTable) -> None:
         self.house = house
         self.table = table
         self.epochs = count()
@@ -86,23 +86,23 @@ def is_upkeep(kind: str, locations: Sequence[str]) -> bool:
 
 async def open_house(
     properties: dict[str, str] | None = None,
-) -> tuple[House, StoppingStorage, LoadedTable]:
+) -> tuple[ServiceHarness, StoppingStorage, LoadedTable]:
     made: list[StoppingStorage] = []
 
     def wrap(inner: Storage) -> StoppingStorage:
         made.append(StoppingStorage(inner, is_upkeep))
         return made[0]
 
-    house = House(wrap=wrap)
+    house = ServiceHarness(wrap=wrap)
     table = await house.create_table(properties=EXPIRING if properties is None else properties)
     return house, made[0], table
 
 
-async def objects(house: House, prefix: str = WAREHOUSE) -> set[str]:
+async def objects(house: ServiceHarness, prefix: str = WAREHOUSE) -> set[str]:
     return {one.location async for one in house.storage.inner.list(prefix)}
 
 
-async def needed(house: House) -> set[str]:
+async def needed(house: ServiceHarness) -> set[str]:
     """What readers of all refs and snapshots open, metadata files aside."""
     found = set()
     for snapshot in (await house.load()).snapshots:
@@ -112,16 +112,16 @@ async def needed(house: House) -> set[str]:
     return found
 
 
-async def left(house: House) -> set[str]:
+async def left(house: ServiceHarness) -> set[str]:
     """Manifests and lists that exist."""
     return {one for one in await objects(house) if one.endswith(".avro")}
 
 
-async def journal(house: House) -> set[str]:
+async def journal(house: ServiceHarness) -> set[str]:
     return await objects(house, f"{INBOX}/upkeep")
 
 
-async def swap_in(house: House, *updates: Update) -> None:
+async def swap_in(house: ServiceHarness, *updates: Update) -> None:
     """Another engine's commit."""
     catalog = house.catalog.inner
     swap = foreign_swap(await catalog.load(NAME), *updates)
@@ -447,7 +447,7 @@ async def test_what_lands_once_more_during_the_search_keeps_its_data_files() -> 
         made.append(Hooked(inner))
         return made[0]
 
-    house = House(wrap=wrap)
+    house = ServiceHarness(wrap=wrap)
     table = await house.create_table(properties=EXPIRING | {"frazil.expire.enabled": "false"})
     again = build_request(table, producer="again")
     data_file = build_file(table.metadata, again.request.attempt).file_path
@@ -507,7 +507,7 @@ async def test_snapshots_that_came_back_while_files_were_deleted_stop_it(
 
 async def slow_deletes(
     monkeypatch: pytest.MonkeyPatch,
-) -> tuple[House, StoppingStorage, Traffic, LoadedTable]:
+) -> tuple[ServiceHarness, StoppingStorage, Traffic, LoadedTable]:
     """A table whose expiry waits for its next commit; deletes take long, one after the other. The
     table as it was before is there too."""
     monkeypatch.setattr("committer.service.upkeep.table_files.DELETES_AT_ONCE", 1)
@@ -718,7 +718,7 @@ async def test_what_is_read_for_an_expiry_is_decoded_beside_the_loop(
     assert await left(house) == await needed(house)
 
 
-async def latencies(house: House, traffic: Traffic, times: int) -> list[float]:
+async def latencies(house: ServiceHarness, traffic: Traffic, times: int) -> list[float]:
     """Virtual seconds from published to receipt, request by request."""
     await house.receipts()
     taken = []

@@ -28,7 +28,7 @@ from committer.service.upkeep.ledger_upkeep import (
     LedgerUpkeep,
     RestedUpkeep,
 )
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.service.outside import foreign_commit
 from tests.service.scripted import branch_at, carries, paths, scripted
 from tests.support.builders.request_builders import build_request
@@ -37,10 +37,10 @@ VIRTUAL_TIME = True
 
 
 @pytest.fixture
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> House:
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
     """Committers that forget a one-shot producer as soon as its object is gone."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
-    return House()
+    return ServiceHarness()
 
 
 def found_due(committer: TableCommitter, key: str) -> None:
@@ -50,7 +50,7 @@ def found_due(committer: TableCommitter, key: str) -> None:
 
 
 async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
-    forgetful: House,
+    forgetful: ServiceHarness,
 ) -> None:
     """The chore was found while its object was gone; then the identity published again."""
     table = await forgetful.create_table()
@@ -67,7 +67,7 @@ async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
 
 
 async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap_lands() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     catalog = scripted(house)
 
@@ -88,7 +88,9 @@ async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap
     assert property_key("shot") in (await house.load()).properties
 
 
-async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(forgetful: House) -> None:
+async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(
+    forgetful: ServiceHarness,
+) -> None:
     table = await forgetful.create_table()
     async with forgetful.running(reconcile_interval_s=5.0):
         await forgetful.publish(build_request(table, producer="shot", one_shot=True))
@@ -102,7 +104,7 @@ async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(forgetful: 
 
 
 async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table, epoch=0))
@@ -131,7 +133,7 @@ async def test_a_table_with_one_request_an_hour_forgets_its_one_shot_producers(
     pause_s: float,
 ) -> None:
     """Its committer ends sooner than an entry is due, and begins anew with each request."""
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=300.0):
         assert house.intake is not None
@@ -152,7 +154,7 @@ async def test_a_table_with_one_request_an_hour_forgets_its_one_shot_producers(
 async def test_of_a_table_that_another_had_meanwhile_nothing_is_held_for_due(
     is_let_go: bool,
 ) -> None:
-    house = House()
+    house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=300.0):
         assert house.intake is not None
@@ -228,7 +230,7 @@ def test_little_is_kept_of_tables_that_rest_and_nothing_of_those_that_others_hav
     assert taken[-2] is not None
 
 
-async def test_nothing_of_a_frozen_producer_is_forgotten(forgetful: House) -> None:
+async def test_nothing_of_a_frozen_producer_is_forgotten(forgetful: ServiceHarness) -> None:
     table = await forgetful.create_table()
     async with forgetful.running(reconcile_interval_s=5.0):
         await forgetful.publish(build_request(table, producer="shot", one_shot=True))

@@ -13,7 +13,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manife
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef
 from committer.ports import Committed, LoadedTable, NewObject, Storage
-from tests.service.house import House
+from tests.service.house import ServiceHarness
 from tests.service.outside import add_table, foreign_commit
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
@@ -65,7 +65,7 @@ class Merging:
     """A service with one table, of which every test wants the same."""
 
     def __init__(self) -> None:
-        self.house = House()
+        self.house = ServiceHarness()
         self.storage = HeldStorage(self.house.storage.inner)
         self.house.storage.inner = self.storage
         self.epoch = 0
@@ -327,7 +327,7 @@ async def test_a_manifest_that_cannot_be_read_is_left_alone_and_the_others_are_m
     await merging.assert_each_file_once()
 
 
-async def _create(house: House, location: str, content: bytes) -> None:
+async def _create(house: ServiceHarness, location: str, content: bytes) -> None:
     await house.storage.inner.create([NewObject(location, content)])
 
 

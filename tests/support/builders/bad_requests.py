@@ -25,18 +25,18 @@ from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import (
     CommitRequest,
+    EncodedRequest,
     InlineManifest,
     ManifestReference,
     Needs,
     Producer,
-    SealedRequest,
     digest,
     seal_request,
 )
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS
 from tests.support.builders.request_builders import SYNC, build_file, build_line, changed_line, seal
 
-Make = Callable[[LoadedTable, str], SealedRequest]
+Make = Callable[[LoadedTable, str], EncodedRequest]
 ADDED = ManifestEntryStatus.ADDED
 
 
@@ -90,7 +90,7 @@ def refer(path: str, content: bytes) -> ManifestReference:
 
 def naming(
     table: LoadedTable, producer: str, name: str = "handed.avro"
-) -> tuple[SealedRequest, NewObject]:
+) -> tuple[EncodedRequest, NewObject]:
     """A request that names its manifest, and the manifest."""
     line = build_line(table, producer=producer)
     content = hand_over(table, entry(file_of(table, line))).content
@@ -123,11 +123,11 @@ def _line(table: LoadedTable, producer: str, **changes: object) -> CommitRequest
     return CommitRequest.model_validate(dict(changed_line(line, **changes)))
 
 
-def _sealed(line: CommitRequest, *manifests: InlineManifest) -> SealedRequest:
+def _sealed(line: CommitRequest, *manifests: InlineManifest) -> EncodedRequest:
     return seal(line, manifests)
 
 
-def good(table: LoadedTable, producer: str, **line: object) -> SealedRequest:
+def good(table: LoadedTable, producer: str, **line: object) -> EncodedRequest:
     """One file for carrier AA, right in every way."""
     request = build_line(table, producer=producer, **line)  # type: ignore[arg-type]
     return _sealed(request, hand_over(table, entry(file_of(table, request))))
@@ -137,21 +137,21 @@ def good(table: LoadedTable, producer: str, **line: object) -> SealedRequest:
 
 
 def _changed_line(**changes: object) -> Make:
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer, **changes)
         return _sealed(line, hand_over(table, entry(file_of(table, line))))
 
     return make
 
 
-def _ordered(table: LoadedTable, producer: str) -> SealedRequest:
+def _ordered(table: LoadedTable, producer: str) -> EncodedRequest:
     line = _line(table, producer)
     line = line.model_copy(update={"producer": Producer(id=producer, ordered=True)})
     return _sealed(line, hand_over(table, entry(file_of(table, line))))
 
 
 def _changed_entry(**changes: object) -> Make:
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         return _sealed(line, hand_over(table, entry(file_of(table, line), **changes)))
 
@@ -159,7 +159,7 @@ def _changed_entry(**changes: object) -> Make:
 
 
 def _changed_file(**changes: object) -> Make:
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         return _sealed(line, hand_over(table, entry(file_of(table, line, **changes))))
 
@@ -169,7 +169,7 @@ def _changed_file(**changes: object) -> Make:
 def _path(text: str) -> Make:
     """`{location}` and `{attempt}` are filled in."""
 
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         path = text.format(location=table.metadata.location, attempt=line.attempt)
         return _sealed(line, hand_over(table, entry(file_of(table, line, file_path=path))))
@@ -180,7 +180,7 @@ def _path(text: str) -> Make:
 def _context(
     *, schema: Schema | None = None, spec: PartitionSpec | None = None, partition: object = "AA"
 ) -> Make:
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         metadata = table.metadata
         context = ManifestContext(
@@ -195,7 +195,7 @@ def _context(
 
 
 def _said(**says: object) -> Make:
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         right = hand_over(table, entry(file_of(table, line)))
         return _sealed(line, replace(right, **says))  # type: ignore[arg-type]
@@ -204,7 +204,7 @@ def _said(**says: object) -> Make:
 
 
 def _header(**header: bytes) -> Make:
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         renamed = {name.replace("_", "-"): value for name, value in header.items()}
         file = entry(file_of(table, line))
@@ -216,7 +216,7 @@ def _header(**header: bytes) -> Make:
 def _without(*names: str) -> Make:
     """A manifest whose header lacks these keys."""
 
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         whole = hand_over(table, entry(file_of(table, line)))
         return _sealed(line, replace(whole, content=without_header(whole.content, *names)))
@@ -224,7 +224,7 @@ def _without(*names: str) -> Make:
     return make
 
 
-def _other_partition_type(table: LoadedTable, producer: str) -> SealedRequest:
+def _other_partition_type(table: LoadedTable, producer: str) -> EncodedRequest:
     """The header says that carriers are strings; the entries were written with numbers."""
     line = _line(table, producer)
     metadata = table.metadata
@@ -238,7 +238,7 @@ def _other_partition_type(table: LoadedTable, producer: str) -> SealedRequest:
     return _sealed(line, hand_over(table, entry(file), context=context, header=header))
 
 
-def _delete_file(table: LoadedTable, producer: str) -> SealedRequest:
+def _delete_file(table: LoadedTable, producer: str) -> EncodedRequest:
     line = _line(table, producer)
     metadata = table.metadata
     context = ManifestContext(
@@ -251,7 +251,7 @@ def _delete_file(table: LoadedTable, producer: str) -> SealedRequest:
     return _sealed(line, hand_over(table, entry(file), context=context))
 
 
-def _same_path_twice(table: LoadedTable, producer: str) -> SealedRequest:
+def _same_path_twice(table: LoadedTable, producer: str) -> EncodedRequest:
     line = _line(table, producer)
     file = entry(file_of(table, line))
     return _sealed(line, hand_over(table, file), hand_over(table, file))
@@ -260,7 +260,7 @@ def _same_path_twice(table: LoadedTable, producer: str) -> SealedRequest:
 def _column_twice(name: str, first: int | bytes, second: int | bytes) -> Make:
     """A map of metrics in which both values are those of column 1."""
 
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         file = file_of(table, line, **{name: {1: first, 2: second}})
         right = hand_over(table, entry(file), codec="null")
@@ -276,19 +276,19 @@ def _pair(column: int, value: int | bytes) -> bytes:
     return LONGS[column] + (LONGS[value] if isinstance(value, int) else encode_bytes(value))
 
 
-def _newer_format(table: LoadedTable, producer: str) -> SealedRequest:
+def _newer_format(table: LoadedTable, producer: str) -> EncodedRequest:
     line = _line(table, producer)
     context = ManifestContext(3, table.metadata.current_schema, table.metadata.default_spec)
     return _sealed(line, hand_over(table, entry(file_of(table, line)), context=context))
 
 
-def _cut_manifest(table: LoadedTable, producer: str) -> SealedRequest:
+def _cut_manifest(table: LoadedTable, producer: str) -> EncodedRequest:
     line = _line(table, producer)
     whole = hand_over(table, entry(file_of(table, line)))
     return _sealed(line, replace(whole, content=whole.content[:-20]))
 
 
-def _no_manifest(table: LoadedTable, producer: str) -> SealedRequest:
+def _no_manifest(table: LoadedTable, producer: str) -> EncodedRequest:
     line = _line(table, producer)
     whole = hand_over(table, entry(file_of(table, line)))
     return _sealed(line, replace(whole, content=b"PAR1" + bytes(100)))
@@ -297,7 +297,7 @@ def _no_manifest(table: LoadedTable, producer: str) -> SealedRequest:
 def _named(path: str) -> Make:
     """A request that names a manifest by path, which is not there."""
 
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         content = b"somewhere else"
         reference = refer(path.format(location=table.metadata.location), content)
         return seal_request(_line(table, producer, manifests=(reference,), files=()))
@@ -308,7 +308,7 @@ def _named(path: str) -> Make:
 def _inline(**changes: object) -> Make:
     """A request that lists its file as JSON."""
 
-    def make(table: LoadedTable, producer: str) -> SealedRequest:
+    def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
         document = inline_document(table, line)
         return seal_request(_line_with_files(line, {**document, **changes}))
@@ -331,7 +331,7 @@ def _line_with_files(line: CommitRequest, *documents: Mapping[str, object]) -> C
     return CommitRequest.model_validate({**fields, "files": documents})
 
 
-def inline_files(table: LoadedTable, producer: str) -> SealedRequest:
+def inline_files(table: LoadedTable, producer: str) -> EncodedRequest:
     """A right request that lists its file as JSON."""
     line = build_line(table, producer=producer)
     return seal_request(_line_with_files(line, inline_document(table, line)))

@@ -14,10 +14,10 @@ from committer.iceberg.values.locations import data_file_location
 from committer.ports import LoadedTable
 from committer.request import (
     CommitRequest,
+    EncodedRequest,
     Fingerprint,
     InlineManifest,
     Producer,
-    SealedRequest,
     TableName,
     inline_references,
     seal_request,
@@ -113,7 +113,7 @@ def build_request(
     record_count: int = 10,
     partition: tuple[object, ...] = (),
     **line: object,
-) -> SealedRequest:
+) -> EncodedRequest:
     """A complete request; keyword arguments as `build_line`."""
     request = build_line(table, **line)  # type: ignore[arg-type]  # passed through
     files = [
@@ -135,13 +135,13 @@ def changed_line(line: CommitRequest, **changes: object) -> CommitRequest:
     return changed.model_copy(update={"attempt": changed.expected_attempt, **changes})
 
 
-def seal(request: CommitRequest, manifests: Sequence[InlineManifest]) -> SealedRequest:
+def seal(request: CommitRequest, manifests: Sequence[InlineManifest]) -> EncodedRequest:
     """Seal without the placeholder that made the bare line valid."""
     named = (*request.manifests, *inline_references(manifests))
     return seal_request(request.model_copy(update={"files": (), "manifests": named}), manifests)
 
 
-def sealed_manifests(sealed: SealedRequest) -> list[InlineManifest]:
+def sealed_manifests(sealed: EncodedRequest) -> list[InlineManifest]:
     """The manifests that a sealed request carries, to seal them with another line."""
     return [
         InlineManifest(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from committer.request import SealedRequest, seal_request
+from committer.request import EncodedRequest, seal_request
 from committer.signature import SigningKey, sign_request
 from tests.support.builders.request_builders import changed_line, sealed_manifests
 
@@ -34,8 +34,8 @@ def _print_key(key: SigningKey) -> str:
 
 
 def signed(
-    sealed: SealedRequest, key: SigningKey = OLD, *, not_after_ms: int | None = None
-) -> SealedRequest:
+    sealed: EncodedRequest, key: SigningKey = OLD, *, not_after_ms: int | None = None
+) -> EncodedRequest:
     """The same request with a signature of this key."""
     request = sealed.request.model_copy(update={"not_after_ms": not_after_ms})
     return sign_request(request, key, sealed_manifests(sealed))
@@ -47,7 +47,7 @@ def bound(key: SigningKey, **patterns: Sequence[str]) -> SigningKey:
     return replace(key, **changes)
 
 
-def with_changes(sealed: SealedRequest, **changes: object) -> SealedRequest:
+def with_changes(sealed: EncodedRequest, **changes: object) -> EncodedRequest:
     """Another line with the signature of the first: what a forger can do."""
     request = changed_line(sealed.request, **changes)
     return seal_request(request, sealed_manifests(sealed))

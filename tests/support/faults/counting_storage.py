@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from committer.errors import StorageUnavailableError
 from committer.ports import Storage
-from committer.service.telemetry.instrumented_ports import CountedStorage
+from committer.service.telemetry.instrumented_ports import InstrumentedStorage
 
 
-class CountingStorage(CountedStorage):
+class CountingStorage(InstrumentedStorage):
     """The `Storage` port around `inner`. `calls` counts by method; `is_away` fails every call.
 
     Probes are neither counted nor failed.
