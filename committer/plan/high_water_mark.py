@@ -70,7 +70,7 @@ class HighWaterMark:
         )
 
     def after(self, state: TableState, keys: Collection[str]) -> HighWaterMark:
-        """The high-water mark once a commit has led to this state and changed these entries only."""
+        """The mark once a commit has led to this state and changed these entries only."""
         metadata, entries = state.metadata, state.ledger.entries
         newest = _newest(metadata)
         changed = ((key, entries[key]) for key in keys if key in entries)
@@ -190,17 +190,12 @@ def missing_from(state: TableState, mark: HighWaterMark) -> Iterator[str]:
             yield f"the property `{key}` lacks epoch {epoch}, which has landed"
 
 
-def snapshots_above(
-    metadata: TableMetadata, mark: HighWaterMark
-) -> list[Snapshot]:
+def snapshots_above(metadata: TableMetadata, mark: HighWaterMark) -> list[Snapshot]:
     """Our retained snapshots that are newer than the high-water mark: a process that ended between
     a commit and its high-water mark has left them. Those that no branch leads to count too: whoever
     replaces a table or sets it back may have unset the ledger as well.
     """
-    newest_first = takewhile(
-        lambda one: not _is_below(one, mark),
-        reversed(metadata.snapshots),
-    )
+    newest_first = takewhile(lambda one: not _is_below(one, mark), reversed(metadata.snapshots))
     return [one for one in islice(newest_first, SNAPSHOTS_MAX) if has_evidence(one)]
 
 
@@ -298,11 +293,7 @@ def _lasting(entries: Iterable[tuple[str, ProducerEntry]]) -> dict[str, int]:
 def _age(mark: HighWaterMark) -> tuple[int, bool, int]:
     """Of one sequence number, the snapshot is still known that has expired since."""
     number = mark.sequence_number
-    return (
-        number,
-        number > 0 and mark.snapshot_id is not None,
-        mark.last_updated_ms,
-    )
+    return number, number > 0 and mark.snapshot_id is not None, mark.last_updated_ms
 
 
 def _newest(metadata: TableMetadata) -> Snapshot | None:

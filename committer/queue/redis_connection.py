@@ -34,7 +34,7 @@ from committer.errors import (
     QueueUnavailableError,
     SettingsError,
 )
-from committer.together import GroupCommit
+from committer.group_commit import GroupCommit
 
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "username-password", "uthentica")
 _VERSION_MIN = (7, 0)

@@ -17,6 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from committer.group_commit import GroupCommit
 from committer.ports import NewObject, ObjectInfo
 from committer.skips import Skips
 from committer.storage import file_writes, files
@@ -24,7 +25,6 @@ from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions
 from committer.storage.temporaries import FirstWrites
 from committer.storage.walk import walk
-from committer.together import GroupCommit
 
 _LISTED_MAX = 1_000
 # Measured on ext4 with 200 creates: 8 jobs of 25 make 2,200 to 2,600 a second, 2 of 100 1,200, one

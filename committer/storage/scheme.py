@@ -6,9 +6,9 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from committer.errors import SettingsError
+from committer.group_commit import finish_all
 from committer.ports import NewObject, ObjectInfo, Storage
 from committer.skips import Skips
-from committer.together import finish_all
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 

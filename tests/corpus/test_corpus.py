@@ -18,10 +18,10 @@ from tests.corpus.inbox import GARBAGE, forged
 from tests.corpus.paths import PATHS
 from tests.corpus.signatures import KNOWN, SIGNATURES
 from tests.corpus.tables import FLIGHTS, TABLES
-from tests.service.house import KEYS, ServiceHarness
-from tests.service.outside import add_table, assert_committed_together, put_raw, ring
 from tests.support.builders.bad_requests import good
 from tests.support.builders.signing import print_keys, signed
+from tests.support.service.outside import add_table, assert_committed_together, put_raw, ring
+from tests.support.service.service_harness import KEYS, ServiceHarness
 
 VIRTUAL_TIME = True
 BATCH = 48

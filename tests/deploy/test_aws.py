@@ -33,10 +33,10 @@ from tests.deploy.policies import (
     TABLE,
     load_policy,
 )
-from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 from tests.workers.publishing import build_bench
 from workers.publisher import Publisher, PublishPolicy
 from workers.table_cache import TableCache

@@ -12,8 +12,8 @@ from committer.ports import LoadedTable
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
 from committer.storage.inbox import Inbox, Quarantine
 from tests.deploy.bills import Bill
-from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
+from tests.support.service.service_harness import ServiceHarness
 from tests.workers.publishing import build_bench
 from tools import cost
 from tools.cost import Calls

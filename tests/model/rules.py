@@ -32,8 +32,8 @@ class Rules:
     files_go_with_a_proof: bool = True
     inbox_is_listed: bool = True
     rolled_back_producers_freeze: bool = True
-    witness_is_heeded: bool = True
-    witness_comes_before_deletion: bool = True
+    high_water_mark_is_heeded: bool = True
+    high_water_mark_comes_before_deletion: bool = True
     one_attempt_of_an_epoch: bool = True
     older_proofs_are_void_after_a_thaw: bool = True
     who_waits_is_looked_up_after_a_thaw: bool = True

@@ -434,8 +434,8 @@ PROTOCOL = (
     Mutant(
         "request_is_sealed_whatever_its_size",
         "committer/request.py",
-        "    _check_size(len(content))\n    return SealedRequest",
-        "    return SealedRequest",
+        "    _check_size(len(content))\n    return EncodedRequest",
+        "    return EncodedRequest",
         ("tests/test_request.py",),
     ),
     Mutant(

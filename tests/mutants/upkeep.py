@@ -71,8 +71,8 @@ UPKEEP = (
     Mutant(
         "proof_behind_no_branch_is_not_looked_at",
         "committer/plan/high_water_mark.py",
-        "        lambda one: not _is_below(one, mark), reversed(metadata.snapshots)\n",
-        "        lambda one: not _is_below(one, mark), metadata.branch_history(MAIN)\n",
+        "takewhile(lambda one: not _is_below(one, mark), reversed(metadata.snapshots))\n",
+        "takewhile(lambda one: not _is_below(one, mark), metadata.branch_history(MAIN))\n",
         ("tests/service/settle/test_high_water_mark.py -k stays_known",),
     ),
     Mutant(

@@ -22,11 +22,11 @@ from committer.iceberg.updates.metadata_update import (
 from committer.ledger_entry import property_key
 from committer.plan.high_water_mark import (
     HighWaterMark,
-    snapshots_above,
     dropped_branches,
     missing_from,
     parse_high_water_mark,
     print_high_water_mark,
+    snapshots_above,
 )
 from committer.plan.state import TableState
 from tests.plan.committing import Table
@@ -184,9 +184,7 @@ def test_only_what_came_after_the_high_water_mark_is_looked_up(format_version: i
     seen = HighWaterMark.of(table.state)
     assert snapshots_above(table.state.metadata, seen) == []
     land(table, epoch=3)
-    assert snapshots_above(table.state.metadata, seen) == [
-        table.state.metadata.current_snapshot
-    ]
+    assert snapshots_above(table.state.metadata, seen) == [table.state.metadata.current_snapshot]
 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])

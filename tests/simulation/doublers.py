@@ -20,8 +20,8 @@ from committer.ports import Doorbell, LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import (
     CommitRequest,
+    EncodedRequest,
     Producer,
-    SealedRequest,
     TableIdentifier,
     line_digest,
     seal_request,
@@ -37,7 +37,7 @@ from tests.support.builders.request_builders import (
 )
 
 # A request, and why it must not land, if it must not.
-Sent = tuple[SealedRequest, Reason | None]
+Sent = tuple[EncodedRequest, Reason | None]
 
 
 class Claim(Enum):
@@ -144,7 +144,7 @@ class Repeater:
         self._seed = seed
         self.again: list[Again] = []
         self._begun = 0
-        self._sent: list[SealedRequest] = []
+        self._sent: list[EncodedRequest] = []
 
     async def run(self, ports: Ports) -> None:
         while self._begun < self._count:
@@ -167,7 +167,7 @@ class Repeater:
         await self._ring(self._sent[-1], ports)
 
     async def _send_again(
-        self, table: LoadedTable, before: SealedRequest, again: Again, ports: Ports
+        self, table: LoadedTable, before: EncodedRequest, again: Again, ports: Ports
     ) -> None:
         line = before.request
         self.again.append(again)
@@ -188,19 +188,19 @@ class Repeater:
 
     async def _with_file(
         self, table: LoadedTable, line: CommitRequest, ports: Ports
-    ) -> SealedRequest:
+    ) -> EncodedRequest:
         file = build_data_file(table.metadata, line.attempt, "00000", rows=ROWS)
         await write_files(ports, [file])
         return sealed(table, line, file)
 
-    async def _ring(self, one: SealedRequest, ports: Ports) -> None:
+    async def _ring(self, one: EncodedRequest, ports: Ports) -> None:
         await send(ports, one, None, is_rung=self._chance("rings") < 0.7)
 
     def _chance(self, what: str) -> float:
         return draws(self._seed, f"{self.name} {what} {self._begun}")[0]
 
 
-def sealed(table: LoadedTable, line: CommitRequest, *files: DataFile) -> SealedRequest:
+def sealed(table: LoadedTable, line: CommitRequest, *files: DataFile) -> EncodedRequest:
     """A request that lists these files, whosever they are."""
     bare = line.model_copy(update={"manifests": ()})
     return seal(bare, [build_manifest(table.metadata, files)])
@@ -211,7 +211,7 @@ def renamed(file: DataFile, path: str) -> DataFile:
     return replace(file, file_path=path)
 
 
-async def send(ports: Ports, one: SealedRequest, reason: Reason | None, *, is_rung: bool) -> None:
+async def send(ports: Ports, one: EncodedRequest, reason: Reason | None, *, is_rung: bool) -> None:
     """Put a request into the inbox, and ring; best effort."""
     request = one.request
     if reason is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from committer.errors import FrazilError
+from committer.group_commit import finish_all
 from committer.ports import World
 from committer.request import REQUEST_BYTES_MAX
 from committer.service.ingest.intake import Intake
@@ -24,7 +25,6 @@ from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.skips import SkipKind
 from committer.storage.inbox import Inbox, Outstanding, Quarantine, skips_of
-from committer.together import finish_all
 
 ALONE_INTERVAL_S = 1.0
 TAKEN_AT_ONCE = 64

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from committer.errors import FrazilError
+from committer.group_commit import finish_all
 from committer.plan.backoff import backoff_s
 from committer.ports import Queue, World
 from committer.service.requests.pending import Outcome
@@ -19,7 +20,6 @@ from committer.service.settle.pending_deletes import PendingDeletes, Proof
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.storage.inbox import Inbox
-from committer.together import finish_all
 
 # What waits is held in memory; beyond this the oldest is left to redelivery and reconciler.
 WAITING_MAX = 100_000

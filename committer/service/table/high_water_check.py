@@ -15,10 +15,10 @@ from committer.errors import InvalidMetadataError, TableFrozenError
 from committer.plan.high_water_mark import (
     HighWaterMark,
     Unclaimed,
-    snapshots_above,
     dropped_branches,
     missing_from,
     not_in_ledger,
+    snapshots_above,
 )
 from committer.plan.state import TableState
 from committer.ports import Catalog

@@ -19,6 +19,7 @@ from committer.errors import (
     TransientError,
     reason_of,
 )
+from committer.group_commit import finish_all
 from committer.plan.backoff import backoff_s
 from committer.plan.high_water_mark import HighWaterMark
 from committer.reason import Reason
@@ -28,7 +29,6 @@ from committer.service.requests.receipt_builders import committed_receipt, quara
 from committer.service.table.admission_outcome import Admitted, AlreadyLanded, Quarantining
 from committer.service.table.shop import Shop
 from committer.service.telemetry.log import log
-from committer.together import finish_all
 
 RECORDS_AT_ONCE = 32
 RECORDS_A_ROUND = 256

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 from committer.errors import AlreadyExistsError, InvariantError
+from committer.group_commit import finish_all
 from committer.ports import NewObject, Storage, create_or_equal
-from committer.together import finish_all
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -38,13 +38,13 @@ from tests.service.admin.test_producer_admin import (
     roll_back,
     state_of,
 )
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.service.upkeep.test_ledger_upkeep import found_due
 from tests.service.upkeep.test_merger import Merging
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 

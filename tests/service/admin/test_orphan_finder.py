@@ -19,8 +19,6 @@ from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.journal import LeftOverEntry
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import (
     build_file,
     build_line,
@@ -28,6 +26,8 @@ from tests.support.builders.request_builders import (
     build_request,
     seal,
 )
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 
 VIRTUAL_TIME = True
 

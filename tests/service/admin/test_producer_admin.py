@@ -24,11 +24,11 @@ from committer.service.admin.producer_admin import Lost, ProducerAdmin
 from committer.service.admin.table_change import ATTEMPTS_MAX
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 NAME = ProducerName("query-1")

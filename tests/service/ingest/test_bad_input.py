@@ -26,14 +26,6 @@ from committer.iceberg.values.types import LongType, NestedField
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import EncodedRequest, ReceiptState, inbox_key, line_digest
-from tests.service.house import ServiceHarness
-from tests.service.outside import (
-    add_table,
-    assert_committed_together,
-    foreign_commit,
-    put_raw,
-    ring,
-)
 from tests.support.builders.bad_requests import (
     ASKED,
     CHECKED,
@@ -47,6 +39,14 @@ from tests.support.builders.bad_requests import (
 )
 from tests.support.builders.flights import BY_DAY, FIELDS, build_flights
 from tests.support.builders.request_builders import build_line, seal
+from tests.support.service.outside import (
+    add_table,
+    assert_committed_together,
+    foreign_commit,
+    put_raw,
+    ring,
+)
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 SOME = UUID(int=77)

@@ -14,8 +14,8 @@ from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake
 from committer.service.sharding.shard_leases import Shards
 from committer.storage.memory import MemoryStorage
-from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

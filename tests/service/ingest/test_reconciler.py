@@ -17,10 +17,10 @@ from committer.service.ingest import table_committers as tables
 from committer.service.ingest.intake import TRUSTED_MS
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 

@@ -13,9 +13,9 @@ from committer.request import EncodedRequest
 from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, Watch
 from committer.service.ingest.resolved_refusals import LandedAfterAll
 from committer.storage.inbox import QuarantineRecord
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 

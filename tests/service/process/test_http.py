@@ -13,10 +13,10 @@ from committer.request import Receipt
 from committer.service.process.http import application
 from committer.service.telemetry.health import Phase
 from committer.service.telemetry.instruments import CONTENT_TYPE
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.scraping import Page
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.scraping import Page
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 TABLE = "db.flights"
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from committer.service.process.http import application
 from committer.service.process.http_connections import ConnectionLimits, Listener
-from tests.service.house import ServiceHarness
+from tests.support.service.service_harness import ServiceHarness
 
 SHORT = ConnectionLimits(connections_max=4, request_s_max=0.2, idle_s_max=0.4)
 # No test waits for it: a connection that ought to be closed and is not.

@@ -29,10 +29,10 @@ from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, KEYS, WAREHOUSE
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
+from tests.support.service.service_harness import INBOX, KEYS, WAREHOUSE
 
 VIRTUAL_TIME = True
 

@@ -20,12 +20,12 @@ from committer.service.ingest.poller import INTERVAL_S, NOT_READ, OTHER_REASON, 
 from committer.service.ingest.resolved_refusals import LandedAfterAll
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox import Quarantine, QuarantineRecord
-from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
-from tests.service.outside import foreign_commit
-from tests.service.scraping import Page
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.outside import foreign_commit
+from tests.support.service.scraping import Page
+from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 
 VIRTUAL_TIME = True
 TABLE = "db.flights"

@@ -10,13 +10,13 @@ from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import EncodedRequest, ReceiptState
 from committer.service.requests.circuit_breakers import TRIAL_S_MAX, BreakerPolicy, Breakers
-from tests.service.house import ServiceHarness
-from tests.service.outside import foreign_commit
-from tests.service.scraping import Page
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.outside import foreign_commit
+from tests.support.service.scraping import Page
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 AFTER = 3

@@ -19,8 +19,8 @@ from committer.skips import SkipKind, Skips
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
 from committer.storage.replays import Replays
-from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

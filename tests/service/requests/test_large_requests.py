@@ -24,8 +24,6 @@ from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.large_requests import LargeRequest, LargeRequests
 from committer.service.table import large_checks, verdicts
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
-from tests.service.house import ServiceHarness
-from tests.service.outside import add_table, foreign_commit, put_raw
 from tests.support.builders.bad_requests import naming
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import (
@@ -38,6 +36,8 @@ from tests.support.builders.request_builders import (
 )
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage
+from tests.support.service.outside import add_table, foreign_commit, put_raw
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 FILES = 400

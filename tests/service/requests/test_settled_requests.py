@@ -17,11 +17,11 @@ from committer.service.requests.settled_requests import SettledByTable, SettledR
 from committer.skips import SkipKind
 from committer.storage.inbox import Inbox, skips_of
 from committer.storage.memory import MemoryStorage
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 KEY = property_key("query-1")

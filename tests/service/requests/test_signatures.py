@@ -10,8 +10,6 @@ from committer.reason import Reason
 from committer.request import EncodedRequest, ReceiptState
 from committer.service.requests.signatures import REREAD_S
 from committer.signature import SigningKey
-from tests.service.house import KEYS, ServiceHarness
-from tests.service.outside import add_table, foreign_commit
 from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import build_flights
 from tests.support.builders.signing import (
@@ -24,6 +22,8 @@ from tests.support.builders.signing import (
     with_changes,
 )
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.outside import add_table, foreign_commit
+from tests.support.service.service_harness import KEYS, ServiceHarness
 
 VIRTUAL_TIME = True
 HOUR_MS = 3_600_000

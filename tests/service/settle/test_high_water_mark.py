@@ -36,13 +36,13 @@ from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.table.high_water_check import HighWaterCheck
 from committer.storage.high_water_marks import HighWaterMarks
 from tests.service.admin.test_producer_admin import operator
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.outside import add_table, foreign_commit
 from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.faults.stopping_storage import StoppingStorage
+from tests.support.service.outside import add_table, foreign_commit
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 NAME = TableIdentifier.parse("db.flights")

@@ -15,9 +15,9 @@ from committer.service.process.status_model import MemberStatus, ShardsStatus
 from committer.service.sharding.shard_leases import RENEWALS_A_LEASE, Shards
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
-from tests.service.replicas import LEASE_S, Replica, Replicas
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
+from tests.support.service.replicas import LEASE_S, Replica, Replicas
 
 VIRTUAL_TIME = True
 SOON_S = 1.0

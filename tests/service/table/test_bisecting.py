@@ -15,9 +15,9 @@ from committer.plan.batch import Batch, PreparedManifest
 from committer.ports import Rejected, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.service.table import inflight_batch as intents
-from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import FaultyCatalog
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 REQUESTS = 24

@@ -12,10 +12,10 @@ from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import EncodedRequest, ReceiptState
 from committer.storage.inbox import Inbox
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.outside import foreign_append, foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
+from tests.support.service.outside import foreign_append, foreign_commit
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 

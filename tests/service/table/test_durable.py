@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

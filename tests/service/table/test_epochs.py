@@ -12,9 +12,9 @@ from committer.reason import Reason
 from committer.request import ReceiptState
 from committer.service.upkeep.ledger_upkeep import ONE_SHOT_KEPT_S
 from committer.storage.inbox import QuarantineRecord
-from tests.service.house import ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

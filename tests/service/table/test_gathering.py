@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from committer.ports import Catalog, Swap, SwapAnswer
-from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import FaultyCatalog
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

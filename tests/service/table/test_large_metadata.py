@@ -8,8 +8,8 @@ import pytest
 
 from committer.plan.batch_policy import METADATA_BYTES_MAX
 from committer.service.telemetry.log import configure_logs
-from tests.service.house import ServiceHarness
 from tests.support.builders.request_builders import build_request
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

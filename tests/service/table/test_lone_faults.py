@@ -22,12 +22,12 @@ from committer.plan.commit import plan_commit
 from committer.ports import Delivery, NewObject
 from committer.reason import Reason
 from committer.request import EncodedRequest, read_request
-from tests.service.house import ServiceHarness
-from tests.service.outside import add_table
-from tests.service.scripted import PickyStorage, paths
 from tests.support.builders.bad_requests import naming
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.service.outside import add_table
+from tests.support.service.scripted import PickyStorage, paths
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

@@ -13,10 +13,10 @@ from committer.iceberg.updates.metadata_update import RemoveSnapshots, SetProper
 from committer.ports import Committed, LoadedTable
 from committer.reason import Reason
 from committer.request import EncodedRequest, ReceiptState
-from tests.service.house import ServiceHarness
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

@@ -16,12 +16,12 @@ from committer.reason import Reason
 from committer.request import ReceiptState
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, ServiceHarness
-from tests.service.outside import add_table, foreign_commit
-from tests.service.scripted import PickyStorage, branch_at, paths
 from tests.support.builders.bad_requests import CHECKED
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.service.outside import add_table, foreign_commit
+from tests.support.service.scripted import PickyStorage, branch_at, paths
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 

@@ -18,10 +18,10 @@ from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRe
 from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Committed, LoadedTable, Storage
 from committer.request import TableIdentifier
-from tests.service.house import ServiceHarness
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.stopping_storage import StoppingStorage
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

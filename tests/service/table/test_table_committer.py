@@ -8,10 +8,10 @@ from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ports import Committed, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.request import ReceiptState
-from tests.service.house import ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

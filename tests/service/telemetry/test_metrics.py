@@ -20,8 +20,8 @@ from committer.service.telemetry.instrumented_ports import (
 )
 from committer.service.telemetry.metrics import Landing, Metrics, UpkeepKind
 from committer.storage.memory import MemoryStorage
-from tests.service.scraping import Page
 from tests.support.clock.virtual_time import LoopWorld
+from tests.support.service.scraping import Page
 
 VIRTUAL_TIME = True
 TABLE = TableIdentifier.parse("db.flights")

@@ -8,9 +8,9 @@ from committer.ports import ALL_SHARDS
 from committer.request import TableIdentifier
 from committer.service.table.table_committer import IDLE_S_MAX
 from committer.service.telemetry.shown_tables import AFTER_IDLE_S, AFTER_LEAVING_S
-from tests.service.house import ServiceHarness
-from tests.service.scraping import Page
 from tests.support.builders.request_builders import build_request
+from tests.support.service.scraping import Page
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 TABLE = "db.flights"

@@ -19,11 +19,11 @@ from committer.ports import Committed, LoadedTable, Storage
 from committer.request import TableIdentifier
 from committer.service.table import inflight_batch as intents
 from committer.storage.journal import LeftOverEntry
-from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
-from tests.service.outside import foreign_commit
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.faults.stopping_storage import StoppingStorage
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 
 VIRTUAL_TIME = True
 

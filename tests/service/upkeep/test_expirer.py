@@ -31,7 +31,6 @@ from committer.plan.quiet_gap import GapPolicy
 from committer.ports import Committed, LoadedTable, NewObject, ObjectInfo, Storage
 from committer.request import Needs, TableIdentifier
 from committer.storage.inbox import Quarantine, QuarantineRecord
-from tests.service.house import INBOX, WAREHOUSE, ServiceHarness
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import (
     build_file,
@@ -43,6 +42,7 @@ from tests.support.builders.request_builders import (
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.faults.stopping_storage import StoppingStorage
+from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 
 VIRTUAL_TIME = True
 

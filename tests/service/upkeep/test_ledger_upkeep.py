@@ -28,10 +28,10 @@ from committer.service.upkeep.ledger_upkeep import (
     LedgerUpkeep,
     RestedUpkeep,
 )
-from tests.service.house import ServiceHarness
-from tests.service.outside import foreign_commit
-from tests.service.scripted import branch_at, carries, paths, scripted
 from tests.support.builders.request_builders import build_request
+from tests.support.service.outside import foreign_commit
+from tests.support.service.scripted import branch_at, carries, paths, scripted
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

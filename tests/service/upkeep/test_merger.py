@@ -13,12 +13,12 @@ from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manife
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef
 from committer.ports import Committed, LoadedTable, NewObject, Storage
-from tests.service.house import ServiceHarness
-from tests.service.outside import add_table, foreign_commit
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.outside import add_table, foreign_commit
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 

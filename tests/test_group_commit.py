@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from committer.together import GroupCommit
+from committer.group_commit import GroupCommit
 
 
 class Server:

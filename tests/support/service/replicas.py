@@ -20,7 +20,7 @@ from committer.service.telemetry.metrics import Metrics
 from committer.settings import CommitSettings, QueueSettings, ServiceSettings, Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
-from tests.service.house import INBOX, ServiceHarness
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 LEASE_S = 30.0
 

@@ -14,8 +14,8 @@ from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, Update
 from committer.ports import Committed, Doorbell, LoadedTable, NewObject
 from committer.request import ReceiptState, line_digest
-from tests.service.house import ServiceHarness
 from tests.support.builders.flights import foreign_swap
+from tests.support.service.service_harness import ServiceHarness
 
 
 async def add_table(house: ServiceHarness, table: LoadedTable) -> LoadedTable:

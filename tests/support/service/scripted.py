@@ -9,9 +9,9 @@ from committer.iceberg.metadata.snapshot import SnapshotRef
 from committer.iceberg.updates.metadata_update import SetProperties, SetSnapshotRef, Update
 from committer.ledger_entry import property_key
 from committer.ports import NewObject, Swap, SwapAnswer
-from tests.service.house import ServiceHarness
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import FaultyCatalog
+from tests.support.service.service_harness import ServiceHarness
 
 
 class PickyStorage(CountingStorage):
