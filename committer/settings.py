@@ -71,12 +71,12 @@ class CommitSettings(_Group):
     min_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 1_000
     """Least time between the starts of two commits of one table; the table property
     `frazil.commit.min-interval-ms` overrides it."""
-    foreign_gap_ms: Annotated[int, Field(ge=0, le=60_000)] = 5_000
-    """Length of the gaps that are left for other engines where they were seen to commit in the last
-    ten minutes: more than twice what one of their commits takes. 0: none. The table property
-    `frazil.commit.foreign-gap-ms` overrides it, and has gaps left always."""
-    foreign_gap_period_ms: Annotated[int, Field(ge=1_000, le=3_600_000)] = 30_000
-    """An engine that waits for such a gap gets a whole one within this time."""
+    yield_to_others_ms: Annotated[int, Field(ge=0, le=60_000)] = 5_000
+    """Pause between commits so that another engine can commit, on tables where one did in the last
+    ten minutes: more than twice what its commit takes. 0: no pause. The table property
+    `frazil.commit.yield-to-others-ms` overrides it, and then the pauses are always made."""
+    yield_to_others_period_ms: Annotated[int, Field(ge=1_000, le=3_600_000)] = 30_000
+    """Another engine that waits for such a pause gets a whole one within this time."""
     batch_files_max: Annotated[int, Field(ge=1)] = 100_000
     """A batch ends with the request that reaches this number of files."""
     batch_bytes_max: Annotated[int, Field(ge=1)] = 64 * 1024 * 1024
@@ -96,7 +96,7 @@ class UpkeepSettings(_Group):
 class ServiceSettings(_Group):
     """The process."""
 
-    drain_s_max: Annotated[float, Field(ge=0)] = 20.0
+    drain_timeout_s: Annotated[float, Field(ge=0)] = 20.0
     """At SIGTERM: time to finish the commits in hand. What is left stays un-acknowledged."""
     lease_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
     """Several committers on one queue share the tables: what one that dies was working on is taken
@@ -109,12 +109,12 @@ class ServiceSettings(_Group):
     """How often the inbox is listed for requests that nobody announced."""
     reconcile_age_s: Annotated[float, Field(ge=0)] = 30.0
     """How old such a request must be before it is announced again."""
-    breaker_after: Annotated[int, Field(ge=0)] = 20
-    """So many requests of a producer that went to quarantine in a row make its further ones wait in
-    the inbox. 0: never."""
+    breaker_threshold: Annotated[int, Field(ge=0)] = 20
+    """Consecutive quarantined requests of a producer that open its circuit breaker: its next
+    requests wait in the inbox. 0: never."""
     breaker_pause_s: Annotated[float, Field(gt=0)] = 60.0
-    """How long they wait before one of them is tried; twice as long each time it fails, up to ten
-    times."""
+    """How long a breaker stays open before one of the waiting requests is tried; twice as long each
+    time that one fails, up to ten times this."""
     log_format: Literal["console", "json"] = "console"
     """`json` for machines."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

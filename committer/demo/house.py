@@ -36,7 +36,7 @@ _COMMITTER_VARIABLES = {
     "FRAZIL_SERVICE__HTTP_PORT": "0",
     "FRAZIL_SERVICE__LOG_FORMAT": "json",
     "FRAZIL_SERVICE__LOG_LEVEL": "debug",  # tells of each request that lands
-    "FRAZIL_SERVICE__DRAIN_S_MAX": "8",
+    "FRAZIL_SERVICE__DRAIN_TIMEOUT_S": "8",
 }
 
 

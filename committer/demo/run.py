@@ -22,7 +22,7 @@ from committer.demo.watch import Watch
 _READY_S_MAX = 60.0
 # Two Sparks that start on a busy machine are silent for long.
 _QUIET_S_MAX = 300.0
-_DRAIN_S_MAX = 30.0
+_DRAIN_TIMEOUT_S = 30.0
 
 
 def run_demo(options: DemoOptions) -> int:
@@ -91,7 +91,7 @@ async def _replay(house: House, console: Console) -> None:
         watch.add_application(child, house.events_of(child))
     view.show_applications(console, [child.process.pid for child in applications])
     await _watch(watch, options.applications, console)
-    code = await committer.stop(_DRAIN_S_MAX)
+    code = await committer.stop(_DRAIN_TIMEOUT_S)
     if code:
         committer.check()
 

@@ -14,7 +14,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import parse_property_key
 from committer.plan.evidence import is_ours
 
-GAP_PROPERTY = "frazil.commit.foreign-gap-ms"
+GAP_PROPERTY = "frazil.commit.yield-to-others-ms"
 GAP_MS_MAX = 60_000
 
 

@@ -103,7 +103,7 @@ def test_the_committer_runs_as_it_does_in_production(monkeypatch: pytest.MonkeyP
     uid, gid = user.split(":")
     assert f"/var/lib/frazil:uid={uid},gid={gid}" in committer["tmpfs"]
     grace_s = float(committer["stop_grace_period"].removesuffix("s"))
-    assert grace_s >= settings(monkeypatch).service.drain_s_max + 10
+    assert grace_s >= settings(monkeypatch).service.drain_timeout_s + 10
 
 
 def test_ports_are_open_to_this_machine_only() -> None:

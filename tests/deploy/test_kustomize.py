@@ -180,7 +180,7 @@ def test_a_pod_reaches_names_the_queue_and_https_only() -> None:
 
 def test_nothing_is_cut_off_in_its_drain() -> None:
     settings = settings_of(variables(BASE))
-    assert pod_spec()["terminationGracePeriodSeconds"] >= settings.service.drain_s_max + 10
+    assert pod_spec()["terminationGracePeriodSeconds"] >= settings.service.drain_timeout_s + 10
 
 
 def test_a_new_committer_is_ready_before_the_old_one_goes() -> None:

@@ -31,7 +31,7 @@ KEPT = 100
 PREVIOUS = 20
 PROPERTIES = {
     "frazil.commit.min-interval-ms": "0",
-    "frazil.commit.foreign-gap-ms": "0",
+    "frazil.commit.yield-to-others-ms": "0",
     "frazil.expire.enabled": "true",
     "history.expire.min-snapshots-to-keep": str(KEPT),
     "history.expire.max-snapshot-age-ms": "0",

@@ -127,7 +127,7 @@ DISK = (
     Mutant(
         "stuck_thread_keeps_the_process",
         "committer/service/process/startup.py",
-        "    end_by(drain_s_max + CLOSING_S_MAX)\n",
+        "    end_by(drain_timeout_s + CLOSING_S_MAX)\n",
         "",
         ("tests/service/process/test_last_exit.py -k begins",),
     ),

@@ -112,7 +112,7 @@ _EXPIRING = {
 
 def _scenario(roles: tuple[Role, ...], properties: dict[str, str] | None = None) -> Scenario:
     settings = base_settings()
-    commit = settings.commit.model_copy(update={"min_interval_ms": 0, "foreign_gap_ms": 0})
+    commit = settings.commit.model_copy(update={"min_interval_ms": 0, "yield_to_others_ms": 0})
     return Scenario(
         seed=SEED,
         tables=(build_sim_table(SEED, properties=properties),),

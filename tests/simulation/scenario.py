@@ -223,10 +223,10 @@ def _settings(chance: random.Random, pace: CommitPacer) -> Settings:
         update={
             "min_interval_ms": pace.min_interval_ms,
             "batch_requests_max": chance.choice(pace.batches_max),
-            "foreign_gap_ms": chance.choice(pace.foreign_gaps_ms),
+            "yield_to_others_ms": chance.choice(pace.yields_to_others_ms),
         }
     )
-    service = settings.service.model_copy(update={"breaker_after": pace.breaker_after})
+    service = settings.service.model_copy(update={"breaker_threshold": pace.breaker_threshold})
     return settings.model_copy(update={"commit": commit, "service": service})
 
 

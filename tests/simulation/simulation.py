@@ -25,7 +25,7 @@ from tests.simulation.version_before import two_versions
 from tests.simulation.world import START_MS
 
 SETTLE_S_MAX = 400.0
-DRAIN_S_MAX = 60.0
+DRAIN_TIMEOUT_S = 60.0
 LOOK_S = 0.5
 OUTAGE_S_MAX = 20.0
 REPLICATE_S = 3.0
@@ -194,7 +194,7 @@ class Simulation:
             process.stop_for_good()
         await self._until(
             lambda: not any(one.is_running for one in self.replicas),
-            DRAIN_S_MAX,
+            DRAIN_TIMEOUT_S,
             lambda: "committers that have nothing to do do not stop",
         )
 

@@ -286,7 +286,7 @@ def queue_url(settings: Settings) -> str | None:
 
 def breaker_policy(settings: Settings) -> BreakerPolicy:
     """When a producer that fails all the time has to wait, and for how long."""
-    return BreakerPolicy(settings.service.breaker_after, settings.service.breaker_pause_s)
+    return BreakerPolicy(settings.service.breaker_threshold, settings.service.breaker_pause_s)
 
 
 def policy(settings: Settings) -> BatchPolicy:
@@ -299,5 +299,5 @@ def policy(settings: Settings) -> BatchPolicy:
         files_max=commit.batch_files_max,
         bytes_max=commit.batch_bytes_max,
         requests_max=commit.batch_requests_max,
-        gap=GapPolicy(commit.foreign_gap_ms, commit.foreign_gap_period_ms),
+        gap=GapPolicy(commit.yield_to_others_ms, commit.yield_to_others_period_ms),
     )

@@ -217,7 +217,7 @@ class Service:
         for reader in readers:
             reader.cancel()
         self._shards.leave()
-        deadline_s = self._parts.settings.service.drain_s_max
+        deadline_s = self._parts.settings.service.drain_timeout_s
         log.info("service.draining", deadline_s=deadline_s)
         try:
             async with asyncio.timeout(deadline_s):

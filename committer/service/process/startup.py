@@ -57,7 +57,7 @@ async def serve(
     stop = asyncio.Event()
     told.set_on(stop)
     parts = open_request_parts(settings)
-    ending = asyncio.create_task(_end_in_time(stop, settings.service.drain_s_max, end_by))
+    ending = asyncio.create_task(_end_in_time(stop, settings.service.drain_timeout_s, end_by))
     try:
         async with kept_running(queue_server, parts.world):
             await serve_parts(parts, stop, opened=opened)
@@ -86,10 +86,10 @@ async def kept_running(server: RedisServer | None, world: World) -> AsyncIterato
 
 
 async def _end_in_time(
-    stop: asyncio.Event, drain_s_max: float, end_by: Callable[[float], None]
+    stop: asyncio.Event, drain_timeout_s: float, end_by: Callable[[float], None]
 ) -> None:
     await stop.wait()
-    end_by(drain_s_max + CLOSING_S_MAX)
+    end_by(drain_timeout_s + CLOSING_S_MAX)
 
 
 async def serve_parts(

@@ -74,7 +74,7 @@ async def test_the_time_to_end_begins_when_the_service_is_told_to_stop(
         "FRAZIL_HOME": str(tmp_path),
         "FRAZIL_QUEUE__URL": "none",
         "FRAZIL_SERVICE__HTTP_PORT": "0",
-        "FRAZIL_SERVICE__DRAIN_S_MAX": "7",
+        "FRAZIL_SERVICE__DRAIN_TIMEOUT_S": "7",
     }.items():
         monkeypatch.setenv(name, value)
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}

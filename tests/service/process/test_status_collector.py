@@ -307,7 +307,7 @@ async def test_a_quarantine_that_cannot_be_listed_has_no_size_and_no_age() -> No
 
 
 async def test_producers_that_wait_and_producers_that_are_frozen_are_told() -> None:
-    house = ServiceHarness(breaker_after=2)
+    house = ServiceHarness(breaker_threshold=2)
     table = await house.create_table()
     frozen = replace(ProducerEntry(table.metadata.require_uuid()), frozen=Freeze("why", 17))
     await foreign_commit(house, table, SetProperties({property_key("q"): print_entry(frozen)}))

@@ -38,7 +38,7 @@ async def make_branch(house: ServiceHarness, table: LoadedTable) -> None:
 
 
 async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -> None:
-    house = ServiceHarness(breaker_after=AFTER)
+    house = ServiceHarness(breaker_threshold=AFTER)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=10.0):
         for epoch in range(8):
@@ -62,7 +62,7 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
 
 
 async def test_of_one_batch_no_more_go_to_quarantine_than_it_takes_to_hold_the_others() -> None:
-    house = ServiceHarness(breaker_after=AFTER)
+    house = ServiceHarness(breaker_threshold=AFTER)
     table = await house.create_table()
     for epoch in range(20):
         await house.publish(bad(table, epoch))
@@ -72,7 +72,7 @@ async def test_of_one_batch_no_more_go_to_quarantine_than_it_takes_to_hold_the_o
 
 
 async def test_what_waited_lands_by_itself_once_the_table_is_repaired() -> None:
-    house = ServiceHarness(breaker_after=AFTER)
+    house = ServiceHarness(breaker_threshold=AFTER)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=10.0):
         await house.publish(build_request(table))
@@ -93,7 +93,7 @@ async def test_what_waited_lands_by_itself_once_the_table_is_repaired() -> None:
 
 
 async def test_what_is_discarded_while_it_waits_leaves_no_doorbell_behind() -> None:
-    house = ServiceHarness(breaker_after=AFTER)
+    house = ServiceHarness(breaker_threshold=AFTER)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=10.0):
         for epoch in range(6):
@@ -107,7 +107,7 @@ async def test_what_is_discarded_while_it_waits_leaves_no_doorbell_behind() -> N
 
 
 async def test_while_it_goes_on_to_fail_one_request_is_tried_after_ever_longer_pauses() -> None:
-    house = ServiceHarness(breaker_after=AFTER)
+    house = ServiceHarness(breaker_threshold=AFTER)
     table = await house.create_table()
     for epoch in range(20):
         await house.publish(bad(table, epoch))
@@ -123,7 +123,7 @@ async def test_while_it_goes_on_to_fail_one_request_is_tried_after_ever_longer_p
 
 
 async def test_requests_that_cannot_be_read_count_too() -> None:
-    house = ServiceHarness(breaker_after=AFTER, with_queue=False)
+    house = ServiceHarness(breaker_threshold=AFTER, with_queue=False)
     table = await house.create_table()
     async with house.running():
         for epoch in range(6):
@@ -136,7 +136,7 @@ async def test_requests_that_cannot_be_read_count_too() -> None:
 
 
 async def test_a_success_in_between_ends_the_row() -> None:
-    house = ServiceHarness(breaker_after=AFTER)
+    house = ServiceHarness(breaker_threshold=AFTER)
     table = await house.create_table()
     async with house.running():
         for epoch in range(10):
@@ -150,7 +150,7 @@ async def test_a_success_in_between_ends_the_row() -> None:
 
 
 async def test_one_shot_producers_are_never_held() -> None:
-    house = ServiceHarness(breaker_after=1)
+    house = ServiceHarness(breaker_threshold=1)
     table = await house.create_table()
     for number in range(5):
         request = build_request(table, producer=f"shot-{number}", one_shot=True, branch="audit")
@@ -161,7 +161,7 @@ async def test_one_shot_producers_are_never_held() -> None:
 
 async def test_a_request_that_landed_unnoticed_is_told_so_though_its_producer_waits() -> None:
     """The answer of its swap is lost, and the breaker opens before the ledger is asked."""
-    house = ServiceHarness(breaker_after=AFTER)
+    house = ServiceHarness(breaker_threshold=AFTER)
     table = await house.create_table()
     good = build_request(table, producer="bad", epoch=100)
     house.catalog.plan(Fault.LOST_REPLY)
@@ -177,7 +177,7 @@ async def test_a_request_that_landed_unnoticed_is_told_so_though_its_producer_wa
 
 
 async def test_a_replay_of_what_has_landed_shows_that_a_producer_is_well() -> None:
-    house = ServiceHarness(breaker_after=AFTER)
+    house = ServiceHarness(breaker_threshold=AFTER)
     table = await house.create_table()
     await house.publish(build_request(table, producer="bad", epoch=100))
     async with house.running(reconcile_interval_s=10.0):
@@ -193,7 +193,7 @@ async def test_a_replay_of_what_has_landed_shows_that_a_producer_is_well() -> No
 
 
 async def test_a_request_that_comes_while_a_commit_has_to_wait_is_held_too() -> None:
-    house = ServiceHarness(breaker_after=AFTER, min_interval_ms=1_000)
+    house = ServiceHarness(breaker_threshold=AFTER, min_interval_ms=1_000)
     table = await house.create_table()
     async with house.running():
         for epoch in range(10):

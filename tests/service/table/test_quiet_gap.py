@@ -141,7 +141,7 @@ async def test_without_the_gap_a_slow_engine_starves() -> None:
 
 async def test_a_table_whose_property_asks_for_gaps_has_them_before_anybody_was_seen() -> None:
     house, table = await open_house(
-        GapPolicy(length_ms=0), {"frazil.commit.foreign-gap-ms": "5000"}
+        GapPolicy(length_ms=0), {"frazil.commit.yield-to-others-ms": "5000"}
     )
     async with house.running():
         load = asyncio.create_task(full_load(house, table))

@@ -63,7 +63,7 @@ class ServiceHarness:
         min_interval_ms: int = 0,
         with_queue: bool = True,
         seed: int = 0,
-        breaker_after: int = 0,
+        breaker_threshold: int = 0,
         has_keys: bool = False,
         require_signature: bool = False,
         wrap: Callable[[Storage], Storage] = lambda storage: storage,
@@ -84,7 +84,7 @@ class ServiceHarness:
         self.metrics = Metrics()
         self.overview = StatusCollector(Identity("frazil", INBOX), self.health, self.metrics)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
-        self.breakers = Breakers(BreakerPolicy(after=breaker_after), self.world)
+        self.breakers = Breakers(BreakerPolicy(after=breaker_threshold), self.world)
         self.has_keys = has_keys
         self.require_signature = require_signature
         self.checks = checks or ChecksHere()
