@@ -28,14 +28,8 @@ from committer.iceberg.values.transforms import (
     UnknownTransform,
     parse_transform,
 )
-from committer.iceberg.values.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    parse_type,
-)
+from committer.iceberg.values.type_json import parse_type
+from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 from committer.setting_names import did_you_mean
 
 _OPENING, _CLOSING = "(<[", ")>]"

@@ -30,6 +30,7 @@ from committer.iceberg.values.single_value import (
 )
 from committer.iceberg.values.transforms import IDENTITY, bucket_hash, parse_transform
 from committer.iceberg.values.truncation import truncate_lower, truncate_upper
+from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import (
     BinaryType,
     DoubleType,
@@ -38,7 +39,6 @@ from committer.iceberg.values.types import (
     NestedField,
     StringType,
     StructType,
-    parse_type,
 )
 from tests.conformance.check import Check, Mismatch, same, same_human, same_value
 from tests.conformance.filter_checks import (

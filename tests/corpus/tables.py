@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.values.types import NestedField, parse_type
+from committer.iceberg.values.type_json import parse_type
+from committer.iceberg.values.types import NestedField
 from committer.ports import LoadedTable
 from committer.service.requests.signatures import REQUIRE_PROPERTY
 from tests.iceberg.bounds_by_type import FORMS

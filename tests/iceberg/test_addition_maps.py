@@ -18,7 +18,8 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice import map_patterns
 from committer.iceberg.splice.addition_maps import AdditionMaps
 from committer.iceberg.splice.map_patterns import MapColumns, SixMaps, merged
-from committer.iceberg.values.types import NestedField, parse_type
+from committer.iceberg.values.type_json import parse_type
+from committer.iceberg.values.types import NestedField
 
 KINDS = {
     1: "long",

@@ -5,14 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from committer.iceberg.values.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    parse_type,
-)
+from committer.iceberg.values.type_json import parse_type
+from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 
 _LIST = re.compile(r"list<(.*)>")
 _MAP = re.compile(r"map<(\w+), (.*)>")

@@ -18,6 +18,7 @@ from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.values.single_value import parse_json_value
 from committer.iceberg.values.transforms import IDENTITY, VOID, bucket_hash, parse_transform
+from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import (
     BinaryType,
     DateType,
@@ -31,7 +32,6 @@ from committer.iceberg.values.types import (
     StringType,
     TimestampType,
     UUIDType,
-    parse_type,
 )
 from tests.support.builders.fixtures import vectors
 from tests.workers.tables import optional, schema, struct

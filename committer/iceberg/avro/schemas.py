@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from committer.errors import InvariantError, UnsupportedError
+from committer.iceberg.values.type_json import print_type
 from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
@@ -34,7 +35,6 @@ from committer.iceberg.values.types import (
     TimeType,
     UnknownType,
     UUIDType,
-    print_type,
 )
 
 AvroSchema = dict[str, object] | list[object] | str

@@ -17,7 +17,6 @@ from committer.iceberg.evolution.schema_changes import (
     SchemaChanges,
     check_names_in_any_case,
 )
-from committer.iceberg.evolution.union_by_name import union_by_name
 from committer.iceberg.metadata.metadata_check import check_partition_name, check_schema
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema, fresh_type, nested_fields
@@ -232,7 +231,7 @@ class SchemaUpdate:
             )
         return self._keep(replace(field, required=True))
 
-    # --- Order, union, identifiers ---------------------------------------------------------------
+    # --- Order, identifiers ----------------------------------------------------------------------
 
     def move_first(self, name: str) -> Self:
         return self._move(name, "first", None)
@@ -257,14 +256,6 @@ class SchemaUpdate:
                     f" {where}, found `{beside}`"
                 )
         self._changes.moves.setdefault(parent_id, []).append(Move(field_id, where, beside_id))
-        return self
-
-    def union_by_name(self, schema: Schema) -> Self:
-        """Take over what another schema has more: columns, wider types, docs and defaults.
-
-        What it lacks stays, and what it requires does not become required.
-        """
-        union_by_name(self, schema)
         return self
 
     def set_identifier_fields(self, *names: str) -> Self:

@@ -1,28 +1,27 @@
-"""The changes that make a schema take over what another one has more.
+"""Union by name: a schema takes over the columns, wider types, docs and defaults of another.
 
-Fields meet by name, level by level. What is nested comes first, so that new fields get their ids
-from the inside to the outside, as the reference gives them.
+Fields are matched by name, level by level. Nested fields are handled first, so that new fields get
+their ids from the inside to the outside, as Iceberg Java gives them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from committer.errors import InvalidMetadataError
+from committer.iceberg.evolution.schema_evolution import SchemaUpdate
 from committer.iceberg.schema.schema import Schema, nested_fields
 from committer.iceberg.values.promotion import is_promotion_allowed
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 
-if TYPE_CHECKING:
-    from committer.iceberg.evolution.schema_evolution import SchemaUpdate
 
+def union_by_name(update: SchemaUpdate, new: Schema) -> SchemaUpdate:
+    """Record in `update` the changes of a union with `new`, and return it.
 
-def union_by_name(update: SchemaUpdate, new: Schema) -> None:
-    """Record the changes of a union. New columns are optional, whatever the other schema says.
-
-    Errors: `InvalidMetadataError` where two types do not go together.
+    New columns are optional even if `new` requires them. Columns that `new` lacks stay, and
+    optional columns that it requires stay optional.
+    Errors: `InvalidMetadataError` if two columns of one name have incompatible types.
     """
     _Union(update).structs(new.as_struct, update.schema.as_struct, None)
+    return update
 
 
 class _Partners:

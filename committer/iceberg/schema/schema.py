@@ -12,6 +12,7 @@ from itertools import count
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.values.json_reader import is_integer
+from committer.iceberg.values.type_json import parse_fields, print_field
 from committer.iceberg.values.types import (
     DoubleType,
     FloatType,
@@ -21,8 +22,6 @@ from committer.iceberg.values.types import (
     NestedField,
     StructType,
     UnknownType,
-    parse_fields,
-    print_field,
 )
 
 FIELD_ID_MAX = 2**31 - 1 - 200

@@ -17,7 +17,8 @@ from committer.iceberg.avro.schemas import (
     schema_headers,
 )
 from committer.iceberg.avro.shapes import schema_shape
-from committer.iceberg.values.types import NestedField, StructType, UUIDType, parse_type
+from committer.iceberg.values.type_json import parse_type
+from committer.iceberg.values.types import NestedField, StructType, UUIDType
 from tests.support.builders.fixtures import table_dir, vectors
 
 CASES: list[dict[str, Any]] = vectors("avro_schemas")["cases"]

@@ -11,6 +11,7 @@ import pytest
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.evolution.schema_evolution import EvolvedSchema, SchemaUpdate
+from committer.iceberg.evolution.union_by_name import union_by_name
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema, parse_schema, print_schema
 from committer.iceberg.values.transforms import parse_transform
@@ -516,7 +517,7 @@ def test_union_takes_over_what_the_other_schema_has_more() -> None:
             NestedField(7, "Name", StringType(), True, write_default="nobody"),
         )
     )
-    evolved = update_of().union_by_name(new).apply()
+    evolved = union_by_name(update_of(), new).apply()
     assert names(evolved) == [*(field.name for field in SCHEMA.fields), "z"]
     # What is nested comes first.
     assert column(evolved, "points.y") == NestedField(21, "y", LongType(), False)
@@ -531,12 +532,12 @@ def test_union_takes_over_what_the_other_schema_has_more() -> None:
 def test_union_with_a_narrower_schema_changes_nothing() -> None:
     wide = update_of().update_column("id", LongType()).update_column("place.x", DoubleType())
     schema = wide.apply().schema
-    assert update_of(schema).union_by_name(SCHEMA).apply().schema == schema
+    assert union_by_name(update_of(schema), SCHEMA).apply().schema == schema
     dates = Schema((NestedField(1, "a", TimestampType(), False),))
     narrower = Schema((NestedField(1, "a", DateType(), False),))
-    assert update_of(dates).union_by_name(narrower).apply().schema == dates
+    assert union_by_name(update_of(dates), narrower).apply().schema == dates
     nothing = Schema((NestedField(1, "place", UnknownType(), False),))
-    assert not column(update_of().union_by_name(nothing).apply(), "place").required
+    assert not column(union_by_name(update_of(), nothing).apply(), "place").required
 
 
 @pytest.mark.parametrize(
@@ -547,7 +548,7 @@ def test_union_with_a_narrower_schema_changes_nothing() -> None:
 def test_union_of_types_that_do_not_go_together_is_refused(kind: IcebergType) -> None:
     for name in ("id", "by_key"):
         with pytest.raises(InvalidMetadataError, match=f"column `{name}`"):
-            update_of().union_by_name(Schema((NestedField(1, name, kind, False),)))
+            union_by_name(update_of(), Schema((NestedField(1, name, kind, False),)))
 
 
 def test_union_of_the_schemas_of_a_table_has_every_column_that_java_gave_it() -> None:
@@ -560,7 +561,7 @@ def test_union_of_the_schemas_of_a_table_has_every_column_that_java_gave_it() ->
             if not added:
                 continue
             update = SchemaUpdate(before, last_column_id=min(added) - 1, format_version=3)
-            evolved = update.union_by_name(renamed_back(before, after)).apply()
+            evolved = union_by_name(update, renamed_back(before, after)).apply()
             assert {evolved.schema.column_name(each) for each in added} == {
                 after.column_name(each) for each in added
             }, table

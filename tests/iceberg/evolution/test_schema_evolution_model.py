@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.evolution.schema_evolution import SchemaUpdate
+from committer.iceberg.evolution.union_by_name import union_by_name
 from committer.iceberg.schema.schema import (
     Schema,
     assign_fresh_ids,
@@ -21,6 +22,7 @@ from committer.iceberg.schema.schema import (
     print_schema,
     validate_schema,
 )
+from committer.iceberg.values.type_json import print_type
 from committer.iceberg.values.types import (
     DecimalType,
     DoubleType,
@@ -32,7 +34,6 @@ from committer.iceberg.values.types import (
     MapType,
     NestedField,
     StructType,
-    print_type,
 )
 from tests.iceberg.schema_strategies import NAMES, schemas, types
 
@@ -242,7 +243,7 @@ def test_a_union_gives_the_fields_and_ids_that_pyiceberg_gives(
 ) -> None:
     """Of optional fields: PyIceberg takes over what is required, which Java does not."""
     other = assign_fresh_ids(Schema(tuple(map(as_optional, evolved_schema(schema, steps).fields))))
-    evolved = Ours(schema).update.union_by_name(other).apply()
+    evolved = union_by_name(Ours(schema).update, other).apply()
     theirs = Theirs(schema)
     from pyiceberg.schema import Schema as TheirSchema
 

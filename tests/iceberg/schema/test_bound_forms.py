@@ -17,7 +17,8 @@ from committer.iceberg.schema.bound_forms import bound_forms, form_of
 from committer.iceberg.schema.schema import Schema, parse_schema
 from committer.iceberg.splice.manifest_walk import walk_additions
 from committer.iceberg.values.single_value import decoder, encoder
-from committer.iceberg.values.types import IcebergType, NestedField, StructType, parse_type
+from committer.iceberg.values.type_json import parse_type
+from committer.iceberg.values.types import IcebergType, NestedField, StructType
 from committer.reason import Reason
 from tests.iceberg.bounds_by_type import FORMS
 from tests.iceberg.manifest_builders import SYNC, foreign_manifest, spec

@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.values.type_json import parse_type, print_type
 from committer.iceberg.values.types import (
     BinaryType,
     DecimalType,
@@ -22,8 +23,6 @@ from committer.iceberg.values.types import (
     NestedField,
     StringType,
     StructType,
-    parse_type,
-    print_type,
 )
 
 SIMPLE = (
