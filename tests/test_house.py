@@ -22,6 +22,7 @@ from committer.service.telemetry.metrics import PLACES
 from committer.setting_names import variable_of
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
+from tools.evidence import evidence
 from tools.make_docs import documents
 from workers import options
 from workers.setting_names import SETTING_NAMES
@@ -260,6 +261,17 @@ def test_every_test_that_a_page_names_exists() -> None:
             if not file.is_file() or not re.search(rf"def {name}\(", file.read_text()):
                 missing.append(f"{path}::{name}")
     assert missing == []
+
+
+def test_guarantees_and_evidence_have_the_same_promises() -> None:
+    text = (DOCS / "guarantees.md").read_text()
+    linked = set(re.findall(r"\(reference/evidence\.md#([a-z-]+)\)", text))
+    assert linked == evidence().keys() - {"invariants"}
+    assert [key for key, facts in evidence().items() if not facts or not all(facts.values())] == []
+
+
+def test_the_guarantees_are_short() -> None:
+    assert len((DOCS / "guarantees.md").read_text().splitlines()) <= 110
 
 
 def test_every_target_that_a_page_names_exists() -> None:

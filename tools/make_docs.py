@@ -21,6 +21,7 @@ from committer.service.process.status_model import Status
 from committer.service.telemetry.instruments import Instruments
 from tools.cost import cost_page
 from tools.dashboard import dashboard
+from tools.evidence import evidence_page
 from tools.surface import surface_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +36,7 @@ def documents() -> dict[Path, str]:
         REFERENCE / "settings.md": _settings_page(),
         REFERENCE / "cli.md": _cli_page(),
         REFERENCE / "cost.md": cost_page(),
+        REFERENCE / "evidence.md": evidence_page(),
         REFERENCE / "metrics.md": _metrics_page(),
         REFERENCE / "python.md": surface_page(),
         ROOT / "deploy/grafana/frazil.json": dashboard(),
