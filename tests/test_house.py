@@ -68,6 +68,23 @@ def test_every_module_opens_by_saying_what_lives_there() -> None:
     assert silent == []
 
 
+@pytest.mark.parametrize("layer", ["committer/service", "committer/iceberg"])
+def test_a_package_has_at_most_14_files(layer: str) -> None:
+    folders = [ROOT / layer, *(path for path in (ROOT / layer).rglob("*") if path.is_dir())]
+    sizes = {folder.name: len(list(folder.glob("*.py"))) for folder in folders}
+    assert len(sizes) > 10
+    assert {name: count for name, count in sizes.items() if count > 14} == {}
+
+
+def test_no_test_imports_another_test() -> None:
+    """Shared helpers live in `tests/support`."""
+    importing = re.compile(r"^\s*(?:from|import) tests\.[\w.]*\btest_\w+", re.MULTILINE)
+    tests = sorted((ROOT / "tests").rglob("*.py"))
+    assert [
+        str(path.relative_to(ROOT)) for path in tests if importing.search(path.read_text())
+    ] == []
+
+
 # --- The tree ------------------------------------------------------------------------------------
 
 # Put together here, so that this file does not hold them itself.

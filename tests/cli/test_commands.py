@@ -17,18 +17,7 @@ from committer.request import EncodedRequest, seal_request
 from committer.storage.scheme import SchemeStorage
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request, changed_line
-
-COLUMNS = "id long, name string, at timestamptz"
-
-
-def create(frazil: Frazil, name: str = "db.flights", *more: str) -> None:
-    answer = frazil("table", "create", name, "--schema", COLUMNS, *more)
-    assert (answer.code, answer.out) == (0, ""), answer
-
-
-def request(frazil: Frazil, *, epoch: int = 0, producer: str = "query-1") -> EncodedRequest:
-    return build_request(frazil.load(), epoch=epoch, producer=producer)
-
+from tests.support.cli_commands import create, request
 
 # --- Tables --------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from committer.iceberg.updates.metadata_update import SetProperties, Update
 from committer.ledger_entry import (
     EpochRanges,
     Landed,
@@ -16,26 +15,10 @@ from committer.ledger_entry import (
     print_entry,
     property_key,
 )
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier
-from committer.service.admin.table_change import change_table
-from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
-from tests.cli.test_commands import create, request
+from tests.support.cli_commands import create, request, set_property
 
-TABLE = TableIdentifier.parse("db.flights")
 LOST = Landed(3, "spark-offsets", "f", UUID(int=3), 99, 1)
-
-
-def set_property(frazil: Frazil, key: str, text: str) -> None:
-    async def work(parts: Parts) -> None:
-        async def decide(table: LoadedTable) -> tuple[Update, ...]:
-            done = table.metadata.properties.get(key) == text
-            return () if done else (SetProperties({key: text}),)
-
-        await change_table(parts.catalog, parts.storage, parts.world, TABLE, decide)
-
-    frazil.with_parts(work)
 
 
 def put_entry(frazil: Frazil, *, producer: str = "query-1", lost: bool = False) -> None:

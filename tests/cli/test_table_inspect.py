@@ -18,10 +18,10 @@ from tests.cli.commands import Answer, Frazil
 from tests.support.builders.fixtures import (
     LOCATION_PREFIX,
     expected,
-    fixtures_dir,
     read_bytes,
     table_names,
 )
+from tests.support.cli_commands import bare
 
 # Broken as its writer left them: the values of its partition are no valid Avro.
 UNREADABLE = "v2_identity_fixed_java_quirk"
@@ -34,13 +34,6 @@ SOME = (
     "v3_encryption_fields",
     "v3_empty",
 )
-
-
-def bare(name: str) -> tuple[str, ...]:
-    """The options that read a table of the fixtures where it has been copied to."""
-    old, new = LOCATION_PREFIX.rstrip("/"), str(fixtures_dir() / "java")
-    file = expected(name)["metadata_location"].replace(old, new)
-    return ("--metadata", file, "--map", f"{old}={new}")
 
 
 def inspect(frazil: Frazil, name: str, kind: str, *options: str) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from committer.ports import LoadedTable
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
+from tests.support.cli_commands import answer
 
 
 def create(frazil: Frazil, name: str = "db.flights") -> LoadedTable:
@@ -21,10 +21,6 @@ def create(frazil: Frazil, name: str = "db.flights") -> LoadedTable:
 
 def names(frazil: Frazil) -> list[str]:
     return [line["table"] for line in frazil("table", "list", "--json").lines]
-
-
-def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(text + "\n"))
 
 
 def test_a_dropped_table_keeps_its_files_and_registering_brings_it_back(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import Answer, Frazil
-from tests.cli.test_table_inspect import bare
-from tests.iceberg.scan.test_plan_files import NAMES
+from tests.support.builders.fixture_tables import NAMES
 from tests.support.builders.fixtures import expected
+from tests.support.cli_commands import bare
 
 
 def plan(frazil: Frazil, name: str, *options: str) -> Answer:

@@ -28,14 +28,14 @@ from committer.iceberg.expressions.expression import (
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.expression_text import print_sanitized, print_text
 from committer.iceberg.expressions.literals import Limit, convert_literal
-from committer.iceberg.expressions.manifest_evaluator import manifest_evaluator
-from committer.iceberg.expressions.metrics_evaluator import (
+from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
+from committer.iceberg.pruning.manifest_evaluator import manifest_evaluator
+from committer.iceberg.pruning.metrics_evaluator import (
     inclusive_metrics_evaluator,
     strict_metrics_evaluator,
 )
-from committer.iceberg.expressions.projection import inclusive_projection, strict_projection
-from committer.iceberg.expressions.residual import residual_evaluator
-from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
+from committer.iceberg.pruning.projection import inclusive_projection, strict_projection
+from committer.iceberg.pruning.residual import residual_evaluator
 from committer.iceberg.schema.partition_spec import (
     PartitionField,
     PartitionSpec,

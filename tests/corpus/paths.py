@@ -5,8 +5,8 @@ from __future__ import annotations
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from tests.corpus.hostile import Hostile, Sent, short
-from tests.plan.test_data_locations import REFUSED
 from tests.support.builders.bad_requests import entry, file_of, hand_over
+from tests.support.builders.refused_paths import REFUSED
 from tests.support.builders.request_builders import build_line, seal
 
 

@@ -7,36 +7,18 @@ there; and tags hold back what is older, so that it has gaps.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta
 
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.table import Table
 
 from tests.integration.readers import expected, live_files, seen_by_all
-from tests.integration.real_house import CATALOG, RealHouse, real_house, until
+from tests.integration.real_house import RealHouse, real_house, until
 from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+from tests.support.pyiceberg_expiry import expire_all_old, pyiceberg_table
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(240)]
 
 PRODUCERS = 101
 ROUND = 10
-
-
-@contextmanager
-def pyiceberg_table(house: RealHouse, name: str) -> Iterator[Table]:
-    uri = f"sqlite:///{house.catalog_file}"
-    catalog = SqlCatalog(CATALOG, uri=uri, warehouse=house.warehouse_location)
-    yield catalog.load_table(name)
-    catalog.close()
-
-
-def expire_all_old(table: Table) -> None:
-    """All but the heads of branches, and what tags hold."""
-    tomorrow = datetime.now().astimezone() + timedelta(days=1)
-    table.maintenance.expire_snapshots().older_than(tomorrow).commit()
 
 
 async def publish_all(house: RealHouse, published: list[RealProducer]) -> None:

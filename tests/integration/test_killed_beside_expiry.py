@@ -32,8 +32,8 @@ from tests.integration.killing import (
 )
 from tests.integration.readers import expected, live_files, seen_by_all
 from tests.integration.real_house import RealHouse, real_house, until
-from tests.integration.test_expiry_with_pyiceberg import expire_all_old, pyiceberg_table
 from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+from tests.support.pyiceberg_expiry import expire_all_old, pyiceberg_table
 
 pytestmark = [
     pytest.mark.server,

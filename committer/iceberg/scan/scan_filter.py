@@ -13,13 +13,13 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.expressions.binding import bind, referenced_field_ids
 from committer.iceberg.expressions.compiling import compiled
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
-from committer.iceberg.expressions.manifest_evaluator import manifest_evaluator
-from committer.iceberg.expressions.metrics_evaluator import inclusive_metrics_evaluator
-from committer.iceberg.expressions.projection import inclusive_projection
-from committer.iceberg.expressions.residual import residual_evaluator
 from committer.iceberg.expressions.row_evaluator import predicate_evaluator
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.pruning.manifest_evaluator import manifest_evaluator
+from committer.iceberg.pruning.metrics_evaluator import inclusive_metrics_evaluator
+from committer.iceberg.pruning.projection import inclusive_projection
+from committer.iceberg.pruning.residual import residual_evaluator
 from committer.iceberg.scan.metrics_reader import ColumnMetrics
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema

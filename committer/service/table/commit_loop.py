@@ -23,10 +23,10 @@ from committer.service.requests.pending import Outcome, Pending, Waiting
 from committer.service.requests.receipt_builders import committed_receipt
 from committer.service.table.cached_table import CachedTable
 from committer.service.table.commit_pacer import CommitPacer
-from committer.service.table.commit_report import LandedBatch, tell_landed
 from committer.service.table.inflight_batch import InflightBatch, Intent
 from committer.service.table.shop import Shop
 from committer.service.tasks.steps import create_all, finish
+from committer.service.telemetry.commit_report import LandedBatch, tell_landed
 from committer.service.telemetry.log import log
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 from committer.service.upkeep.table_upkeep import TableUpkeep

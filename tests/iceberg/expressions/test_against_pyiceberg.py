@@ -20,13 +20,13 @@ from pyiceberg.schema import Schema as TheirSchema
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions import expression as ours
-from committer.iceberg.expressions.manifest_evaluator import manifest_evaluator
-from committer.iceberg.expressions.metrics_evaluator import (
+from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
+from committer.iceberg.manifest.partition_summary import summarize_partitions
+from committer.iceberg.pruning.manifest_evaluator import manifest_evaluator
+from committer.iceberg.pruning.metrics_evaluator import (
     inclusive_metrics_evaluator,
     strict_metrics_evaluator,
 )
-from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
-from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.schema.schema import print_schema
 from committer.iceberg.values.transforms import IDENTITY
 from committer.iceberg.values.types import (
@@ -41,8 +41,8 @@ from committer.iceberg.values.types import (
     TimestampType,
 )
 from tests.iceberg.expression_builders import filters_of, predicates_of, rows_of
-from tests.iceberg.expressions.test_projection import one_column, one_field
 from tests.iceberg.random_metrics import LEFT_OUT, file_of, manifest_with
+from tests.support.builders.projections import one_column, one_field
 
 KINDS = [
     BooleanType(),

@@ -25,11 +25,8 @@ from committer.iceberg.scan.plan_files import Scan, load_deletes, plan_files
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
 from tests.iceberg.scan.rows import manifest_row
-from tests.support.builders.fixtures import expected, read_bytes, table_names
-
-# Java writes fixed partition values that are not Avro: its manifests are refused, see below.
-BROKEN = "v2_identity_fixed_java_quirk"
-NAMES = [name for name in table_names() if name != BROKEN]
+from tests.support.builders.fixture_tables import BROKEN, NAMES
+from tests.support.builders.fixtures import expected, read_bytes
 
 
 def load(name: str) -> TableMetadata:

@@ -25,7 +25,6 @@ from committer.iceberg.schema.partition_spec import (
     same_fields,
 )
 from committer.iceberg.schema.schema import Schema, parse_schema
-from committer.iceberg.values.single_value import parse_json_value
 from committer.iceberg.values.transforms import DAY, IDENTITY, VOID, parse_transform
 from committer.iceberg.values.types import (
     DateType,
@@ -37,6 +36,7 @@ from committer.iceberg.values.types import (
 from tests.iceberg.metadata_builders import build_table
 from tests.iceberg.vector_values import json_text
 from tests.support.builders.fixtures import expected, metadata_files, table_names, vectors
+from tests.support.builders.partition_values import read_partition
 
 SCHEMA = Schema(
     (
@@ -92,17 +92,6 @@ def test_partition_paths_of_all_files_are_those_of_java() -> None:
             assert partition_path(spec, current, partition) == file["partition_path"], table
             count += 1
     assert count > 250
-
-
-def read_partition(
-    spec: PartitionSpec, schema: Schema, json_value: dict[str, object]
-) -> tuple[object, ...]:
-    values = []
-    for field in partition_type(spec, schema).fields:
-        found = json_value.get(str(field.field_id), json_value.get(field.name))
-        not_json = found in ("NaN", "Infinity", "-Infinity") and field.field_type != StringType()
-        values.append(float(str(found)) if not_json else parse_json_value(field.field_type, found))
-    return tuple(values)
 
 
 def test_table_whose_spec_has_a_transform_that_is_not_known_is_read() -> None:

@@ -26,10 +26,14 @@ from committer.service.upkeep import ledger_upkeep
 from committer.skips import Skips
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
-from tests.service.admin.test_producer_admin import (
+from tests.support.builders.request_builders import build_request
+from tests.support.faults.counting_storage import CountingStorage
+from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.service.decisions import (
     NAME,
     accept,
     epochs_of,
+    found_due,
     land,
     operator,
     reasons,
@@ -38,11 +42,7 @@ from tests.service.admin.test_producer_admin import (
     roll_back,
     state_of,
 )
-from tests.service.upkeep.test_ledger_upkeep import found_due
-from tests.service.upkeep.test_merger import Merging
-from tests.support.builders.request_builders import build_request
-from tests.support.faults.counting_storage import CountingStorage
-from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.service.merging import Merging
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
 

@@ -7,78 +7,37 @@ from dataclasses import replace
 import pytest
 
 from committer.errors import CatalogUnavailableError, NotFoundError, UnsupportedError
-from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from committer.iceberg.updates.metadata_update import (
     RemoveSnapshots,
     SetProperties,
-    SetSnapshotRef,
 )
 from committer.ledger_entry import EpochRanges, Landed, parse_entry, print_entry, property_key
 from committer.plan import evidence
-from committer.plan.ledger import read_ledger
-from committer.plan.producers import ProducerName, ProducerState, standing
-from committer.ports import LoadedTable
+from committer.plan.producers import ProducerName, ProducerState
 from committer.reason import Reason
-from committer.request import EncodedRequest, ReceiptState
-from committer.service.admin.producer_admin import Lost, ProducerAdmin
+from committer.request import ReceiptState
+from committer.service.admin.producer_admin import Lost
 from committer.service.admin.table_change import ATTEMPTS_MAX
-from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.decisions import (
+    NAME,
+    accept,
+    epochs_of,
+    land,
+    operator,
+    reasons,
+    refused_for_its_content,
+    replay,
+    roll_back,
+    state_of,
+)
 from tests.support.service.outside import foreign_commit
-from tests.support.service.service_harness import INBOX, ServiceHarness
+from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
-NAME = ProducerName("query-1")
 NOTHING = EpochRanges()
-
-
-def operator(house: ServiceHarness) -> ProducerAdmin:
-    return ProducerAdmin(
-        catalog=house.catalog,
-        storage=house.storage.inner,
-        replays=Replays(house.storage.inner, INBOX),
-        high_water_marks=HighWaterMarkStore(house.high_water_marks),
-        world=house.world,
-    )
-
-
-async def land(house: ServiceHarness, table: LoadedTable, *epochs: int) -> None:
-    """Each in a snapshot of its own."""
-    await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in epochs))
-
-
-async def roll_back(house: ServiceHarness, table: LoadedTable, position: int) -> None:
-    """Make an earlier snapshot the head of main again, behind everybody's back."""
-    snapshot_id = (await house.load()).snapshots[position].snapshot_id
-    await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(snapshot_id, "branch")))
-
-
-async def state_of(house: ServiceHarness) -> ProducerState:
-    return standing(read_ledger(await house.load()), NAME).state
-
-
-async def epochs_of(house: ServiceHarness) -> str:
-    return str(parse_entry((await house.load()).properties[NAME.key]).epochs)
-
-
-async def replay(house: ServiceHarness, sealed: EncodedRequest) -> None:
-    await operator(house).replays.replay(sealed.request.inbox_key)
-    await house.publish(sealed, durable=False)
-    await house.run_until_settled()
-
-
-async def accept(
-    house: ServiceHarness, table: LoadedTable, *requests: EncodedRequest
-) -> dict[str, str]:
-    lines = [sealed.request for sealed in requests]
-    return await operator(house).accept(table.identifier, NAME, lines)
-
-
-async def reasons(house: ServiceHarness) -> list[str]:
-    return [record.reason for record in await house.quarantined()]
 
 
 # --- Freeze and thaw -----------------------------------------------------------------------------
@@ -298,17 +257,6 @@ async def test_an_old_doorbell_of_a_forgotten_producer_brings_nothing_back(resta
 
 
 # --- Accept --------------------------------------------------------------------------------------
-
-
-async def refused_for_its_content(house: ServiceHarness) -> tuple[LoadedTable, EncodedRequest]:
-    """A table with epoch 0, and another content of it in quarantine."""
-    table = await house.create_table()
-    await land(house, table, 0)
-    other = build_request(table, epoch=0, fingerprint="something else")
-    await house.publish(other)
-    await house.run_until_settled()
-    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
-    return table, other
 
 
 async def test_an_accepted_request_lands_once_beside_what_landed_as_its_epoch() -> None:

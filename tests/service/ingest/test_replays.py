@@ -13,9 +13,9 @@ from committer.reason import Reason
 from committer.request import EncodedRequest, ReceiptState
 from committer.service.upkeep.ledger_upkeep import ONE_SHOT_KEPT_S
 from committer.storage.replays import Replays
-from tests.service.admin.test_producer_admin import replay
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.decisions import replay
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
 from workers.identity import MicroBatch

@@ -35,17 +35,16 @@ from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.table.high_water_check import HighWaterCheck
 from committer.storage.high_water_marks import HighWaterMarks
-from tests.service.admin.test_producer_admin import operator
 from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
-from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.faults.stopping_storage import StoppingStorage
+from tests.support.service.decisions import operator
+from tests.support.service.high_water_marks import NAME, PickyHighWaterMarks, is_frozen
 from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
-NAME = TableIdentifier.parse("db.flights")
 
 
 async def known(house: ServiceHarness, table: LoadedTable) -> HighWaterMark:
@@ -74,15 +73,6 @@ async def land(
             build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
         )
         await house.settle(7.0)
-
-
-def is_frozen(house: ServiceHarness) -> bool:
-    """As metrics, `/status` and `/readyz` say."""
-    samples = house.metrics.instruments.samples()
-    values = [one.value for one in samples if one.name == "frazil_table_frozen"]
-    said = house.overview.status().troubles.get(f"table {NAME}", "")
-    assert ("does not hold what was committed" in said) == (values == [1.0])
-    return values == [1.0]
 
 
 # --- Going backwards -----------------------------------------------------------------------------
@@ -358,19 +348,6 @@ async def test_nothing_leaves_the_inbox_while_its_high_water_mark_cannot_be_writ
         await house.settle(60.0)
     assert await house.outstanding() == []
     assert (await known(house, table)).sequence_number == 2
-
-
-class PickyHighWaterMarks(CountingStorage):
-    """Does not replace one object."""
-
-    refused = ""
-
-    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        self.is_away = location == self.refused
-        try:
-            return await super().replace(location, content, etag=etag)
-        finally:
-            self.is_away = False
 
 
 async def test_commits_that_follow_each_other_share_a_high_water_mark() -> None:

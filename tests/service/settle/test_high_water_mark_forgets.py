@@ -7,9 +7,9 @@ import pytest
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import EpochRanges
 from committer.storage.high_water_marks import HighWaterMarks
-from tests.service.admin.test_producer_admin import NAME, land, operator, roll_back
-from tests.service.settle.test_high_water_mark import PickyHighWaterMarks, is_frozen
 from tests.support.builders.request_builders import build_request
+from tests.support.service.decisions import NAME, land, operator, roll_back
+from tests.support.service.high_water_marks import PickyHighWaterMarks, is_frozen
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
 

@@ -16,12 +16,12 @@ from committer.reason import Reason
 from committer.request import ReceiptState, TableIdentifier
 from committer.service.table.table_committer import TableCommitter
 from committer.service.tasks.steps import finish
-from tests.service.admin.test_producer_admin import land, operator, roll_back
 from tests.support.builders.bad_requests import CHECKED
 from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.service.decisions import land, operator, roll_back
 from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.scripted import carries, paths, scripted
 from tests.support.service.service_harness import ServiceHarness

@@ -19,8 +19,8 @@ from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import EncodedRequest, Producer, ReceiptState, seal_request
 from committer.service.upkeep import ledger_upkeep
-from tests.service.admin.test_producer_admin import operator, replay
 from tests.support.builders.request_builders import build_request, sealed_manifests
+from tests.support.service.decisions import operator, replay
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import ServiceHarness
 

@@ -19,7 +19,6 @@ from committer.ports import ALL_SHARDS, Swap, shard_of
 from committer.request import TableIdentifier
 from committer.service.requests.listing import Listed
 from committer.service.requests.settled_requests import SettledRequests
-from committer.service.table.table_committer import TableCommitter
 from committer.service.upkeep import ledger_upkeep
 from committer.service.upkeep.ledger_upkeep import (
     ALL_RESTED_MAX,
@@ -29,6 +28,7 @@ from committer.service.upkeep.ledger_upkeep import (
     RestedUpkeep,
 )
 from tests.support.builders.request_builders import build_request
+from tests.support.service.decisions import found_due
 from tests.support.service.outside import foreign_commit
 from tests.support.service.scripted import branch_at, carries, paths, scripted
 from tests.support.service.service_harness import ServiceHarness
@@ -41,12 +41,6 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
     """Committers that forget a one-shot producer as soon as its object is gone."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
     return ServiceHarness()
-
-
-def found_due(committer: TableCommitter, key: str) -> None:
-    """As a pass does that finds nothing of a one-shot producer."""
-    assert committer.state is not None
-    committer.ledger_upkeep.found_due(key, committer.state.ledger.entries[key])
 
 
 async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(

@@ -3,132 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 
 import pytest
 
 from committer.errors import StorageUnavailableError
-from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
-from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef
-from committer.ports import Committed, LoadedTable, NewObject, Storage
-from tests.support.builders.flights import build_flights
+from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
+from committer.iceberg.updates.metadata_update import SetSnapshotRef
+from committer.ports import Committed, NewObject
 from tests.support.builders.request_builders import build_request
-from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault
-from tests.support.service.outside import add_table, foreign_commit
+from tests.support.service.merging import FEW, Merging
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
-
-FEW = {"commit.manifest.min-count-to-merge": "4"}
-
-
-class HeldStorage(CountingStorage):
-    """Reads of manifests fail, or wait, as long as the test says so."""
-
-    def __init__(self, inner: Storage) -> None:
-        super().__init__(inner)
-        self.error: Exception | None = None
-        self.is_open = asyncio.Event()
-        self.is_open.set()
-        self.reading = 0
-        self.reading_max = 0
-
-    async def get(
-        self,
-        location: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        size_bytes_max: int | None = None,
-    ) -> bytes:
-        if not location.endswith("-m0.avro"):
-            return await super().get(
-                location, offset=offset, length=length, size_bytes_max=size_bytes_max
-            )
-        self.reading += 1
-        self.reading_max = max(self.reading_max, self.reading)
-        try:
-            await self.is_open.wait()
-            if self.error is not None:
-                raise self.error
-            return await super().get(
-                location, offset=offset, length=length, size_bytes_max=size_bytes_max
-            )
-        finally:
-            self.reading -= 1
-
-
-class Merging:
-    """A service with one table, of which every test wants the same."""
-
-    def __init__(self) -> None:
-        self.house = ServiceHarness()
-        self.storage = HeldStorage(self.house.storage.inner)
-        self.house.storage.inner = self.storage
-        self.epoch = 0
-
-    async def create(
-        self, properties: Mapping[str, str] = FEW, *, format_version: int = 2
-    ) -> LoadedTable:
-        table = build_flights(format_version=format_version, properties=properties)
-        self.table = await add_table(self.house, table)
-        return table
-
-    async def commit(self, times: int = 1) -> None:
-        """One commit after another, each with time for what happens behind it."""
-        for _ in range(times):
-            await self.publish()
-            await self.house.settle(1.0)
-
-    async def publish(self) -> None:
-        sealed = build_request(self.table, epoch=self.epoch, partition=("AA",), files_count=2)
-        self.epoch += 1
-        await self.house.publish(sealed)
-
-    async def rows(self, snapshot: Snapshot | None = None) -> list[ManifestFile]:
-        snapshot = snapshot or (await self.house.load()).current_snapshot
-        assert snapshot is not None
-        assert snapshot.manifest_list is not None
-        content = await self.house.storage.inner.get(snapshot.manifest_list)
-        return list(decode_manifest_list(content).rows)
-
-    async def manifests_counted(self) -> list[tuple[int, int, int]]:
-        """(created, kept, replaced) of every snapshot's summary."""
-        found = []
-        for snapshot in (await self.house.load()).snapshots:
-            summary = snapshot.summary or {}
-            keys = ("created", "kept", "replaced")
-            created, kept, replaced = (int(summary[f"manifests-{key}"]) for key in keys)
-            found.append((created, kept, replaced))
-        return found
-
-    async def assert_each_file_once(self) -> None:
-        paths = [file.file_path for file in await self.house.live_files()]
-        assert len(paths) == len(set(paths)) == 2 * self.epoch
-        assert await self.house.outstanding() == []
-        assert await self.house.quarantined() == []
-
-    def counted(self) -> dict[str, float]:
-        """What the metrics say of upkeep."""
-        samples = self.house.metrics.instruments.samples()
-        names = {
-            "frazil_manifests_merged_total": "merged",
-            "frazil_upkeep_failures_total": "failed",
-            "frazil_internal_errors_total": "internal errors",
-        }
-        return {names[one.name]: one.value for one in samples if one.name in names and one.value}
-
-    async def foreign(self, *updates: SetSnapshotRef | RemoveSnapshotRef) -> None:
-        """Another engine moves a branch."""
-        await foreign_commit(self.house, self.table, *updates)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        async with self.house.running():
-            yield
 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])

@@ -19,8 +19,8 @@ from committer.iceberg.expressions.expression import (
     StartsWith,
 )
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
-from committer.iceberg.expressions.residual import residual_evaluator
 from committer.iceberg.expressions.row_evaluator import row_evaluator
+from committer.iceberg.pruning.residual import residual_evaluator
 from committer.iceberg.schema.partition_spec import (
     UNPARTITIONED,
     PartitionField,
@@ -39,9 +39,9 @@ from committer.iceberg.values.types import (
     TimestampType,
 )
 from tests.iceberg.expression_builders import VALUES, filters_of, predicates_of
-from tests.iceberg.expressions.test_projection import COLUMNS, one_column, one_field
 from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.builders.projections import COLUMNS, one_column, one_field
 
 SCHEMA = Schema(
     (

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from committer.errors import InvalidMetadataError
 from committer.iceberg.expressions.expression import EqualTo, Reference, Transformed
 from committer.iceberg.expressions.expression_json import parse_expression
-from committer.iceberg.expressions.manifest_evaluator import manifest_evaluator
 from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
 from committer.iceberg.manifest.partition_summary import summarize_partitions
+from committer.iceberg.pruning.manifest_evaluator import manifest_evaluator
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import IDENTITY, TruncateTransform
 from committer.iceberg.values.types import IntegerType, LongType, NestedField
 from tests.iceberg.expression_builders import rows_of
-from tests.iceberg.expressions.test_projection import COLUMNS, filters_on, one_column, one_field
 from tests.iceberg.random_metrics import manifest_with
 from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.builders.projections import COLUMNS, filters_on, one_column, one_field
 
 SPEC = PartitionSpec(0, (PartitionField((1,), 1000, "c", IDENTITY),))
 

@@ -29,12 +29,12 @@ from committer.iceberg.expressions.expression import (
     Transformed,
 )
 from committer.iceberg.expressions.expression_json import DEPTH_MAX, parse_expression
-from committer.iceberg.expressions.metrics_evaluator import (
+from committer.iceberg.expressions.row_evaluator import row_evaluator
+from committer.iceberg.pruning.metrics_evaluator import (
     inclusive_metrics_evaluator,
     strict_metrics_evaluator,
 )
-from committer.iceberg.expressions.residual import residual_evaluator
-from committer.iceberg.expressions.row_evaluator import row_evaluator
+from committer.iceberg.pruning.residual import residual_evaluator
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import IDENTITY, BucketTransform, TruncateTransform
 from committer.iceberg.values.types import (
@@ -45,10 +45,10 @@ from committer.iceberg.values.types import (
     StringType,
 )
 from tests.iceberg.expression_builders import VALUES, rows_of, vector_schema
-from tests.iceberg.expressions.test_projection import filters_on, one_column, one_field
 from tests.iceberg.random_metrics import LEFT_OUT, file_of
 from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.builders.projections import filters_on, one_column, one_field
 
 C = Reference("c")
 

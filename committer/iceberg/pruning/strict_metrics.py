@@ -29,7 +29,7 @@ from committer.iceberg.expressions.expression import (
     Predicate,
     StartsWith,
 )
-from committer.iceberg.expressions.file_metrics import (
+from committer.iceberg.pruning.file_metrics import (
     FileTest,
     bounds_of,
     is_float,
@@ -40,7 +40,7 @@ from committer.iceberg.expressions.file_metrics import (
     only_nulls,
     term_of,
 )
-from committer.iceberg.expressions.inclusive_metrics import both_start, starts_between
+from committer.iceberg.pruning.inclusive_metrics import both_start, starts_between
 
 
 def strict_test(predicate: Predicate) -> FileTest:

@@ -41,14 +41,14 @@ from committer.iceberg.expressions.expression import (
     Predicate,
     StartsWith,
 )
-from committer.iceberg.expressions.file_metrics import is_float, term_of
-from committer.iceberg.expressions.inclusive_metrics import (
+from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
+from committer.iceberg.pruning.file_metrics import is_float, term_of
+from committer.iceberg.pruning.inclusive_metrics import (
     SET_SIZE_MAX,
     both_start,
     starts_between,
 )
-from committer.iceberg.expressions.projection import inclusive_projection
-from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
+from committer.iceberg.pruning.projection import inclusive_projection
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 

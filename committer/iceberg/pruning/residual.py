@@ -20,9 +20,9 @@ from committer.iceberg.expressions.expression import (
     Or,
     Predicate,
 )
-from committer.iceberg.expressions.projection import partition_targets, targets_of
 from committer.iceberg.expressions.row_evaluator import Row, predicate_evaluator
-from committer.iceberg.expressions.transform_projection import project_inclusive, project_strict
+from committer.iceberg.pruning.projection import partition_targets, targets_of
+from committer.iceberg.pruning.transform_projection import project_inclusive, project_strict
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import Transform

@@ -13,9 +13,9 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.compiling import compiled
 from committer.iceberg.expressions.expression import Expression, rewrite_not
-from committer.iceberg.expressions.file_metrics import FileTest
-from committer.iceberg.expressions.inclusive_metrics import inclusive_test
-from committer.iceberg.expressions.strict_metrics import strict_test
+from committer.iceberg.pruning.file_metrics import FileTest
+from committer.iceberg.pruning.inclusive_metrics import inclusive_test
+from committer.iceberg.pruning.strict_metrics import strict_test
 from committer.iceberg.schema.schema import Schema
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -25,26 +24,22 @@ from committer.iceberg.expressions.expression import (
     Or,
     Reference,
     StartsWith,
-    Transformed,
 )
 from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.expression_text import print_text
-from committer.iceberg.expressions.projection import inclusive_projection, strict_projection
 from committer.iceberg.expressions.row_evaluator import predicate_evaluator, row_evaluator
+from committer.iceberg.pruning.projection import inclusive_projection, strict_projection
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import (
     IDENTITY,
     BucketTransform,
-    Transform,
     TruncateTransform,
-    VoidTransform,
     parse_transform,
 )
 from committer.iceberg.values.types import (
     DecimalType,
     FloatType,
-    IcebergType,
     IntegerType,
     LongType,
     NestedField,
@@ -52,9 +47,6 @@ from committer.iceberg.values.types import (
     TimestamptzType,
 )
 from tests.iceberg.expression_builders import (
-    VALUES,
-    filters_of,
-    predicates_of,
     printed,
     rows_of,
     sets_in_order,
@@ -62,16 +54,14 @@ from tests.iceberg.expression_builders import (
 )
 from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.builders.projections import (
+    COLUMNS,
+    filters_on,
+    one_column,
+    one_field,
+)
 
 CASES = vectors("projections")["cases"]
-
-
-def one_column(kind: IcebergType) -> Schema:
-    return Schema((NestedField(1, "c", kind, False),))
-
-
-def one_field(transform: Transform) -> PartitionSpec:
-    return PartitionSpec(0, (PartitionField((1,), 1000, "p", transform),))
 
 
 def as_floats(json_value: object) -> object:
@@ -199,31 +189,6 @@ def test_fields_that_say_nothing_are_left_out() -> None:
 
 
 # --- No row is ever lost -------------------------------------------------------------------------
-
-TRANSFORMS = [
-    parse_transform(text)
-    for text in (
-        "identity", "void", "year", "month", "day", "hour",
-        "bucket[1]", "bucket[3]", "truncate[1]", "truncate[2]", "truncate[3]", "truncate[10]",
-    )
-]  # fmt: skip
-COLUMNS = [
-    (kind, transform)
-    for kind in VALUES
-    for transform in TRANSFORMS
-    if transform.can_transform(kind)
-]
-
-
-@cache
-def filters_on(kind: IcebergType) -> st.SearchStrategy[Expression]:
-    """Filters on a column, and on its transforms."""
-    leaves = [predicates_of(Reference("c"), kind)]
-    for transform in TRANSFORMS:
-        result = transform.result_type(kind) if transform.can_transform(kind) else None
-        if result in VALUES and not isinstance(transform, VoidTransform):
-            leaves.append(predicates_of(Transformed(transform, Reference("c")), result))
-    return filters_of(st.one_of(leaves[0], st.one_of(leaves)))
 
 
 @pytest.mark.simulation

@@ -35,7 +35,7 @@ from committer.iceberg.expressions.expression import (
     Predicate,
     StartsWith,
 )
-from committer.iceberg.expressions.file_metrics import (
+from committer.iceberg.pruning.file_metrics import (
     FileTest,
     bounds_of,
     is_float,

@@ -22,7 +22,7 @@ from committer.iceberg.expressions.expression import (
     map_predicates,
     rewrite_not,
 )
-from committer.iceberg.expressions.transform_projection import (
+from committer.iceberg.pruning.transform_projection import (
     Projection,
     project_inclusive,
     project_strict,

@@ -1,0 +1,65 @@
+"""Columns, transforms and filters for tests of projections and their users."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hypothesis import strategies as st
+
+from committer.iceberg.expressions.expression import (
+    Expression,
+    Reference,
+    Transformed,
+)
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import (
+    Transform,
+    VoidTransform,
+    parse_transform,
+)
+from committer.iceberg.values.types import (
+    IcebergType,
+    NestedField,
+)
+from tests.iceberg.expression_builders import (
+    VALUES,
+    filters_of,
+    predicates_of,
+)
+
+
+def one_column(kind: IcebergType) -> Schema:
+    return Schema((NestedField(1, "c", kind, False),))
+
+
+def one_field(transform: Transform) -> PartitionSpec:
+    return PartitionSpec(0, (PartitionField((1,), 1000, "p", transform),))
+
+
+TRANSFORMS = [
+    parse_transform(text)
+    for text in (
+        "identity", "void", "year", "month", "day", "hour",
+        "bucket[1]", "bucket[3]", "truncate[1]", "truncate[2]", "truncate[3]", "truncate[10]",
+    )
+]  # fmt: skip
+
+
+COLUMNS = [
+    (kind, transform)
+    for kind in VALUES
+    for transform in TRANSFORMS
+    if transform.can_transform(kind)
+]
+
+
+@cache
+def filters_on(kind: IcebergType) -> st.SearchStrategy[Expression]:
+    """Filters on a column, and on its transforms."""
+    leaves = [predicates_of(Reference("c"), kind)]
+    for transform in TRANSFORMS:
+        result = transform.result_type(kind) if transform.can_transform(kind) else None
+        if result in VALUES and not isinstance(transform, VoidTransform):
+            leaves.append(predicates_of(Transformed(transform, Reference("c")), result))
+    return filters_of(st.one_of(leaves[0], st.one_of(leaves)))

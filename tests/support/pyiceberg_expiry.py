@@ -1,0 +1,26 @@
+"""PyIceberg's expiry of a table of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+
+from tests.integration.real_house import CATALOG, RealHouse
+
+
+@contextmanager
+def pyiceberg_table(house: RealHouse, name: str) -> Iterator[Table]:
+    uri = f"sqlite:///{house.catalog_file}"
+    catalog = SqlCatalog(CATALOG, uri=uri, warehouse=house.warehouse_location)
+    yield catalog.load_table(name)
+    catalog.close()
+
+
+def expire_all_old(table: Table) -> None:
+    """All but the heads of branches, and what tags hold."""
+    tomorrow = datetime.now().astimezone() + timedelta(days=1)
+    table.maintenance.expire_snapshots().older_than(tomorrow).commit()
