@@ -107,8 +107,8 @@ class Child:
 
 
 async def answer_lines(handlers: Handlers) -> None:
-    """Answer commands until there are no more. What a handler raises is its answer."""
-    # What libraries print must not come between the answers.
+    """Answer commands until there are no more. An exception of a handler is its answer."""
+    # Output of libraries must not get between the answers.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     while line := await asyncio.to_thread(sys.stdin.buffer.readline):

@@ -1,4 +1,4 @@
-"""What a committer's log tells of its commits, read as it grows."""
+"""Reads the commits from a committer's log as it grows."""
 
 from __future__ import annotations
 

@@ -263,8 +263,8 @@ def _cpu_of(used_s: dict[str, float], landed: int) -> dict[str, float]:
 
 
 def _batches(commits: Sequence[LandedCommit]) -> dict[str, float]:
-    """What the commits were. `commit_ms`: from planning to the swap's answer; `cycle_ms`: from one
-    landed commit to the next.
+    """Return figures of the commits. `commit_ms`: from planning to the swap's answer; `cycle_ms`:
+    from one landed commit to the next.
     """
     durations_ms = [one.duration_s * 1_000 for one in commits]
     sizes = [float(one.requests) for one in commits]

@@ -1,8 +1,8 @@
 """The committer's part of a large commit as plain function calls, from request bytes on disk names.
 
-What `sizes` measures end to end also holds the publishers' encoding. Here the requests are bytes in
-memory already: read, check every entry, join the manifests, write and sync them. "Moved" leaves the
-check out: it says what moving blocks as they are costs, and no service does that.
+The end-to-end times of `sizes` include the publishers' encoding. Here the requests are bytes in
+memory already: read, check every entry, join the manifests, write and sync them. "Moved" skips the
+check: it is the cost of moving blocks as they are, which no service does.
 """
 
 from __future__ import annotations

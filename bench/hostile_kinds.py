@@ -1,4 +1,4 @@
-"""What `bench.hostile` sends: requests of some MB, each wrong, or costly, in one way.
+"""The requests of `bench.hostile`: some MB each, and each wrong, or costly, in one way.
 
 Their bodies are made once; each request gets its own attempt, keys and hashes.
 """

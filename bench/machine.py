@@ -1,4 +1,4 @@
-"""What a run was measured on. No name of the machine, no path."""
+"""Describes the machine of a run. No name of it, no path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GIB = 1024**3
 
 
 def describe(folder: Path) -> dict[str, str]:
-    """What the services and their peers ran on. `folder`: of this repository."""
+    """Return what the services and their peers ran on. `folder`: of this repository."""
     java = {"Java": _java(), "Iceberg Java": "1.12.0"}
     return describe_python(folder, _PACKAGES, more=java)
 

@@ -1,4 +1,4 @@
-"""What a benchmark run does: which scenarios, how often, how large."""
+"""The plan of a benchmark run: its scenarios, how often, how large."""
 
 from __future__ import annotations
 

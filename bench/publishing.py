@@ -33,7 +33,7 @@ from workers.table_cache import TableCache
 
 _WAIT_S_MAX = 60.0
 _COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=_WAIT_S_MAX)
-# What is measured with it has no committer for a while: nobody is to wait for one.
+# Measurements with it have no committer for a while: no producer waits for one.
 _DURABLE = PublishPolicy(wait="durable", backlog=BacklogPolicy(wait_s=0.0))
 
 
@@ -64,7 +64,7 @@ class Prepared:
 
 @dataclass(slots=True)
 class Timed:
-    """What became of the requests: (called, durable, ended) in seconds, and failures by class."""
+    """Times of the requests: (called, durable, ended) in seconds, and failures by class."""
 
     requests: list[tuple[float, float, float]] = field(default_factory=list)
     failed: dict[str, int] = field(default_factory=dict)

@@ -70,7 +70,7 @@ def _shown(value: Value) -> str:
 
 
 def contention_values(outcome: Outcome, window_s: float) -> dict[str, Value]:
-    """What is kept of a run of contending writers."""
+    """Return the values to record of a run of contending writers."""
     values: dict[str, Value] = {
         "landed": outcome.landed,
         "failed": outcome.failures,

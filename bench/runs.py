@@ -22,7 +22,7 @@ class Contention:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the writers of a run saw.
+    """The observations of a run's writers.
 
     Times are in seconds on one clock. `requests`: (called, durable, ended) of those that landed;
     a system that knows no such state leaves durable out. `stopped` says why a run was ended

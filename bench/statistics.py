@@ -28,7 +28,7 @@ def median(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What several rounds gave."""
+    """The spread of a value over several rounds."""
 
     median: float
     least: float

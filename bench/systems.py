@@ -29,7 +29,7 @@ TITLES = {
 
 @dataclass(slots=True)
 class Systems:
-    """What a scenario measures; None for what the plan leaves out."""
+    """The systems that a scenario measures; None for those that the plan leaves out."""
 
     frazil: Frazil | None
     frazil_default: Frazil | None

@@ -108,7 +108,7 @@ class Tables:
         return found
 
     def count(self, name: str) -> Counted:
-        """What PyIceberg finds in the manifests of the table."""
+        """Count the files in the manifests of the table with PyIceberg."""
         return count_files(self.metadata_location(name))
 
 

@@ -59,7 +59,7 @@ def partition_spec() -> PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """What a writer knows of file `number` of a table. Bounds are binary single values."""
+    """File `number` of a table, as its writer describes it. Bounds are binary single values."""
 
     number: int
     region: str

@@ -1,8 +1,8 @@
 """The `frazil` command: arguments in, exit code out.
 
-0: done. 1: what was asked for failed, or is not there. 2: wrong usage or settings, a missing extra,
-or no permission. 130: Ctrl-C. 143: SIGTERM, before there was anything to finish. What it does is in
-`committer.cli`, one file for each group of commands.
+0: done. 1: the command failed, or its object does not exist. 2: wrong usage or settings, a missing
+extra, or no permission. 130: Ctrl-C. 143: SIGTERM, before there was anything to finish. The
+commands are in `committer.cli`, one file for each group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Whatever goes wrong is one line on stderr; FRAZIL_DEBUG=1 adds the trace."""
+    """Run one command. Each failure is one line on stderr; FRAZIL_DEBUG=1 adds the trace."""
     end_at_once()
     from committer.service.telemetry import json_stderr
 

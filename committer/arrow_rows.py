@@ -1,7 +1,7 @@
 """Rows of metadata tables as Arrow: the columns of each kind, and batches of rows.
 
-Columns are the keys of the JSON lines. What JSON has as an object by field id is a map here; what
-has another type from row to row (a partition, the value of a bound) is its JSON text.
+Columns are the keys of the JSON lines. A JSON object keyed by field id becomes a map; a value whose
+type differs from row to row (a partition, the value of a bound) becomes its JSON text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which adapter serves a location, and which a catalog's URI: for the service and the Spark side.
 
-What AWS needs is imported once a scheme asks for it, so one machine does without the extra `aws`.
+AWS libraries are imported once a scheme asks for them: one machine does without the extra `aws`.
 """
 
 from __future__ import annotations

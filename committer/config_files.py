@@ -30,7 +30,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def read_settings_file(named: str | None, home: Path) -> dict[str, object]:
-    """What the TOML file says; nothing where none is named and none is in `home`.
+    """Return the settings of the TOML file; none where no file is named and `home` has none.
 
     Errors: `SettingsError` naming the file, for all that is not a readable TOML file of settings.
     """

@@ -18,7 +18,7 @@ A new class needs a new action; otherwise it is a message.
     ├─ InvalidRequestError       this commit request can never commit: quarantine it
     ├─ InvalidMetadataError      stored metadata breaks the spec: stop this table, page a human
     ├─ TableFrozenError          a table went backwards: no commit, no verdict, page a human
-    ├─ InvalidFilterError        a filter does not fit the table: tell whoever wrote it
+    ├─ InvalidFilterError        a filter does not fit the table: report it to its author
     ├─ UnsupportedError          valid Iceberg, not ours yet: quarantine, name the feature
     ├─ PublishError              a write cannot be published: fail the micro-batch, tell the user
     ├─ SettingsError             refuse to start, name the setting

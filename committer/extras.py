@@ -36,7 +36,7 @@ _MODULES: Mapping[Extra, frozenset[str]] = {
         | {"pyiceberg", "pyspark"}
     ),
 }
-# What every installation has.
+# Modules that every installation has.
 _ALWAYS = frozenset({"frazil", "mmh3", "orjson", "pydantic"})
 
 
@@ -90,7 +90,7 @@ def _with_suffix(target: str, suffix: str) -> str:
 
 
 def _source() -> tuple[str, ...] | None:
-    """What this Frazil can be installed from, behind the options for pip; None if not known."""
+    """Return pip's arguments that install this Frazil; None if its source is not known."""
     clone = Path(__file__).resolve().parent.parent
     if (clone / "pyproject.toml").is_file():
         return "-e", str(clone)

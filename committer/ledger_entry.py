@@ -8,9 +8,9 @@ Its durable text form is read and written here; what follows from it is decided 
     {"v":1,"table":"<uuid>","epochs":"0-41,43","latest":[[<snapshot id>,<sequence number>,
      "spark-offsets",43,"<16 hex>","<attempt>",…],…]}
 
-What an operator has decided is in it too, so that it moves with the swap and every committer obeys:
-`frozen` (then the version is 2, which a committer that knows nothing of it cannot read, so that it
-lands nothing either), and `accepted`, attempts that may land once although the rest speaks against.
+The decisions of an operator are in it too, so that the swap commits them and every committer obeys:
+`frozen` (then the version is 2, which a committer that does not know the field cannot read, so it
+lands nothing either), and `accepted`: attempts that may land once although the rest forbids it.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class ProducerEntry:
     frozen: Freeze | None = None
     accepted: tuple[tuple[int, UUID], ...] = ()
     name: str = ""
-    """What people call the producer, such as the name of a streaming query: for display only."""
+    """The producer's name for people, such as that of a streaming query: for display only."""
 
     @property
     def one_shot(self) -> bool:
@@ -197,9 +197,9 @@ class ProducerEntry:
         return self if len(kept) == len(others) else replace(self, latest=last + kept)
 
     def with_promises(self, *, sequential: bool, one_shot_ms: int | None) -> ProducerEntry:
-        """What a producer once did not promise is not relied upon any more: its entry would be
-        dropped, or its gaps closed, while it goes on. `one_shot_ms`: when its nonce was made, if it
-        is a one-shot producer.
+        """Keep only the promises that every request of the producer has made. On a promise that it
+        breaks its entry would be dropped, or its gaps closed, while it still publishes.
+        `one_shot_ms`: when its nonce was made, if it is a one-shot producer.
         """
         kept_ms = self.one_shot_ms
         is_one_shot = kept_ms is not None and one_shot_ms is not None
@@ -261,7 +261,7 @@ def print_entry(entry: ProducerEntry) -> str:
 
 
 def _print_latest(latest: Iterable[Landed]) -> list[list[object]]:
-    """What landed in one snapshot stands together: a batch may have many of one producer."""
+    """Group the epochs that landed in one snapshot: a batch may have many of one producer."""
     groups = groupby(
         latest, lambda one: (one.snapshot_id, one.sequence_number, one.fingerprint_kind)
     )

@@ -40,7 +40,7 @@ class NewObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What a listing or `head` says of an object. `etag` changes when another content replaces the
+    """An object as a listing or `head` describes it. `etag` changes when other content replaces the
     content; some storages make it of the content alone.
     """
 
@@ -51,7 +51,7 @@ class ObjectInfo:
 
 
 class Storage(Protocol):
-    """Objects by location. Whole objects appear at once or not at all; nobody sees half of one.
+    """Objects by location. An object appears whole or not at all; no reader sees half of one.
 
     Obligations of every method: a missing permission is `AccessError`, an unreachable or overloaded
     backend is `StorageUnavailableError`, a location of a foreign scheme is `SettingsError`.
@@ -101,9 +101,9 @@ class Storage(Protocol):
         Objects created before the call started and not deleted since are all yielded. A prefix
         with nothing below it, or that does not exist, yields nothing.
 
-        What is no object (a link, a FIFO, …) is not yielded, not opened, and never fails the
-        listing; `skips` collects it. Where objects may be hidden (a folder without rights) the
-        listing fails, unless `skips` is there to tell so.
+        An entry that is no object (a link, a FIFO, …) is not yielded, not opened, and never fails
+        the listing; `skips` collects it. Where objects may be hidden (a folder without rights) the
+        listing fails, unless `skips` is given to collect that too.
         """
 
     async def probe(self, prefix: str) -> None:
@@ -228,7 +228,7 @@ class Catalog(Protocol):
         """Read the pointer only: the cheap question "did it move?". Absent: as `load`."""
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
-        """What must be durable before `swap` is sent: the metadata file, or nothing (REST)."""
+        """Return the objects that must be durable before `swap` is sent: the metadata, or none."""
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         """Replace the pointer if the base is still current.
@@ -353,8 +353,8 @@ class Queue(Protocol):
         """
 
     def let_go(self, shards: Collection[int]) -> None:
-        """Hold nothing of these shards any more: from now on it may be taken over, by this consumer
-        too, or delivered again. Asks nobody; acknowledging it still works.
+        """Release all deliveries of these shards: from now on they may be taken over, by this
+        consumer too, or delivered again. No exchange; acknowledging them still works.
         """
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
@@ -395,7 +395,7 @@ def shard_of(table_uuid: UUID) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who owns a shard. Each new owner has a higher `term` than every owner before."""
+    """The owner of a shard. Each new owner has a higher `term` than every owner before."""
 
     member: str
     term: int
@@ -412,7 +412,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """One member's turn. `is_new`: its first; whoever had its name before is gone from then on.
+    """One renewal of a member. `is_new`: its first, which replaces any earlier process of its name.
     `claim`: shards that it wants if they are free. `release`: shards that it gives up.
     """
 
@@ -428,7 +428,7 @@ Standing = Literal["renewed", "new", "displaced"]
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Who is there, sorted by name, and who owns what. `version` changes with either.
+    """The members, sorted by name, and the owner of each shard. `version` changes with either.
 
     `standing` of the asking member: `new` where the server did not know it, `displaced` where
     another process has taken its name; then it is no member, and a lease of its name is not its.
@@ -444,16 +444,16 @@ class Leases(Protocol):
     """Members of one group, and which of them owns each of `SHARDS` shards. One client: one member.
 
     An optimisation: two members that both hold themselves for the owner do no harm. Obligations of
-    every method: an unreachable server is `QueueUnavailableError`. The server's clock counts. What
-    it knows may be lost with it, or be old after a failover; terms rise all the same as long as
-    its clock does.
+    every method: an unreachable server is `QueueUnavailableError`. The server's clock counts. Its
+    state may be lost with it, or be old after a failover; terms still rise as long as its clock
+    does.
     """
 
     async def renew(self, renewal: Renewal) -> Assignment:
-        """Be a member for `lease_s` from now, with all the leases that one has; release, then claim
-        what is free. One exchange, one step: nobody sees half of it.
+        """Renew the membership and all its leases for `lease_s` from now; release shards, then
+        claim free ones. One exchange, one atomic step.
 
-        A member that has not renewed in time is gone, and all its shards are free. A shard that
+        A member that has not renewed in time is expired, and all its shards are free. A shard that
         another live member owns is neither claimed nor released. Repeated, it changes nothing.
         """
 
@@ -462,7 +462,7 @@ class Leases(Protocol):
 
     async def wait_for_change(self, version: str, *, wait_s: float) -> None:
         """Return as soon as anything but time has changed since this `version`, or after `wait_s`.
-        Perhaps sooner. A lapsed member is no change until somebody renews.
+        Perhaps sooner. An expired member is no change until another member renews.
         """
 
     async def leave(self) -> None:

@@ -60,12 +60,12 @@ class Reason(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What is wrong with such a request, one sentence."""
+        """Return what is wrong with such a request, in one sentence."""
         return _MEANING[self]
 
     @property
     def advice(self) -> str:
-        """What an operator does about it, one sentence."""
+        """Return what an operator does about it, in one sentence."""
         return _ADVICE[self]
 
 
@@ -194,8 +194,8 @@ _ADVICE: Mapping[Reason, str] = {
         "Give its producer a key (setting `security.keys`) and publish again."
     ),
     Reason.SIGNATURE_INVALID: (
-        "Its signer has another secret under this key id, or somebody changed it on the way: find"
-        " out which, then discard it and publish again."
+        "Its signer has another secret under this key id, or it was changed on the way: find out"
+        " which, then discard it and publish again."
     ),
     Reason.SIGNATURE_KEY_UNKNOWN: (
         "Add the key to the committer's file of keys and replay; discard it if the key was revoked."

@@ -75,7 +75,7 @@ class ReceiptState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a request. Ids are set when committed, reason and message when quarantined.
+    """The outcome of a request. Ids are set when committed, reason and message when quarantined.
 
     `duplicate`: another attempt of the epoch landed, whose ids these are; this one's files did not.
     `backlog`: so many requests still waited when `publish`, slowed down by them, returned; None
@@ -185,14 +185,14 @@ class Producer(_Model):
 
 
 class Fingerprint(_Model):
-    """What an epoch stands for, with its kind. Only fingerprints of equal kinds are compared."""
+    """The identity of an epoch's content, with its kind. Only equal kinds are compared."""
 
     kind: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
     value: Annotated[str, Field(max_length=128), AfterValidator(_printable)]
 
 
 class Needs(_Model):
-    """What an operation relies on, beside the files that it adds."""
+    """The assumptions of an operation, beside the files that it adds."""
 
     base_snapshot_id: Annotated[int, Field(ge=0)] | None = None
     conflict_filter: Document | bool | None = None
@@ -320,7 +320,7 @@ def line_digest(content: bytes) -> str:
 
 
 def inline_references(manifests: Sequence[InlineManifest]) -> tuple[ManifestReference, ...]:
-    """What a request's line says of manifests that follow it in this order.
+    """Return the references in a request's line to the manifests that follow it in this order.
 
     Errors: `InvalidRequestError` where no request has room for them.
     """

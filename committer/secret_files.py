@@ -47,7 +47,7 @@ def _names_a_file(variable: str) -> bool:
 
 
 def _read(variable: str, path: Path) -> str:
-    """Only of a regular file (or a link to one): a FIFO that nobody writes to would never end."""
+    """Read a regular file (or a link to one): reading a FIFO without a writer would never end."""
     try:
         content = _read_file(path)
     except (OSError, UnicodeDecodeError) as error:

@@ -73,7 +73,7 @@ def refuse_unknown_keys(document: Mapping[str, object], source: object) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question, for whoever misspelt a name; empty where no name is near."""
+    """Return a question that suggests the nearest name; empty where no name is near."""
     by_rest = {one.removeprefix(_PREFIX): one for one in sorted(known)}
     near = get_close_matches(name.removeprefix(_PREFIX), by_rest, n=1, cutoff=0.6)
     return f"did you mean `{by_rest[near[0]]}`?" if near else ""
@@ -93,7 +93,7 @@ def _keys(document: Mapping[str, object]) -> Iterator[str]:
             yield name
 
 
-# --- What Kubernetes sets for each service of a namespace ----------------------------------------
+# --- Variables that Kubernetes sets for each service of a namespace ------------------------------
 #
 # For a service `frazil` or `frazil-metrics`: FRAZIL_METRICS_SERVICE_HOST and the like. The values
 # have forms that tell them from misspelt settings (FRAZIL_SERVICE_HTTP_PORT=9000).

@@ -60,7 +60,7 @@ class QueueSettings(_Group):
     `none`: work from the inbox alone."""
     consumer: str = ""
     """This committer's name among those that share the queue. Default: the host name. Unique: one
-    that starts takes the place of whoever had its name. Best stable over restarts."""
+    that starts replaces an earlier process of its name. Best stable over restarts."""
     reclaim_idle_s: Annotated[float, Field(ge=1)] = 300.0
     """Entries held by another consumer for longer than this are taken over."""
 
@@ -86,7 +86,7 @@ class CommitSettings(_Group):
 
 
 class UpkeepSettings(_Group):
-    """What the committer does for tables beside its commits."""
+    """Maintenance of tables beside the commits."""
 
     expire_snapshots: bool = False
     """Expire snapshots of tables that do not say it themselves by the property
@@ -97,7 +97,7 @@ class ServiceSettings(_Group):
     """The process."""
 
     drain_timeout_s: Annotated[float, Field(ge=0)] = 20.0
-    """At SIGTERM: time to finish the commits in hand. What is left stays un-acknowledged."""
+    """At SIGTERM: time to finish the commits in hand. The rest stays un-acknowledged."""
     lease_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
     """Several committers on one queue share the tables: what one that dies was working on is taken
     over by the others after this time at most. Renewed three times in it."""
@@ -106,7 +106,7 @@ class ServiceSettings(_Group):
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8181
     """Port of the health endpoints; 0 switches them off."""
     reconcile_interval_s: Annotated[float, Field(gt=0)] = 30.0
-    """How often the inbox is listed for requests that nobody announced."""
+    """How often the inbox is listed for requests that were never announced."""
     reconcile_age_s: Annotated[float, Field(ge=0)] = 30.0
     """How old such a request must be before it is announced again."""
     breaker_threshold: Annotated[int, Field(ge=0)] = 20
@@ -122,7 +122,7 @@ class ServiceSettings(_Group):
 
 
 class SecuritySettings(_Group):
-    """Who may publish: signatures of requests."""
+    """Signatures of requests, and the keys that may publish."""
 
     keys: str = ""
     """Location of the file of signing keys, `/…`, `file://…` or `s3://…`; read again every 10 s.
@@ -133,7 +133,7 @@ class SecuritySettings(_Group):
 
 
 class AwsSettings(_Group):
-    """What overrides the usual AWS settings for S3 and DynamoDB. Credentials come from the usual
+    """Overrides of the usual AWS settings for S3 and DynamoDB. Credentials come from the usual
     places only: role, profile, environment."""
 
     region: str = ""

@@ -26,7 +26,7 @@ from committer.reason import Reason
 from committer.request import CommitRequest, EncodedRequest, InlineManifest, Name, seal_request
 
 PREFIX = "hmac-sha256:"
-# Time to become durable, outages of the inbox included. What is durable in time never expires.
+# Time to become durable, outages of the inbox included. A durable request never expires.
 VALID_MS = 7 * 24 * 3_600_000
 
 

@@ -102,7 +102,7 @@ def without_secrets(url: str) -> str:
 
 
 async def _hint(catalog: Catalog, identifier: TableIdentifier) -> str:
-    """What there is in its place: a name that is near, else the names beside."""
+    """Return names that do exist: one that is near, else those of the same namespace."""
     try:
         return await _known_names(catalog, identifier)
     except FrazilError as error:

@@ -70,7 +70,7 @@ class InspectTable:
         return self._of_snapshot("delete_files", snapshot_id)
 
     def partitions(self, snapshot_id: int | None = None) -> pa.Table:
-        """What the live files of a snapshot add up to in each partition: files, rows, bytes."""
+        """Return totals of a snapshot's live files in each partition: files, rows, bytes."""
         return self._of_snapshot("partitions", snapshot_id)
 
     def all_manifests(self) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What a Spark application imports: `configure` for its session, and a `sink` for `foreachBatch`.
+"""For Spark applications: `configure` for the session, and a `sink` for `foreachBatch`.
 
 Importing this imports neither PySpark nor pyarrow: they are imported where a session is used.
 """

@@ -22,7 +22,7 @@ _ALL = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableScan:
-    """What is asked of a table; `Table.scan` makes it, each refinement answers a new one.
+    """A query of a table; `Table.scan` makes it, and each refinement returns a new one.
 
     It is about the table as it was when the scan was made, whatever is committed or refreshed.
     """

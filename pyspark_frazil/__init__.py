@@ -1,5 +1,5 @@
-"""What Spark finds: it imports every top-level package named `pyspark_…` and registers its
-`DefaultSource`.
+"""Registers the data source: Spark imports every top-level package named `pyspark_…` and registers
+its `DefaultSource`.
 
 An error while this is imported breaks every lookup of a data source in the session. So nothing but
 PySpark is imported here, and everything else when it is used.

@@ -1,4 +1,4 @@
-"""What Frazil pays for on S3 and DynamoDB: calls that tests count, times prices that are named.
+"""The cost of Frazil on S3 and DynamoDB: calls that tests count, times prices that are named.
 
 `docs/reference/cost.md` is made of this. Other prices: change `PRICES`, then `make docs`.
 """
@@ -104,7 +104,7 @@ calls. In one region with gateway endpoints, traffic costs nothing.
 """
 
 _REST = """\
-## What else there is
+## Other calls
 
 * **Nothing to do**: a committer lists the inbox every `service.reconcile_interval_s`, which is
   {} a month. Without a queue (`queue.url = "none"`) it lists every second.
@@ -144,9 +144,9 @@ def _calls() -> str:
         ],
     )
     return (
-        "## The calls\n\nA commit reads nothing while nobody else commits, and costs the same for"
-        f" one file or a thousand.\n\n{table}\nPrices: {PRICES.where}, {PRICES.when}. A deletion of"
-        " many objects is counted like a PUT, to be safe.\n"
+        "## The calls\n\nA commit reads nothing while no other engine commits, and costs the same"
+        f" for one file or a thousand.\n\n{table}\nPrices: {PRICES.where}, {PRICES.when}. A"
+        " deletion of many objects is counted like a PUT, to be safe.\n"
     )
 
 

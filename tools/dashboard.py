@@ -62,7 +62,7 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
-        "What lands",
+        "Landed",
         (
             Panel(
                 "Commits",
@@ -130,7 +130,7 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
-        "What waits, and what cannot land",
+        "Waiting and refused",
         (
             Panel(
                 "Backlog",
@@ -163,7 +163,7 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Foreign entries",
-                "What others have put beside the requests and is none. It keeps nothing waiting.",
+                "Files of others among the requests. They delay nothing.",
                 "short",
                 (
                     (
@@ -330,7 +330,7 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Shards",
-                "What each committer owns, of 64, and how many committers share them.",
+                "Shards of each committer, of 64, and how many committers share them.",
                 "short",
                 (
                     (f"sum by (instance) (frazil_shards{_JOB})", "{{instance}}"),

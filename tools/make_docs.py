@@ -79,7 +79,7 @@ Read once at start-up. Sources, strongest first:
    TOML tables (`[commit]`, then `min_interval_ms = 500`);
 3. the defaults, with which everything runs on one machine below `~/.frazil`.
 
-What is wrong or unknown is named, and nothing starts (exit code 2). Of the variables `FRAZIL_…`
+A wrong or unknown setting is named, and nothing starts (exit code 2). Of the variables `FRAZIL_…`
 only those that Kubernetes sets for services (`FRAZIL_SERVICE_HOST`, …) may be there beside these. A
 writer on Spark reads some of these names too: [spark-options.md](spark-options.md).
 """

@@ -1,6 +1,6 @@
 """Arrow columns brought to the exact types of a data file: filled, promoted, checked for nulls.
 
-What goes where was decided by `arrow_schema.match_columns`. A column that fits is never copied.
+`arrow_schema.match_columns` has matched the columns. A column that fits is never copied.
 """
 
 from __future__ import annotations

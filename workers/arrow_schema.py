@@ -49,7 +49,7 @@ from workers.arrow_values import to_array
 
 __all__ = ["MatchedColumns", "Problem", "arrow_schema", "iceberg_schema", "match_columns"]
 
-# What may be written into a column besides its own type. Spark has neither uuid nor fixed: it
+# Types that may be written into a column besides its own. Spark has neither uuid nor fixed: it
 # shows a uuid column as string and a fixed column as binary.
 _SAFE: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {
     LongType: (IntegerType,),

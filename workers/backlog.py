@@ -1,9 +1,9 @@
 """Slows a publisher down while more waits for the committer than it keeps up with.
 
-What is waited for is durable and announced already: a publisher only comes later to its next epoch,
-whose rows stay where they come from, and Spark makes larger micro-batches of them. So of a producer
-that is held up there are as few requests as possible, and nothing is dropped or refused. Without a
-queue there is nobody to ask.
+The waiting request is durable and announced already: the publisher only delays its next epoch,
+whose rows stay at their source, and Spark makes larger micro-batches of them. So a producer that is
+slowed down has as few requests as possible, and none is dropped or refused. Without a queue the
+backlog is unknown, and the publisher is never slowed down.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BacklogWaiter:
             return None
         self._log.warning(
             "the committer is behind: %d requests wait in the queue for it, more than %d (option"
-            " `backlog_max`). What was published is durable; the next is held up until they are"
+            " `backlog_max`). This request is durable; the next is delayed until they are"
             " fewer, for at most %g s (option `backlog_wait_s`)",
             told,
             policy.requests_max,

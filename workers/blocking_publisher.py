@@ -43,7 +43,7 @@ class BlockingPublisher:
         self._runner.close()
 
 
-# Publishers that nobody uses at the moment, by process and settings. Threads of one process (the
+# Publishers not in use at the moment, by process and settings. Threads of one process (the
 # streams of a driver) take different ones.
 _idle: dict[tuple[int, WorkerSettings], list[BlockingPublisher]] = {}
 

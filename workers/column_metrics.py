@@ -59,7 +59,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class FileMetrics:
-    """What `data_file` records about columns. Maps are keyed by field id."""
+    """The metrics of columns in `data_file`. Maps are keyed by field id."""
 
     record_count: int
     column_sizes: Mapping[int, int]
@@ -71,7 +71,7 @@ class FileMetrics:
     split_offsets: tuple[int, ...]
 
 
-# What a footer keeps: int, float, bool or bytes, of one kind per column.
+# A bound in a footer: int, float, bool or bytes, of one kind per column.
 _Raw = Any
 _Range = tuple[_Raw, _Raw]
 _Truncate = Callable[[IcebergType, object, int], object]

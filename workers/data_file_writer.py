@@ -20,7 +20,7 @@ _UNSORTED = 0
 
 @dataclass(frozen=True, slots=True)
 class FileShape:
-    """What all data files of one writer have in common."""
+    """The shape of all data files of one writer."""
 
     schema: pa.Schema
     leaves: Sequence[Leaf]
@@ -54,7 +54,7 @@ class DataFileWriter:
 
     @property
     def size_bytes(self) -> int:
-        """What has been written; the footer is still to come."""
+        """Bytes written so far, without the footer."""
         return int(self._sink.tell())
 
     def write(self, rows: pa.Table) -> None:

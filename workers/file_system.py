@@ -23,7 +23,7 @@ _LOCAL = re.compile(r"(?:file:(?://)?)?(/(?!/).*)")
 
 
 class FileSystem(Protocol):
-    """What a data file writer needs of a place."""
+    """The operations of a file system that a data file writer needs."""
 
     def create(self, location: str) -> pa.NativeFile:
         """Open a new file for writing.

@@ -39,7 +39,7 @@ _ROW_GROUP_ROWS_MAX = 8 * MIB
 
 
 class WriteTarget(Protocol):
-    """What a writer must know of the table."""
+    """The facts about a table that a writer needs."""
 
     @property
     def location(self) -> str: ...
@@ -78,7 +78,7 @@ class FileNames:
 
 @dataclass(frozen=True, slots=True)
 class WriterLimits:
-    """What one task may hold at once. `staged`: rows that are split into partitions together."""
+    """The memory limits of one task. `staged`: rows that are split into partitions together."""
 
     buffered_bytes: int = 256 * MIB
     staged_bytes: int = 16 * MIB
@@ -258,9 +258,9 @@ class PartitionedWriter:
         return self._done
 
     def discard(self) -> None:
-        """Close everything and delete what this writer wrote: nobody was told of it.
+        """Close and delete all files of this writer, which were not reported yet.
 
-        Errors are passed over. What could not be deleted is an orphan file, which no table names.
+        Errors are ignored: a file that could not be deleted is an orphan, which no table names.
         """
         self._is_closed = True
         for lane in self._open.values():

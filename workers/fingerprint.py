@@ -1,4 +1,4 @@
-"""What a micro-batch stands for: the hash of its entry in the checkpoint's offset log.
+"""The fingerprint of a micro-batch: the hash of its entry in the checkpoint's offset log.
 
 Spark writes the entry before the micro-batch runs and reads it again when the micro-batch is
 re-run, so a re-run has the same fingerprint; a checkpoint that was reset, restored or cloned goes

@@ -1,4 +1,4 @@
-"""Who writes: the micro-batch that a Spark task belongs to, and the nonce of its attempt.
+"""Identifies a write: the micro-batch that a Spark task belongs to, and the nonce of its attempt.
 
 Runs on executors: knows Spark's task properties, no request and no I/O.
 """
@@ -38,7 +38,7 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True)
 class WriteIdentity:
-    """What a write is published as. Its tasks and its commit compute the same one."""
+    """The identity of a published write. Its tasks and its commit compute the same one."""
 
     producer: str
     epoch: int
@@ -62,7 +62,7 @@ class WriteIdentity:
         )
 
     def attempt(self, table_uuid: UUID) -> UUID:
-        """What the names of this write's files carry."""
+        """Return the attempt, which the names of this write's files carry."""
         return attempt_of(table_uuid, MAIN, self.producer, self.epoch, self.nonce)
 
 

@@ -1,7 +1,7 @@
 """Receipts of one publisher: one address for all of them, and one reader at a time.
 
-Of those who wait one reads for all, and hands the reading on when it has its own receipt. So
-nothing runs while nobody waits: Spark's workers stop their event loop between micro-batches.
+One of the waiting publishers reads for all, and hands over when it has its own receipt. So
+nothing runs while none waits: Spark's workers stop their event loop between micro-batches.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Mailbox:
         try:
             receipts = await self._queue.wait_for_receipts(self.address, wait_s=left_s)
         except QueueUnavailableError as error:
-            # It would tell nobody else more.
+            # The other waiting publishers would only get the same error.
             for waiting in self._waiting.values():
                 if not waiting.done():
                     waiting.set_result(QueueUnavailableError(str(error)))

@@ -25,7 +25,7 @@ _OURS = frozenset(
         "backlog_wait_s",
     }
 )
-# What Spark itself adds to the options, or takes from them.
+# Options that Spark itself adds or consumes.
 _SPARKS = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
 _NUMBER_MAX = 2**63 - 1
 _WAIT_TIMEOUT_S = 300.0

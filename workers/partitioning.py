@@ -184,7 +184,7 @@ def _codes(arrays: Sequence[pa.Array], rows: int) -> Codes:
 
 
 def partition_key(partition: Partition) -> Partition:
-    """What stands for a partition as a dictionary key: NaN equals NaN, -0.0 is not 0.0."""
+    """Return the dictionary key of a partition: NaN equals NaN, -0.0 is not 0.0."""
     return tuple(_key(value) if isinstance(value, float) else value for value in partition)
 
 

@@ -87,7 +87,7 @@ def _arrow_schema(schema: StructType) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """What the files are published as."""
+    """The identity that the files are published under."""
 
     producer: Producer
     epoch: int

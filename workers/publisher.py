@@ -88,13 +88,13 @@ class WrittenEpoch:
 
     @property
     def attempt(self) -> UUID:
-        """What the names of the files carry."""
+        """The attempt, which the names of the files carry."""
         return attempt_of(self.table_uuid, MAIN, self.producer.id, self.epoch, self.nonce)
 
 
 @dataclass(frozen=True, slots=True)
 class PublishPolicy:
-    """What to do about an earlier epoch in quarantine, what to wait for, and when to slow down."""
+    """Reaction to an earlier epoch in quarantine, the state to wait for, and when to slow down."""
 
     on_quarantine: Literal["fail", "continue"] = "fail"
     wait: Literal["durable", "committed"] = "durable"
@@ -218,7 +218,7 @@ class Publisher:
         return await self._put(sealed)
 
     async def _standing(self, sealed: EncodedRequest) -> EncodedRequest | None:
-        """What the inbox has of this attempt already. Errors: `PublishError` for another write.
+        """Return the attempt's request in the inbox. Errors: `PublishError` for another write.
 
         Compared here and now: it may land and leave the inbox in any moment, and then nothing
         keeps a second write from being taken for a copy of the first.
@@ -291,7 +291,7 @@ class Publisher:
         return await self._sealer.seal(request, manifests)
 
     async def _put(self, sealed: EncodedRequest) -> EncodedRequest:
-        """Make it durable. What is sent again is the same bytes, so an answer may get lost."""
+        """Make it durable. A retry sends the same bytes, so an answer may get lost."""
         for delay_s in _PUT_DELAYS_S:
             try:
                 return await self._put_once(sealed)
@@ -328,7 +328,7 @@ class Publisher:
         return self._mailbox
 
     async def _announce(self, sealed: EncodedRequest, mailbox: Mailbox | None) -> int | None:
-        """The backlog of the table's shard; None if nobody was told."""
+        """Announce it; return the backlog of the table's shard, None if it was not announced."""
         if self._queue is None:
             return None
         request = sealed.request

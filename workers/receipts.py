@@ -87,10 +87,10 @@ class ReceiptWaiter:
         return await mailbox.take(request, wait_s=wait_s)
 
     async def _from_table(self, target: Target) -> Receipt | None:
-        """What the ledger and the quarantine say. A back end that is away is asked again later."""
+        """Look the outcome up in ledger and quarantine. An unavailable one is asked again later."""
         try:
             request = target.request
-            # Asked first: what has left the inbox without a trace in the quarantine has landed.
+            # Asked first: a request that is in neither inbox nor quarantine has landed.
             has_left = request.producer.one_shot and not await self._inbox.contains(
                 request.inbox_key
             )
@@ -118,7 +118,7 @@ class ReceiptWaiter:
 
 
 def _entry(metadata: TableMetadata, request: CommitRequest) -> ProducerEntry | None:
-    """What this table's ledger says of the producer."""
+    """Return the producer's entry in this table's ledger."""
     text = metadata.properties.get(property_key(request.producer.id, request.branch))
     entry = parse_entry(text) if text is not None else None
     return entry if entry and entry.table_uuid == request.table_uuid else None

@@ -14,7 +14,7 @@ _LARGE_BYTES = 1 << 18
 
 
 def batch_bytes(batch: pa.RecordBatch | pa.Table) -> int:
-    """What a batch costs in memory, about. `nbytes` counts only the rows of a slice."""
+    """Return about how much memory a batch takes. `nbytes` counts only the rows of a slice."""
     return int(batch.nbytes) + _ARRAY_BYTES * int(batch.num_columns)
 
 

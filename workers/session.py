@@ -44,7 +44,7 @@ def configure(
 ) -> _Target:
     """Configure a `SparkSession.builder` or a running session, and return it.
 
-    What is not given here comes from the environment or the configuration file, as always. On a
+    Settings not given here come from the environment or the configuration file, as always. On a
     builder call it before `getOrCreate()`; on a session before a query starts, because a query
     takes a copy of the session's confs. `aws`: settings of that group, by name (`region`, …).
     Errors: `TypeError` for a setting that there is not.

@@ -24,7 +24,7 @@ SETTING_NAMES = frozenset(
 def given_settings(
     plain: Mapping[str, str | None], aws: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """What a call was given: settings by name, and those of the group `aws` by their name in it.
+    """Return the settings of a call: by name, and those of the group `aws` by their name in it.
 
     None counts as not given. Errors: `TypeError` for a setting that there is not.
     """

@@ -70,8 +70,8 @@ def load_settings(
 
 
 def _s3_access(aws: AwsAccess, environment: Mapping[str, str | None]) -> S3Access:
-    """What the tasks are told: also what the driver has from AWS's own variables, which executors
-    may lack.
+    """Return the tasks' access to S3, with the values of AWS's own variables on the driver:
+    executors may lack them.
     """
     region = aws.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     endpoint_url = (

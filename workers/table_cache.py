@@ -1,6 +1,6 @@
 """Tables as the driver last saw them: the pointer is read each time, metadata only when it moved.
 
-One cache lives as long as its process's connections. What is done with a table is not known here.
+One cache lives as long as its process's connections. The use of a table is not known here.
 """
 
 from __future__ import annotations

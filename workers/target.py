@@ -1,4 +1,4 @@
-"""What a task must know of the table that it writes to. Runs on executors: format only, no I/O.
+"""The facts about its table that a task needs. Runs on executors: format only, no I/O.
 
 Read once on the driver and shipped with the pickled writer, so all tasks of a micro-batch agree,
 and no executor needs the catalog. Only the schema, the spec, the `write.*` properties and where S3

@@ -2,7 +2,7 @@
 
 Runs on executors. Where the rows stop because something before this task failed, or because the
 task was cancelled, Spark closes the connection, and Arrow takes the closed connection for the end
-of the rows: the iterator ends like any other. What tells them apart is the connection itself.
+of the rows: the iterator ends like any other. Only the connection itself tells them apart.
 Behind the last row Spark sends a mark; a connection that is closed instead has nothing more to
 read. Nothing here waits, and nothing is taken from the connection.
 """
@@ -28,7 +28,7 @@ _ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasa
 
 
 class TaskStream(Protocol):
-    """What a worker reads its task from: a buffered reader of a socket."""
+    """The stream that a worker reads its task from: a buffered reader of a socket."""
 
     def fileno(self) -> int: ...
 
@@ -78,7 +78,7 @@ def _has_descriptor(stream: TaskStream) -> bool:
 
 
 def _has_ended(stream: TaskStream) -> bool:
-    """Whether nothing more comes. What can be read at once is read ahead, and stays to be read."""
+    """Return whether the stream has ended. Bytes are peeked at, and stay to be read."""
     try:
         readable, _, _ = select.select([stream], [], [], 0)
         return bool(readable) and not stream.peek(1)

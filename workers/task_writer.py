@@ -37,8 +37,8 @@ patch_zipimporter()
 
 @dataclass(frozen=True, slots=True)
 class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no types for us
-    """What a task tells the commit. `micro_batch` is None outside a streaming query; `application`
-    is what the user calls the Spark application, where the task is told.
+    """A task's message to the commit. `micro_batch` is None outside a streaming query;
+    `application` is the user's name for the Spark application, where the task has it.
     """
 
     micro_batch: MicroBatch | None

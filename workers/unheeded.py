@@ -1,4 +1,4 @@
-"""What a table asks of its writers and this one does not do: named, never ignored in silence.
+"""Names the properties of a table that this writer does not follow: none is ignored in silence.
 
 Runs on the driver. Rows land all the same, and every reader reads them. A `write.…` property that
 is not known here is named as well: it asks for something. Source: format.md 13.
@@ -15,7 +15,7 @@ from committer.iceberg.schema.sort_order import SortField
 _log = logging.getLogger("frazil.workers")
 
 _FORMAT = "write.format.default"
-# What the writer does, or what nothing is left to do for: it looks at each row group, and fans out.
+# Followed by the writer, or with no effect on it: it looks at each row group, and fans out.
 _HEEDED = frozenset(
     {
         "write.data.path",
@@ -33,8 +33,8 @@ _HEEDED = frozenset(
         "write.target-file-size-bytes",
     }
 )
-# What concerns commits, deletes, updates, or formats that are not written. What bloom filters are
-# like says nothing without one that is asked for.
+# Properties of commits, deletes, updates, or formats that are not written. The shape of bloom
+# filters means nothing without one that is asked for.
 _OF_OTHERS = (
     "write.avro.",
     "write.delete.",

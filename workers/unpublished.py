@@ -1,4 +1,4 @@
-"""What the tasks of a failed write have written and reported: deleted where nothing can name it.
+"""Deletes the files that tasks of a failed write have reported, where no request can name them.
 
 Called on the driver, when Spark aborts a write.
 """
@@ -20,7 +20,7 @@ def delete_unpublished(messages: Sequence[FilesWritten | None], s3: S3Access) ->
 
     Spark calls `commit` only once it has the message of every task, so no request was made of
     these. Where all are there, a commit may have raised after its request had become durable:
-    then nothing is deleted. What cannot be deleted stays as an orphan, and the log says so.
+    then nothing is deleted. A file that cannot be deleted stays as an orphan, and the log says so.
     """
     if None not in messages:
         return

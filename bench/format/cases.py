@@ -1,4 +1,4 @@
-"""What is measured, with whom, and what is wanted. Pure.
+"""The cases of the benchmark: the operation, its peers, and the wanted factor. Pure.
 
 A case is a name, and sizes: numbers of manifest entries, of files of a table, or of snapshots.
 """

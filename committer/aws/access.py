@@ -1,4 +1,4 @@
-"""What the settings say about AWS, as plain values; no client is known here.
+"""The settings about AWS as plain values; no client is known here.
 
 Service and Spark side hand it to `committer.backends`. An empty text leaves what the usual AWS
 settings say; credentials come from nowhere else.
@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 AddressingStyle = Literal["auto", "path", "virtual"]
 ADDRESSING_STYLES: tuple[str, ...] = get_args(AddressingStyle)
-# What an endpoint's URL looks like; empty for AWS itself.
+# The form of an endpoint's URL; empty for AWS itself.
 ENDPOINT = r"^(https?://[^/?#]+/?)?$"
 
 

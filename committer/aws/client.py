@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
     from types_aiobotocore_s3 import S3Client
 
-# What it would print of credentials, with a trace, is in the errors.
+# Its log lines about credentials, with traces, only repeat the errors.
 logging.getLogger("aiobotocore").addHandler(logging.NullHandler())
 _SMALL_BYTES = 256 * 1024
-# What a connection carries at the least, even one of many on a slow line.
+# The least throughput of a connection, even of one of many on a slow line.
 _BYTES_A_SECOND_MIN = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class AwsOptions:
-    """What overrides the usual AWS settings; an empty text leaves them as they are."""
+    """Overrides of the usual AWS settings; an empty text overrides nothing."""
 
     region: str = ""
     profile: str = ""
@@ -108,7 +108,7 @@ async def open_client(
     client.meta.events.register("before-call.s3", _stay_in_region)
     client.meta.events.register("before-call.s3", _send_small_bodies_at_once)
     client.meta.events.register("after-call.s3", _refuse_empty_answer)
-    # What handlers return is awaited, though their type does not say so.
+    # The library awaits what handlers return, though their type does not say so.
     refuse: Any = _refuse_foreign_answer
     client.meta.events.register("after-call.dynamodb", refuse)
     return client
@@ -116,7 +116,7 @@ async def open_client(
 
 @cache
 def _descriptions(data_path: str | None) -> Loader:
-    """What the library knows of services: megabytes, which all clients share."""
+    """Return the library's descriptions of services: megabytes, which all clients share."""
     return create_loader(data_path)
 
 
@@ -186,7 +186,7 @@ def _stay_in_region(context: dict[str, Any], **_: object) -> None:
         redirect["redirected"] = True
 
 
-# What no answer of S3 is without.
+# The field that every answer of S3 to these operations has.
 _ALWAYS_THERE = {
     "CompleteMultipartUpload": "ETag",
     "CreateMultipartUpload": "UploadId",

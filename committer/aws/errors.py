@@ -1,4 +1,4 @@
-"""What the errors of AWS clients mean to an adapter: applied or not, passing or not, and in words.
+"""Classifies errors of AWS clients for an adapter: applied or not, passing or not, and in words.
 
 The clients are made in `aws/client.py`.
 """
@@ -132,7 +132,7 @@ def is_throttled(error: Exception) -> bool:
 
 
 def is_passing(error: Exception) -> bool:
-    """The same call may succeed later, without anybody's help: no answer, an overload, a crash."""
+    """Return whether a retry may succeed without an operator: no answer, an overload, a crash."""
     if not isinstance(error, boto.ClientError):
         return isinstance(error, _UNANSWERED)
     status = status_of(error)
@@ -188,7 +188,7 @@ def explain(error: Exception, what: str, unavailable: type[TransientError]) -> F
 
 
 def no_renewal(error: Exception) -> str:
-    """What is to be said of `STALE_CREDENTIALS`."""
+    """Return the message for `STALE_CREDENTIALS`."""
     return f"the AWS credentials cannot be renewed: {error}"
 
 
@@ -203,7 +203,7 @@ def _wrong_region(error: Exception) -> str:
 
 
 def brief(error: Exception) -> str:
-    """What happened, in one short line: a server that is none of AWS may answer with a page."""
+    """Return the error in one short line: a server that is none of AWS may answer with a page."""
     if isinstance(error, boto.ClientError):
         message = error.response.get("Error", {}).get("Message", "")
         text = f"{code_of(error) or status_of(error)}: {message}".rstrip(": ")

@@ -152,7 +152,7 @@ class DynamoDbCatalog:
                 raise self._error(error, "UpdateItem") from error
             return Unknown(brief(error))
         if layout.text_of(item, layout.LOCATION) == swap.metadata_location:
-            # Somebody below us sent the call twice, and the first one has won.
+            # A layer below sent the call twice, and the first one has won.
             return self._committed(swap, layout.text_of(item, layout.VERSION))
         if layout.text_of(item, layout.PREVIOUS_LOCATION) == swap.metadata_location:
             return Unknown("the swap was sent twice below us, and others have committed since")
@@ -170,7 +170,7 @@ class DynamoDbCatalog:
         try:
             await self._put_table(table)
         except TableAlreadyExistsError:
-            # Surely not applied, and nobody else can know a file that this call wrote.
+            # Surely not applied, and no other process knows a file that this call wrote.
             if created:
                 await self._storage.delete((table.metadata_location,))
             raise

@@ -1,4 +1,4 @@
-"""What DynamoDB's errors mean to the catalog, beyond what all AWS services share."""
+"""Classifies DynamoDB's own errors for the catalog; `aws.errors` has those of all AWS services."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What an item says of its table: where its metadata is, and which write of it this is.
+    """An item's pointer: the location of the table's metadata, and the version of this write.
 
     `version` is empty where the item has none.
     """
@@ -63,7 +63,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What each write leaves in an item: its own random text, and the time of this machine."""
+    """The mark of a write in its item: its own random text, and the time of this machine."""
 
     version: str
     now_ms: int

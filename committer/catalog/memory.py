@@ -94,7 +94,7 @@ class MemoryCatalog:
 
     async def default_location(self, namespace: Namespace) -> str | None:
         join_namespace(namespace)
-        return None  # nobody can give a namespace properties here
+        return None  # a namespace has no properties here
 
     def _require_namespace(self, namespace: Namespace) -> None:
         text = join_namespace(namespace)

@@ -182,7 +182,7 @@ class SqlCatalog:
         try:
             await _hop(self._executor, lambda: self._insert(table))
         except (NoSuchNamespaceError, TableAlreadyExistsError):
-            # Surely not applied, and nobody else can know a file that this call wrote.
+            # Surely not applied, and no other process knows a file that this call wrote.
             if created:
                 await self._storage.delete((table.metadata_location,))
             raise

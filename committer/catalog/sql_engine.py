@@ -35,7 +35,7 @@ _SERVER_THREADS = 8
 
 
 class Fault(Enum):
-    """What a database error means to a caller whose transaction has not been committed."""
+    """The kind of a database error, for a caller whose transaction has not been committed."""
 
     UNAVAILABLE = "the database did not answer, or another connection holds its lock"
     FORBIDDEN = "the database refuses this user, or is read-only"

@@ -1,10 +1,10 @@
 """Keeps SQLite connections on the file that bears the database's name now.
 
-An open connection follows the file, not its name. If somebody moves the file, deletes it, or puts a
-backup in its place, commits would go on into a file that nobody opens again, and would be reported
-as done: in WAL mode SQLite does not notice. So the file is compared before each use and once more
-under the write lock, and a name without a file is an outage, never a reason to make an empty
-catalog. Between that comparison and COMMIT lie microseconds; nothing of SQLite could close them.
+An open connection follows the file, not its name. If the file is moved, deleted, or replaced by a
+backup, commits would still go into the old file, which no process opens again, and would be
+reported as done: in WAL mode SQLite does not notice. So the file is compared before each use and
+once more under the write lock, and a name without a file is an outage, never a reason to make an
+empty catalog. Between that comparison and COMMIT lie microseconds, which SQLite cannot close.
 
 Which errors mean what is said in `sql_engine`.
 """

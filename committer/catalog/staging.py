@@ -1,4 +1,4 @@
-"""What all catalogs that hold a pointer do alike: the metadata file around the swap, the way to it.
+"""Shared by all catalogs that hold a pointer: writing and reading the metadata file that it names.
 
 Which object must be durable before a pointer may name it, the first metadata of a new table, and
 reading the metadata that a pointer names. No pointer is read or moved here.
@@ -18,7 +18,7 @@ from committer.iceberg.metadata.table_metadata import (
 from committer.ports import LoadedTable, NewObject, Storage, Swap, create_or_equal
 from committer.request import TableIdentifier
 
-# A thousand snapshots take some ten milliseconds: nobody else shall wait for them.
+# A thousand snapshots take some ten milliseconds, which would block the event loop.
 _READ_AT_ONCE_BYTES = 256 * 1024
 # Each round needs a foreign commit that also deleted the file in the moment between two reads.
 _ROUNDS_MAX = 10
@@ -30,7 +30,7 @@ def metadata_object(metadata: TableMetadata, location: str) -> NewObject:
 
 
 def objects_before(swap: Swap) -> tuple[NewObject, ...]:
-    """What must be durable before a pointer may be swapped: the metadata file that it will name."""
+    """Return the object that must be durable before the swap: the metadata file it will name."""
     return (metadata_object(swap.metadata, swap.metadata_location),)
 
 

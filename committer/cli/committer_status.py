@@ -1,4 +1,4 @@
-"""What a running committer says of itself at `/status`, asked over HTTP and shown to people."""
+"""Fetches `/status` of a running committer over HTTP, and lays it out for people."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came from the address: the committer's own words, or why there are none."""
+    """The answer of an address: the committer's status, or why there is none."""
 
     url: str
     status: Status | None
@@ -73,8 +73,8 @@ def ask_own_committer(settings: Settings) -> Answer | None:
 
 
 def troubles_of(answer: Answer, requests: int | None) -> dict[str, str]:
-    """What is wrong, by component. `requests` wait in the inbox; None if nobody has counted them:
-    then the committer itself was asked for.
+    """Return what is wrong, by component. `requests` wait in the inbox; None if they were not
+    counted: then the command asked for the committer alone.
     """
     if answer.status is not None:
         return {f"committer, {one}": why for one, why in answer.status.troubles.items()}

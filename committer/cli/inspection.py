@@ -1,4 +1,4 @@
-"""What a file is, by its content, and what it says: as JSON lines, and as tables for people.
+"""Recognizes a file by its content, and describes it: as JSON lines, and as tables for people.
 
 Pure: bytes in, descriptions out. Every JSON line has a `kind`.
 """
@@ -43,7 +43,7 @@ _AVRO, _PUFFIN, _GZIP, _PARQUET = b"Obj\x01", b"PFA1", b"\x1f\x8b", b"PAR1"
 
 @dataclass(slots=True)
 class Inspection:
-    """What was found. `problem`: why it is not as it should be, though it could be shown."""
+    """The findings. `problem`: why the file is not as it should be, though it could be shown."""
 
     lines: list[Description] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
@@ -144,7 +144,7 @@ def _inspect_manifest(content: bytes, about: Description) -> Inspection:
         **about,
     }
     found = list(found_entries(decoded, decoded.schema))
-    # What an entry says, with the metrics of its file.
+    # Each entry, with the metrics of its file.
     lines = [{"kind": "manifest-entry", **entry_row(one), "file": file_row(one)} for one in found]
     shown = kind_view("entries", map(entry_row, found))
     views: list[View] = [Facts("manifest", facts), shown, *_metric_rows(decoded)]
@@ -232,7 +232,7 @@ def inspect_request(content: bytes) -> Inspection:
 
 
 def _inspect_broken_request(content: bytes, problem: str) -> Inspection:
-    """What can still be told of it: its line, if that is JSON."""
+    """Describe a broken request as far as possible: its line, if that is JSON."""
     try:
         document = orjson.loads(content.partition(b"\n")[0])
     except orjson.JSONDecodeError:

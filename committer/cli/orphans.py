@@ -33,8 +33,8 @@ def parse_age_s(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a command asks for. `by_storage`: ages go by the clock that dates the objects, which has
-    to be asked by writing one.
+    """The request of a command. `by_storage`: ages are by the storage's clock, which is read by
+    writing an object.
     """
 
     identifier: TableIdentifier
@@ -63,7 +63,7 @@ class Total:
 
 @dataclass(slots=True)
 class Report:
-    """What was found: totals of what may be removed, by kind, and of what stays."""
+    """The findings: totals of removable files, by kind, and of those that stay."""
 
     now_ms: int
     removable: dict[str, Total] = field(default_factory=dict)
@@ -106,8 +106,8 @@ async def open_search(
     ground = await search.look_around()
     if not ground.folders:
         raise UnsupportedError(
-            f"the folders of {identifier} are another table's too, or the inbox's: nobody can tell"
-            f" whose files are in {', '.join(ground.shared)}"
+            f"the folders of {identifier} are another table's too, or the inbox's: it cannot be"
+            f" known whose files are in {', '.join(ground.shared)}"
         )
     await search.refresh()
     return search, ground

@@ -38,7 +38,7 @@ def print_lines(lines: Iterable[bytes]) -> None:
 
 
 def _plain(value: object) -> object:
-    """What JSON has no form for: bytes as hexadecimal, everything else as text."""
+    """Return a value that JSON has no form for as text: bytes as hexadecimal."""
     return value.hex().upper() if isinstance(value, bytes | memoryview) else str(value)
 
 

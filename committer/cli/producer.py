@@ -118,7 +118,7 @@ def thaw(
 
     After a rollback, say what becomes of the epochs that it took: they still count as landed and
     their rows stay away (--keep), or each may land once more when it is published or replayed
-    (--again). What went to quarantine meanwhile stays there until it is replayed.
+    (--again). Requests quarantined in the meantime stay there until they are replayed.
     """
     from committer.cli.printing import confirm, say
     from committer.cli.producers import choose_epochs, name_of, operator, what_follows
@@ -145,7 +145,7 @@ def forget(
 ) -> None:
     """Take a producer that is gone for good out of the ledger.
 
-    What has landed stays. Refused while a request of it waits or is in quarantine.
+    Its landed rows stay. Refused while a request of it waits or is in quarantine.
     """
     from committer.cli.printing import confirm, say
     from committer.cli.producers import name_of, operator

@@ -21,7 +21,7 @@ from committer.storage.high_water_marks import HighWaterMarks
 
 
 def operator(parts: Parts) -> ProducerAdmin:
-    """Who carries out what a command decides."""
+    """Return the service that carries out the decisions of a command."""
     return ProducerAdmin(
         catalog=parts.catalog,
         storage=parts.storage,
@@ -109,7 +109,7 @@ def describe(table: TableIdentifier, standing: ProducerStatus) -> Description:
 
 
 def advice(found: Found) -> str:
-    """What an operator does about it, one sentence; empty where there is nothing to do."""
+    """Return what an operator does about it, in one sentence; empty where that is nothing."""
     match found.standing.state:
         case ProducerState.ACTIVE:
             return ""
@@ -160,7 +160,7 @@ def _lost(lost: Lost) -> str:
 
 
 def what_follows(found: Found, again: EpochRanges) -> str:
-    """What a thaw means for the epochs; empty where it means nothing."""
+    """Return the effect of a thaw on the epochs; empty where it has none."""
     if again.ranges:
         return (
             f"Epochs {again} may land once more, when they are published or replayed. Do not bring"

@@ -197,7 +197,7 @@ def _tell(outcomes: list[Replayed]) -> None:
         else:
             _tell_refused({one.key: one.refused})
         if one.unseen is not None:
-            say(f"frazil: {one.key}: nobody could see whether its data files exist: {one.unseen}")
+            say(f"frazil: {one.key}: could not check that its data files exist: {one.unseen}")
     unannounced = next((one.unannounced for one in outcomes if one.unannounced), None)
     if unannounced:
         say(f"frazil: not announced ({unannounced}); a committer finds it when it lists the inbox")

@@ -106,13 +106,13 @@ class Quarantined:
 
 
 def advice_for(reason: str) -> str:
-    """What to do about it; empty for a code of another version."""
+    """Return what to do about it; empty for a code of another version."""
     known = _known(reason)
     return known.advice if known else ""
 
 
 def meaning_of(reason: str) -> str:
-    """What is wrong with such requests; empty for a code of another version."""
+    """Return what is wrong with such requests; empty for a code of another version."""
     known = _known(reason)
     return known.meaning if known else ""
 
@@ -193,9 +193,9 @@ async def load(parts: RequestParts, key: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What became of a replay: in the inbox, or still in quarantine for a reason.
+    """The outcome of a replay: in the inbox, or still in quarantine for a reason.
 
-    `unseen`: why nobody knows whether its data files exist. `unannounced`: why no doorbell rang.
+    `unseen`: why its data files could not be checked. `unannounced`: why no doorbell rang.
     """
 
     key: str

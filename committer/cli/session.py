@@ -1,4 +1,4 @@
-"""What commands share: settings, the parts that they open, and an event loop for as long."""
+"""Shared by the commands: settings, the parts that they open, and an event loop for as long."""
 
 from __future__ import annotations
 

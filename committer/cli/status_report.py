@@ -1,4 +1,4 @@
-"""What `frazil status` finds out. Each part that does not answer becomes a trouble, not an end."""
+"""Collects the report of `frazil status`. A part that does not answer becomes a trouble in it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class LandedProducer:
-    """What the ledger of one table says of one producer on one branch."""
+    """The entry of one producer on one branch in the ledger of one table."""
 
     table: TableIdentifier
     table_uuid: UUID
@@ -54,7 +54,7 @@ class LandedProducer:
 
 @dataclass(slots=True)
 class Report:
-    """All that was found out. None where nobody answered."""
+    """The whole report. A field is None where its part did not answer."""
 
     now_ms: int
     catalog_uri: str
@@ -335,7 +335,7 @@ def _names(producers: Sequence[Description]) -> str:
 
 
 def _query(table_uuid: str, producer: str, report: Report) -> str:
-    """What the ledger calls a producer; empty before anything of it has landed."""
+    """Return the producer's name in the ledger; empty before its first epoch has landed."""
     names = (
         one.entry.name
         for one in report.landed

@@ -62,7 +62,7 @@ def create(
 
 
 class _Shape:
-    """What the table is to look like, parsed. Errors: `typer.BadParameter`."""
+    """The wanted schema, partitions and order, parsed. Errors: `typer.BadParameter`."""
 
     def __init__(
         self, schema: str, partition: str, sort_order: str, properties: dict[str, str]

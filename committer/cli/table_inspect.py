@@ -37,7 +37,7 @@ ArrowOption = Annotated[
     str | None,
     typer.Option("--arrow", metavar="FILE", help="Write an Arrow IPC file instead of printing."),
 ]
-# What has an order of its own: the rows of a snapshot's files are put into that of their paths.
+# Kinds without an order of their own: their rows are sorted by path.
 _FILES = ("files", "data_files", "delete_files")
 
 

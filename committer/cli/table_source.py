@@ -76,7 +76,7 @@ class OpenTable:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """What lies below `old` in the metadata is found below `new`; neither ends with a slash."""
+    """A prefix of locations in the metadata and its replacement; neither ends with a slash."""
 
     old: str
     new: str

@@ -1,4 +1,4 @@
-"""What is shown to people, before it is printed: facts and rows."""
+"""Output for people, before it is printed: facts and rows."""
 
 from __future__ import annotations
 

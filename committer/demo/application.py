@@ -1,8 +1,8 @@
 """One Spark application of the demo: some streaming queries that all append to one table.
 
 Run as a program of its own: `python -m committer.demo.application PLAN`, PLAN being the JSON of an
-`ApplicationPlan`. What it needs to know about Frazil is in `_start`: a format's name, a table's.
-Everything else here is how the demo watches it: one line of JSON for each micro-batch.
+`ApplicationPlan`. Frazil appears in `_start` only: a format's name, a table's. All
+the rest lets the demo watch it: one line of JSON for each micro-batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Spark application of the demo is told: its streams, and where everything is."""
+"""The plan of a Spark application of the demo: its streams, and where everything is."""
 
 from __future__ import annotations
 

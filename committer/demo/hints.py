@@ -1,4 +1,4 @@
-"""What to try after the demo: commands that work as they are printed, from the current folder."""
+"""Commands to try after the demo, which work as they are printed, from the current folder."""
 
 from __future__ import annotations
 

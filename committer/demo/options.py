@@ -1,4 +1,4 @@
-"""What a run of the demo is asked to do, and the folder that holds all of it."""
+"""The options of a run of the demo, and the folder that holds all of it."""
 
 from __future__ import annotations
 

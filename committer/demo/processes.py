@@ -28,7 +28,7 @@ class DemoError(FrazilError):
 
 @dataclass(frozen=True, slots=True)
 class ChildProcess:
-    """A process with all that it started. What it writes goes into `log`."""
+    """A process with all that it started. Its output goes into `log`."""
 
     name: str
     log: Path
@@ -59,7 +59,7 @@ class ChildProcess:
 
     async def _wait_for_group(self) -> None:
         await self.process.wait()
-        while self._signal(0):  # noqa: ASYNC110  # nobody tells us
+        while self._signal(0):  # noqa: ASYNC110  # no event says so
             await asyncio.sleep(_LOOK_S)
 
     def _signal(self, number: int) -> bool:

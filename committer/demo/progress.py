@@ -67,7 +67,7 @@ class Progress:
 
     @property
     def batches_published(self) -> int:
-        """What is in the table was published, whether or not Spark has told so yet."""
+        """Micro-batches published: those in the table count even if Spark has not reported them."""
         return max(self.batches_reported, self.batches_committed)
 
     @property

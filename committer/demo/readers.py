@@ -41,7 +41,7 @@ class SnapshotRow:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """What PyIceberg says about the table, besides its rows."""
+    """PyIceberg's view of the table, besides its rows."""
 
     reading: Reading
     metadata_location: str

@@ -1,4 +1,4 @@
-"""One run of the demo, from an empty folder to the verdict. What is shown is in `view.py`."""
+"""One run of the demo, from an empty folder to the verdict. Its display is in `view.py`."""
 
 from __future__ import annotations
 

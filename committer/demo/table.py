@@ -1,4 +1,4 @@
-"""Makes the demo's table by the project's own parts, before anybody writes to it."""
+"""Makes the demo's table by the project's own parts, before any writer starts."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Carriers = Mapping[str, Sums]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader found in a table: sums by carrier, and the path of each live data file."""
+    """A reader's findings in a table: sums by carrier, and the path of each live data file."""
 
     reader: str
     carriers: Carriers
@@ -49,7 +49,7 @@ def total(carriers: Carriers) -> Sums:
 
 
 def differences(expected: Carriers, reading: Reading) -> list[str]:
-    """What the reader found that is not as it was put in; none if all is well."""
+    """Return each difference between the input and the reader's findings; none if all is well."""
     found = [
         *_differing_carriers(expected, reading),
         *(f"{reading.reader}: file named twice: {path}" for path in reading.duplicate_paths),

@@ -1,4 +1,4 @@
-"""What a person sees: a live display on a terminal, a line every few seconds elsewhere."""
+"""The demo's display: live on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def show_sums(console: Console, expected: Carriers, readings: Sequence[Reading])
 
 
 def show_verdict(console: Console, found: Sequence[str]) -> None:
-    """What differs, or that nothing does."""
+    """Print what differs, or that nothing does."""
     console.print()
     if not found:
         words = "every flight is in the table exactly once, say both readers"

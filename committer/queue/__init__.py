@@ -1,4 +1,4 @@
 """Adapters of the port `committer.ports.Queue`: Redis Streams, and memory.
 
-What a request says, and what becomes of it, is none of their business.
+They know neither the content of a request nor its outcome.
 """

@@ -6,7 +6,7 @@ A doorbell's fields (names are public: any client in any language may ring):
     inbox-key    where the request lies in the inbox
     digest       of the request's line (to its newline included), as in the request format
     content      the request itself; only up to `INLINE_BYTES_MAX`, else absent
-    reply-to     where receipts go; absent if nobody waits
+    reply-to     the address of receipts; absent if no producer waits
 
 A receipt has the one field `receipt`: a JSON object whose keys are those of
 `committer.request.Receipt` with dashes, without nulls. Readers ignore fields and keys that they do

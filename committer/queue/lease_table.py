@@ -1,4 +1,4 @@
-"""What a server of leases knows, and its one rule: the model of the script in `redis_leases`.
+"""The state of a lease server, and its one rule: the model of the script in `redis_leases`.
 
 Pure: the time is an argument. Nothing of clients, waiting or outages lives here.
 """
@@ -86,7 +86,7 @@ class LeaseTable:
         return bool(lapsed)
 
     def _release(self, process: UUID, shards: Iterable[int]) -> bool:
-        """The term stays, so that the next one is higher; its process is nobody's."""
+        """Release shards of a process. The term is kept, so that the next one is higher."""
         is_changed = False
         for shard in shards:
             tenure = self._tenures.get(shard)

@@ -59,7 +59,7 @@ class _Mailbox:
 
 
 class MemoryServer:
-    """What the clients share. `available = False` makes every call fail, as an outage does."""
+    """The server that clients share. `available = False` makes every call fail, like an outage."""
 
     def __init__(self, *, world: World) -> None:
         self.world = world
@@ -195,7 +195,7 @@ class MemoryQueue:
         yield self._server.reached()
 
     def _take(self, count_max: int, shards: Sequence[int]) -> list[Delivery]:
-        """What this consumer was handed and never saw; else what is new."""
+        """Return doorbells that were delivered to this consumer but lost; else new ones."""
         with self._reached() as server:
             taken: list[Delivery] = []
             for number in shards:

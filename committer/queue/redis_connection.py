@@ -94,7 +94,7 @@ class RedisConnection:
                 await connection.send_packed_command(packed, check_health=False)
                 answers = [await _answer(connection) for _ in range(answers_count)]
             except BaseException:
-                # What may still come would be taken for the answer to the next command.
+                # A late answer would be taken for the answer to the next command.
                 await connection.disconnect(nowait=True)
                 raise
             finally:
@@ -132,7 +132,7 @@ class RedisConnection:
         found = zip(expected.items(), (answer.decode() for answer in answers), strict=True)
         return {
             key: f"the key `{key}` of the queue server {self.server} holds a {kind}, expected a"
-            f" {wanted}: whoever wrote it is not Frazil; remove it (`DEL {key}`), and it heals"
+            f" {wanted}: its writer is not Frazil; delete it (`DEL {key}`), and the queue recovers"
             for (key, wanted), kind in found
             if kind not in ("none", wanted)
         }
@@ -171,7 +171,7 @@ def is_group_gone(error: ResponseError) -> bool:
 
 
 def is_key_taken(error: object) -> bool:
-    """Whether somebody else has put another type of value under a key of ours."""
+    """Return whether another program has put another type of value under a key of Frazil."""
     return isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE")
 
 

@@ -5,14 +5,13 @@
     {frazil:leases}:changes    stream of one entry, whose id is the version
 
 A process is one incarnation of a member: 32 hexadecimal digits. A lease is in force while its
-process is a member, so a renewal writes one field, however many shards it is for. What this rests
-on:
+process is a member, so a renewal writes one field, however many shards it is for. How it works:
 
 * A script is one step, and reads the server's clock, not ours. Each call is one exchange.
-* It runs on a full server, too (`allow-oom`): nobody could drain it else. It writes three small
-  keys.
-* Who waits for a change is woken by the stream. A stream that was lost begins again with a higher
-  id, because ids are the time.
+* It runs on a full server, too (`allow-oom`): else no committer could drain it. It writes three
+  small keys.
+* A member that waits for a change is woken by the stream. A stream that was lost begins again with
+  a higher id, because ids are the time.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     {frazil:NN}                        stream of shard NN, 00 … 63; consumer group `frazil`
     {frazil:NN}:receipts:<reply-to>    see `redis_receipts`
 
-All keys of a shard share its hash tag. Fields of the entries: `codec`. What this rests on:
+All keys of a shard share its hash tag. Fields of the entries: `codec`. How it works:
 
 * The server may hand a doorbell over and the answer may get lost: it is then pending for us though
   we never saw it, and no read of new entries returns it. So we remember what the caller holds, and
@@ -12,7 +12,7 @@ All keys of a shard share its hash tag. Fields of the entries: `codec`. What thi
 * A key of a shard that holds something else (`SET` by others) is named (`taken_keys`), and looked
   at again every few seconds; the other shards go on.
 * Entries are never trimmed, and deleted when acknowledged, in one atomic step. An entry that
-  vanished while it was pending is the trace of somebody else's deletion: counted in `lost`.
+  vanished while it was pending was deleted by another program: counted in `lost`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ATTEMPTS_MAX = 3
 _TAKEN_AGAIN_S = 2.0
 
 # One step: XACK alone would leave the entry in the stream for ever, XDEL alone its trace in the
-# group. Not a MULTI, in which a full server refuses every command, so that nobody could drain it.
+# group. Not a MULTI, in which a full server refuses every command, so no committer could drain it.
 _FORGET = """
 redis.call("XACK", KEYS[1], unpack(ARGV))
 redis.call("XDEL", KEYS[1], unpack(ARGV, 2))
@@ -156,7 +156,7 @@ class RedisQueue:
     # A shard may be let go at any moment, so a read keeps to those that it began with.
 
     async def _read_unseen(self, shards: Sequence[int], count_max: int) -> list[Delivery]:
-        """What is pending for us, but was never returned to the caller."""
+        """Read doorbells that are pending for this consumer but never reached the caller."""
         usable = self._usable(shards)
         questions = [
             (
@@ -203,7 +203,7 @@ class RedisQueue:
     async def reclaim(
         self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
     ) -> Sequence[Delivery]:
-        """Also says of all that we hold that we still hold it, so nobody takes it from us.
+        """Also renew the claim on all deliveries held, so that no other consumer takes them over.
 
         Takes some thousand doorbells a call; call again for more.
         """

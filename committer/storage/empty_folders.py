@@ -1,7 +1,7 @@
 """Removes the folders that deletions leave empty, as if there were only objects. Blocking.
 
-The innermost goes at once. Those above it are where a producer puts its next request in a moment:
-they go once nobody has used them for a while.
+The innermost is removed at once. A producer is likely to put its next request into those above it
+soon: they are removed once they have been unused for a while.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 """Blocking writes and deletions of local files that make the promises of the port `Storage` true.
 
-Nothing here knows asyncio; `local` calls it from worker threads. What rests on what:
+Nothing here knows asyncio; `local` calls it from worker threads. How each promise is kept:
 
-* Nobody sees half an object: content is written to a temporary file in the same folder, synced, and
-  only then linked (create) or renamed (replace) to its name. A crash may leave a `.frazil-*.tmp`
-  behind, which is never listed, and removed after a day (`temporaries`).
+* No reader sees half an object: content is written to a temporary file in the same folder, synced,
+  and only then linked (create) or renamed (replace) to its name. A crash may leave a
+  `.frazil-*.tmp` behind, which is never listed, and removed after a day (`temporaries`).
 * Create-only is `link(2)`, which fails where the name exists. A file system without hard links is
   refused.
 * Replacing and deleting hold an exclusive `flock(2)` on the *folder* of the object, so they exclude
   one another in all processes of a machine, and no lock files pile up. On a network file system
   that is only as good as its `flock`. Deleting takes none where objects are never replaced (below
-  the folders of `EmptyFolders`). Whoever needs a folder that was removed because it was empty makes
-  it again.
+  the folders of `EmptyFolders`). A writer that needs a folder that was removed because it was empty
+  makes it again.
 * Durable means: file synced before it gets its name; its folder, and those above it that were made
   for it, synced before the call returns. Also where it returns "exists already", because the caller
   may then count on the object. A deletion is not synced: after a power cut a deleted object may be
   back.
-* What is made below a root, in a private folder (mode 0700), is private whatever the umask says.
+* Files and folders below a root, in a private folder (mode 0700), are private whatever the umask.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _stage(
 
 
 def _require_no_links(folder: str, roots: Sequence[str]) -> None:
-    """What is created behind a link no listing shows. Errors: `NotADirectoryError`."""
+    """Refuse a folder behind a link: no listing shows it. Errors: `NotADirectoryError`."""
     if root_of(folder, roots) is not None:
         with suppress(FileNotFoundError):
             os.close(open_folder(folder, roots, PASS))
@@ -289,7 +289,7 @@ def _link(item: _Staged) -> None:
     try:
         os.link(item.temporary, item.path)
     except FileExistsError as error:
-        # Whoever is making it in this moment may not have synced these yet.
+        # Its creator may not have synced these yet.
         item.folders.extend(_above(item.folders[0]))
         raise AlreadyExistsError(f"`{item.location}` exists") from error
     except FileNotFoundError as error:
@@ -322,7 +322,7 @@ def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
         folders.setdefault(os.path.dirname(path), []).append((location, path))
     left: list[str] = []
     for folder, files in folders.items():
-        # Where nothing is ever replaced there is nobody to exclude.
+        # Where objects are never replaced there is no writer to exclude.
         with nullcontext() if emptied.owns(folder) else _folder_lock(files[0][0], folder):
             found = [_unlink(location, path, emptied.roots) for location, path in files]
             if not emptied.owns(folder):

@@ -196,8 +196,8 @@ def etag_of(status: os.stat_result) -> str:
 
 @contextmanager
 def looked_up(path: str, roots: Sequence[str]) -> Iterator[tuple[str, int | None, bool]]:
-    """What to hand to a system call for this path: a name, the folder that it is in, and whether a
-    link of this name is followed. Strictly below a root none is, in no part of the path.
+    """Yield a system call's arguments for this path: a name, the folder that it is in, and whether
+    a link of this name is followed. Strictly below a root no part of the path may be a link.
     """
     if root_of(path, roots) is None:
         yield path, None, True

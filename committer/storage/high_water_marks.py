@@ -3,7 +3,7 @@ location.
 
     <root>/witness/<table uuid>    what the table is known to hold: `committer.plan.high_water_mark`
 
-What is in it, and whether a table may be believed, is not decided here.
+Its content, and whether a table may be believed, is not decided here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HighWaterMarks:
         return f"{self._folder}{table_uuid}"
 
     async def etag(self, table_uuid: UUID) -> str | None:
-        """What tells a high-water mark from the next one; None where there is none."""
+        """Return the etag of the table's high-water mark; None where there is none."""
         try:
             return (await self._storage.head(self.location(table_uuid))).etag
         except NotFoundError:

@@ -5,7 +5,7 @@
 
 Producers create, the committer reads and deletes. When to delete is not decided here.
 
-An object whose name is no inbox key is somebody else's. It is quarantined as `stray/<digest of its
+An object whose name is no inbox key is foreign. It is quarantined as `stray/<digest of its
 name>`, so that no name can take a place that a request may need, or be too long for one.
 """
 
@@ -96,8 +96,8 @@ class _Keyed:
 
 
 def skips_of(table_uuid: UUID | None = None) -> Skips:
-    """What a listing of everything, or of one table, is to collect: a folder in the place of a
-    request is none.
+    """Return the `Skips` for a listing of everything, or of one table. A folder in the place of a
+    request is no request.
     """
     return Skips(levels_max=KEY_LEVELS if table_uuid is None else KEY_LEVELS - 1)
 

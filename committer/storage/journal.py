@@ -1,11 +1,11 @@
-"""What is to be deleted, noted durably before anything is.
+"""A durable note of the files to delete, written before any of them is deleted.
 
     <root>/upkeep/<table uuid>/<id>     one expiry, or files that attempts have left over
 
 Once snapshots are gone from the metadata nothing else names their files. So the note is written
-before the swap that removes them, the files are deleted once the swap is proven, and the note goes
-last. What attempts have left over is noted with the proof that they did not land. Whoever finds a
-note after a crash can finish the work. When to do which is not decided here.
+before the swap that removes them, the files are deleted once the swap is proven, and the note is
+deleted last. Files of attempts are noted with the proof that the attempts did not land. A committer
+that finds a note after a crash can finish the work. When to do which is not decided here.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ExpiryEntry:
     """One expiry. Snapshots and statistics in the specification's form, oldest first.
 
     `base_location`: the metadata file that the expiry was decided on. `kept_snapshot_id`: the
-    newest snapshot in it that stays. Metadata with neither this nor those that go may be from
-    before them all: nobody has expired anything, the table was put back.
+    newest snapshot in it that stays. Metadata with neither this nor the expired ones may be older
+    than them all: then no snapshot was expired, and the table was restored from a backup.
     """
 
     entry_id: UUID

@@ -38,8 +38,8 @@ class KeyFile:
         return self._keys
 
     async def keys(self, *, age_s_max: float) -> Keys:
-        """The keys, read again if they are older. What cannot be read leaves known ones as they
-        are: a file is not there for a moment while it is replaced. Errors: as `read`, the first
+        """Return the keys, read again if they are older. If the file cannot be read, the known keys
+        stay: a file is missing for a moment while it is replaced. Errors: as `read`, the first
         time.
         """
         if self._keys is not None and self._world.monotonic_s() - self._read_s < age_s_max:

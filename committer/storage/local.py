@@ -121,7 +121,7 @@ class LocalStorage:
         await prove_conditions(self, f"{prefix.removesuffix('/')}/{name}")
 
     async def close(self) -> None:
-        """Release the threads; an executor that was handed in belongs to whoever did."""
+        """Release the threads; an executor that was passed in belongs to the caller."""
         if self._own is not None:
             await asyncio.to_thread(self._own.shutdown)
 

@@ -7,7 +7,7 @@ from committer.ports import NewObject, Storage
 
 
 async def prove_conditions(storage: Storage, location: str) -> None:
-    """Try to break each condition at `location`, which nobody else uses; remove it afterwards.
+    """Try to break each condition at `location`, used by this probe only; delete it afterwards.
 
     Errors: `SettingsError` naming the condition that was ignored.
     """

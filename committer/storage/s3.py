@@ -311,5 +311,5 @@ def _explain_write(error: Exception, location: str) -> FrazilError:
             " cannot be used"
         )
     if code_of(error) == "NoSuchUpload":
-        return StorageUnavailableError(f"PUT `{location}`: somebody has removed its parts")
+        return StorageUnavailableError(f"PUT `{location}`: its upload was aborted")
     return explain(error, f"PUT `{location}`", StorageUnavailableError)

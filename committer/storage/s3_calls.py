@@ -1,7 +1,7 @@
-"""Sends calls to S3: the client, how many at once, and how often again. What they mean: `s3`.
+"""Sends calls to S3: the client, the limit of concurrent calls, and retries. `s3` interprets them.
 
-Every call that comes through here may be repeated: reads, deletions, and writes under a condition
-that their own first success makes fail. Whoever sends such a write asks `Tries` afterwards.
+Every call that is sent here may be repeated: reads, deletions, and writes under a condition that
+their own first success makes fail. The sender of such a write asks `Tries` afterwards.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DELAY_S_MAX = 5.0
 
 @dataclass(slots=True)
 class Tries:
-    """What has become of one call so far."""
+    """The tries of one call so far."""
 
     resends: int = 0
     slow_downs: int = 0

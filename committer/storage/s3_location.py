@@ -1,4 +1,4 @@
-"""What a location on S3 means: `s3://bucket/key`, also spelled `s3a:` and `s3n:` as Hadoop does.
+"""Parses locations on S3: `s3://bucket/key`, also spelled `s3a:` and `s3n:` as Hadoop does.
 
 A key stands for itself, letter for letter: nothing in it is decoded, joined or left out.
 """
@@ -15,7 +15,7 @@ _LOCATION = re.compile(
     r"(s3|s3a|s3n)://([A-Za-z0-9._-]{1,255})(?:/(.*))?", re.IGNORECASE | re.DOTALL
 )
 _KEY_BYTES_MAX = 1024
-# What XML cannot hold, so that it could be written, but neither listed nor deleted.
+# Characters that XML cannot hold: such a key could be written, but neither listed nor deleted.
 _UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 

@@ -1,4 +1,4 @@
-"""Conditional writes to S3, in one piece or in parts. What their refusals mean: `s3`.
+"""Conditional writes to S3, in one piece or in parts. `s3` interprets their refusals.
 
 Each write carries a mark of its own in the object's user metadata, so that it can be told later
 whether an object is what this write has made, even where other writers write equal bytes.

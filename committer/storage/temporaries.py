@@ -1,9 +1,9 @@
-"""Removes what killed processes have left half written. Blocking; `local` calls it from threads.
+"""Removes half-written files of killed processes. Blocking; `local` calls it from threads.
 
-Everything is written to a file `.frazil-….tmp` first, in the folder of its name. Nobody looks at
-such a file but its writer, who needs it for moments. One that has not been written to for a day is
-nobody's any more: it goes when its folder is listed (below an inbox root), or when a process first
-writes into the folder (a table's metadata, say).
+Every object is written to a file `.frazil-….tmp` first, in the folder of its name. Only its writer
+uses such a file, for moments. One that has not been written to for a day is abandoned: it is
+removed when its folder is listed (below an inbox root), or when a process first writes into the
+folder (a table's metadata, say).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_temporary(name: str) -> bool:
 
 
 def remove_stale(names: Iterable[str], folder: int) -> int:
-    """Remove those of a folder's temporary files that are nobody's any more; return how many."""
+    """Remove a folder's abandoned temporary files; return how many."""
     removed = 0
     for name in names:
         with suppress(OSError):  # gone by now, or not ours to remove: it does no harm

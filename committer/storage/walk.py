@@ -1,9 +1,9 @@
 """Lists local folders that others can write to. Blocking; `local` calls it from worker threads.
 
 No link is followed (below the roots of the storage, none in the path of the listed folder either),
-nothing is opened but folders, and one entry never fails the whole: it is skipped, and told to
-`Skips`. Each folder is entered by a descriptor of the one above, so that nobody can put another in
-its place meanwhile. An entry costs one look, as its size has to be told; its kind is known before.
+nothing is opened but folders, and one entry never fails the whole: it is skipped, and reported to
+`Skips`. Each folder is opened by a descriptor of the one above, so that it cannot be replaced in
+the meantime. An entry costs one `stat`, for its size; its kind is known before.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class _Walk:
             self._skips.add(location, kind)
 
     def _hidden(self, location: str, error: FrazilError) -> None:
-        """An entry that cannot be looked at. Errors: it, where there is no one to be told."""
+        """Skip an entry that cannot be examined. Errors: its own, where no `Skips` collects it."""
         code = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
         if code in _GONE:
             return

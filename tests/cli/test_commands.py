@@ -384,7 +384,7 @@ def test_a_request_whose_data_files_nobody_can_see_is_replayed_and_that_is_said(
     monkeypatch.setattr(SchemeStorage, "head", refuse)
     answer = frazil("quarantine", "replay", key)
     assert (answer.code, answer.out) == (0, key + "\n")
-    assert "nobody could see whether its data files exist" in answer.err
+    assert "could not check that its data files exist" in answer.err
 
 
 def test_a_replay_without_its_queue_is_left_to_the_reconciler(
