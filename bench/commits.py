@@ -24,14 +24,14 @@ class LandedCommit:
 class CommitLog:
     """Reads a log from where it was left.
 
-    `started_at_s`: when the last committer had started. `troubles`: warnings and errors by name.
+    `started_at_s`: when the last committer had started. `warnings`: warnings and errors by name.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
         self.started_at_s = 0.0
-        self.troubles: list[str] = []
+        self.warnings: list[str] = []
 
     def fresh(self) -> list[LandedCommit]:
         """The commits that were logged since the last call."""
@@ -56,7 +56,7 @@ class CommitLog:
             elif event.get("event") == "service.started":
                 self.started_at_s = _time_s(event)
             elif event.get("level") in ("warning", "error", "critical"):
-                self.troubles.append(str(event.get("event")))
+                self.warnings.append(str(event.get("event")))
 
 
 def _time_s(event: dict[str, Any]) -> float:

@@ -230,7 +230,7 @@ def _print(found: Found, house: RealHouse) -> None:
         f" above idle {(peak - found.idle_bytes) / _MIB:.0f} MiB"
     )
     reasons = Counter(str(one.get("reason")) for one in house.events("request.quarantined"))
-    print("quarantined:", dict(reasons), "held:", len(house.events("producer.held")))
+    print("quarantined:", dict(reasons), "breakers:", len(house.events("producer.breaker_opened")))
     if found.failed:
         print("failed:", dict(found.failed))
     others = Counter(str(one["event"]) for one in house.logged("error") + house.logged("warning"))

@@ -173,19 +173,19 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
-                "Producers that wait",
-                "Held because they fail all the time, and frozen by the ledger.",
+                "Blocked producers",
+                "With an open circuit breaker, and frozen by the ledger.",
                 "short",
                 (
-                    (f"max(frazil_held_producers{_JOB})", "held"),
+                    (f"max(frazil_open_breakers{_JOB})", "breaker open"),
                     (f"max by (table) (frazil_frozen_producers{_TABLE})", "frozen: {{table}}"),
                 ),
             ),
             Panel(
-                "Trouble",
-                "Components in trouble now.",
+                "Degraded components",
+                "`/status` says why.",
                 "short",
-                ((f"max by (component) (frazil_trouble{_JOB})", "{{component}}"),),
+                ((f"max by (component) (frazil_component_degraded{_JOB})", "{{component}}"),),
             ),
             Panel(
                 "Second deliveries",
@@ -324,7 +324,7 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Ready",
-                "1: started, not draining, no trouble.",
+                "1: started, not draining, catalog and inbox reachable.",
                 "short",
                 ((f"min by (instance) (frazil_ready{_JOB})", "{{instance}}"),),
             ),

@@ -15,9 +15,9 @@ from committer.cli.view import Facts, Rows, View
 from committer.errors import SettingsError
 from committer.ports import SHARDS
 from committer.service.process.status_model import (
-    HeldProducerStatus,
     InboxStatus,
     MemberStatus,
+    OpenBreakerStatus,
     QueueStatus,
     ShardsStatus,
     Status,
@@ -72,12 +72,12 @@ def ask_own_committer(settings: Settings) -> Answer | None:
     return Answer(answer.url, None, other)
 
 
-def troubles_of(answer: Answer, requests: int | None) -> dict[str, str]:
+def conditions_of(answer: Answer, requests: int | None) -> dict[str, str]:
     """Return what is wrong, by component. `requests` wait in the inbox; None if they were not
     counted: then the command asked for the committer alone.
     """
     if answer.status is not None:
-        return {f"committer, {one}": why for one, why in answer.status.troubles.items()}
+        return {f"committer, {one}": why for one, why in answer.status.conditions.items()}
     if requests is None:
         return {"committer": f"none answers at {answer.url}: {answer.why}"}
     if requests == 0:
@@ -163,8 +163,8 @@ def committer_facts(answer: Answer, quarantined: int | None = None) -> Descripti
     }
     if quarantined and sum(status.quarantine.values()) == quarantined:
         facts["reasons in quarantine"] = _quarantine_text(status)
-    if status.held_producers:
-        facts["producers that wait"] = ", ".join(map(_held_text, status.held_producers))
+    if status.open_breakers:
+        facts["open circuit breakers"] = ", ".join(map(_breaker_text, status.open_breakers))
     frozen = {one.table: one.frozen_producers for one in status.tables if one.frozen_producers}
     if frozen:
         facts["frozen producers"] = _by_text(frozen)
@@ -202,10 +202,10 @@ def _quarantine_text(status: Status) -> str:
     return counts if age_s is None else f"{counts}; the oldest for {_age(age_s)}"
 
 
-def _held_text(held: HeldProducerStatus) -> str:
+def _breaker_text(one: OpenBreakerStatus) -> str:
     return (
-        f"{held.producer} of {held.table} ({held.failures} times {held.reason}, again in"
-        f" {_age(held.again_s)})"
+        f"{one.producer} of {one.table} ({one.failures} times {one.reason}, tried again in"
+        f" {_age(one.again_s)})"
     )
 
 

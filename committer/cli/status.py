@@ -29,21 +29,21 @@ def status(
 
     Asks the committer at service.http_host and service.http_port how it is, and looks at inbox,
     queue, quarantine and catalog itself; where no committer answers, it says so and shows the rest.
-    The numbers of tables count from the committer's start. Exit code 0: all is well. 1: trouble,
-    which is named on stderr: the committer is in trouble, requests wait and none answers, or the
-    queue, the catalog or the inbox did not answer, or there is no catalog yet; what is known is
-    printed all the same. Requests in quarantine are shown, and are no trouble of the service. A
-    private queue answers while `frazil serve` runs.
+    The numbers of tables count from the committer's start. Exit code 0: healthy. 1: stderr names
+    each condition: a component is degraded, requests wait and no committer answers, the queue, the
+    catalog or the inbox does not answer, or there is no catalog yet; everything that is known is
+    printed all the same. Requests in quarantine are shown, and are no condition. A private queue
+    answers while `frazil serve` runs.
     """
     from committer.cli.printing import print_json, show
 
-    found, shown, troubles = _ask_remote(url, table) if url else _ask_here(table)
+    found, shown, conditions = _ask_remote(url, table) if url else _ask_here(table)
     if as_json:
-        print_json({**found, "troubles": troubles})
+        print_json({**found, "conditions": conditions})
     else:
         show(shown)
-    if troubles:
-        for component, why in troubles.items():
+    if conditions:
+        for component, why in conditions.items():
             typer.echo(f"frazil: {component}: {why}", err=True)
         raise typer.Exit(1)
 
@@ -55,22 +55,22 @@ def _ask_remote(url: str, table: str | None) -> _Found:
     from committer.cli.committer_status import (
         answer_views,
         ask_committer,
+        conditions_of,
         describe_answer,
-        troubles_of,
     )
 
     answer = ask_committer(url)
     found = describe_answer(answer, table)
-    return {"committer": found}, answer_views(answer, table), troubles_of(answer, None)
+    return {"committer": found}, answer_views(answer, table), conditions_of(answer, None)
 
 
 def _ask_here(table: str | None) -> _Found:
     from committer.cli.committer_status import (
         ask_own_committer,
         committer_facts,
+        conditions_of,
         describe_answer,
         table_views,
-        troubles_of,
     )
     from committer.cli.session import parse_identifier, read_settings, run_with_requests
     from committer.cli.status_report import collect, describe, views
@@ -79,9 +79,9 @@ def _ask_here(table: str | None) -> _Found:
     answer = ask_own_committer(read_settings())
     report = run_with_requests(lambda parts: collect(parts, wanted))
     if answer is None:
-        return {"committer": None, **describe(report)}, views(report, {}), report.troubles
+        return {"committer": None, **describe(report)}, views(report, {}), report.conditions
     return (
         {"committer": describe_answer(answer, table), **describe(report)},
         [*views(report, committer_facts(answer, report.quarantined)), *table_views(answer, table)],
-        {**report.troubles, **troubles_of(answer, report.total.requests)},
+        {**report.conditions, **conditions_of(answer, report.total.requests)},
     )

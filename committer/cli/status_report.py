@@ -1,4 +1,4 @@
-"""Collects the report of `frazil status`. A part that does not answer becomes a trouble in it."""
+"""Collects the report of `frazil status`. A part that does not answer becomes a condition in it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Report:
     table_count: int | None = None
     has_no_catalog: bool = False
     landed: list[LandedProducer] = field(default_factory=list)
-    troubles: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> Waiting:
@@ -107,8 +107,8 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
     if parts.leases is not None:
         seen = await _ask("queue", parts.leases.look(), report)
         report.members = None if seen is None else member_statuses(seen)
-        if parts.settings.queue.url == "private" and "queue" in report.troubles:
-            report.troubles["queue"] += " (a private queue runs while `frazil serve` runs)"
+        if parts.settings.queue.url == "private" and "queue" in report.conditions:
+            report.conditions["queue"] += " (a private queue runs while `frazil serve` runs)"
     return report
 
 
@@ -118,7 +118,7 @@ async def _ask(component: str, question: Coroutine[object, object, T], report: R
     except (NotFoundError, SettingsError):
         raise
     except FrazilError as error:
-        report.troubles.setdefault(component, str(error))
+        report.conditions.setdefault(component, str(error))
         return None
 
 
@@ -158,7 +158,7 @@ async def _collect_tables(
     try:
         catalog = await open_known_catalog(parts, create=False)
     except NotFoundError as error:
-        report.troubles["catalog"], report.has_no_catalog = str(error), True
+        report.conditions["catalog"], report.has_no_catalog = str(error), True
         return
     try:
         if wanted is not None:
@@ -212,7 +212,7 @@ def _entry(text: str) -> ProducerEntry | None:
 
 
 def describe(report: Report) -> Description:
-    """One object; a part that did not answer is null and has a trouble."""
+    """One object; a part that did not answer is null and has a condition."""
     depth, total = report.depth, report.total
     return {
         "queue": {
@@ -248,7 +248,7 @@ def describe(report: Report) -> Description:
             for (uuid, producer), waiting in (report.waiting or {}).items()
         ],
         "producers": [_describe_producer(landed) for landed in report.landed],
-        "troubles": report.troubles,
+        "conditions": report.conditions,
     }
 
 
@@ -346,7 +346,7 @@ def _query(table_uuid: str, producer: str, report: Report) -> str:
 
 def _unknown(report: Report) -> str:
     """A table that is not known by its uuid has no requests to ask for."""
-    return "no answer" if "inbox" in report.troubles else "not asked"
+    return "no answer" if "inbox" in report.conditions else "not asked"
 
 
 def _facts(report: Report, committer: Description) -> Description:

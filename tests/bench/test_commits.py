@@ -44,4 +44,4 @@ def test_what_is_no_event_is_passed_over_and_warnings_are_kept(tmp_path: Path) -
     path.write_text("Traceback\n[1]\n" + warning + landed(2))
     log = CommitLog(path)
     assert len(log.fresh()) == 1
-    assert log.troubles == ["commit.conflicted"]
+    assert log.warnings == ["commit.conflicted"]

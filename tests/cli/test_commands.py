@@ -189,7 +189,7 @@ def test_status_counts_a_table_that_cannot_be_read(frazil: Frazil) -> None:
     Path(frazil.load().metadata_location.removeprefix("file://")).unlink()
     answer = frazil("status", "--json")
     assert answer.object["catalog"]["tables"] == 1
-    assert "table db.flights" in answer.object["troubles"]
+    assert "table db.flights" in answer.object["conditions"]
 
 
 def test_status_tells_what_is_known_when_the_queue_does_not_answer(
@@ -201,7 +201,7 @@ def test_status_tells_what_is_known_when_the_queue_does_not_answer(
     answer = frazil("status", "--json")
     assert answer.code == 1
     assert answer.object["inbox"]["requests"] == 1
-    assert set(answer.object["troubles"]) == {"queue", "committer"}
+    assert set(answer.object["conditions"]) == {"queue", "committer"}
     assert "secret" not in answer.out + answer.err
 
 

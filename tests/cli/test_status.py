@@ -18,9 +18,9 @@ from committer.ledger_entry import Landed, ProducerEntry, print_entry, property_
 from committer.service.admin.table_change import change_table
 from committer.service.process.composition import Parts
 from committer.service.process.status_model import (
-    HeldProducerStatus,
     InboxStatus,
     MemberStatus,
+    OpenBreakerStatus,
     QueueStatus,
     ShardsStatus,
     Status,
@@ -66,7 +66,7 @@ def status_of(home: Path, **changed: object) -> Status:
         now_s=1_800_000_000.0,
         phase="running",
         ready=True,
-        troubles={},
+        conditions={},
         lag_s=0.0,
         inbox=InboxStatus(location=f"file://{home}/requests", requests=2, listed_s=1_799_999_990.0),
         queue=QueueStatus(waiting=5, pending=3),
@@ -106,18 +106,18 @@ def committer(monkeypatch: pytest.MonkeyPatch, answer: bytes | Status) -> Iterat
         yield
 
 
-def test_producers_that_wait_and_those_that_are_frozen_are_named(
+def test_open_breakers_and_frozen_producers_are_named(
     table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = HeldProducerStatus(
+    breaker = OpenBreakerStatus(
         table="db.flights", producer="bad", failures=20, reason="branch_unknown", again_s=42.0
     )
     frozen = TableStatus(table="db.flights", frozen_producers=3)
-    said = status_of(tmp_path, held_producers=[held], tables=[frozen], quarantine_age_s=7200.0)
+    said = status_of(tmp_path, open_breakers=[breaker], tables=[frozen], quarantine_age_s=7200.0)
     with committer(monkeypatch, said):
         shown = table("status").out
     for text in (
-        "bad of db.flights (20 times branch_unknown, again in 42.0 s)",
+        "bad of db.flights (20 times branch_unknown, tried again in 42.0 s)",
         "3 db.flights",
     ):
         assert text in shown
@@ -182,12 +182,12 @@ def test_only_the_table_that_was_asked_for_is_shown(
 def test_a_paused_table_is_named_with_its_reason_and_is_exit_code_1(
     table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    troubled = status_of(tmp_path, ready=False, troubles={"table db.flights": "AccessError: no"})
-    with committer(monkeypatch, troubled):
+    degraded = status_of(tmp_path, ready=False, conditions={"table db.flights": "AccessError: no"})
+    with committer(monkeypatch, degraded):
         answer = table("status", "--json")
         shown = table("status")
     assert answer.code == shown.code == 1
-    assert answer.object["troubles"] == {"committer, table db.flights": "AccessError: no"}
+    assert answer.object["conditions"] == {"committer, table db.flights": "AccessError: no"}
     assert "running, not ready" in shown.out
     assert shown.err == "frazil: committer, table db.flights: AccessError: no\n"
 
@@ -260,7 +260,7 @@ def write_entries(frazil: Frazil, entries: dict[str, ProducerEntry]) -> None:
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_where_none_answers_that_is_said_and_is_trouble_if_requests_wait(
+def test_where_none_answers_that_is_said_and_is_a_condition_if_requests_wait(
     table: Frazil, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
     monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", "1")
@@ -278,7 +278,7 @@ def test_where_none_answers_that_is_said_and_is_trouble_if_requests_wait(
 def test_a_committer_of_another_home_is_not_taken_for_ours(
     table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with committer(monkeypatch, status_of(tmp_path / "other", troubles={"queue": "away"})):
+    with committer(monkeypatch, status_of(tmp_path / "other", conditions={"queue": "away"})):
         found = table("status", "--json")
     assert found.code == 0
     assert found.object["committer"]["status"] is None
@@ -331,7 +331,7 @@ def test_nobody_at_the_address_is_exit_code_1(frazil: Frazil) -> None:
     assert (
         found.err == "frazil: committer: none answers at http://127.0.0.1:1: Connection refused\n"
     )
-    assert list(found.object) == ["committer", "troubles"]
+    assert list(found.object) == ["committer", "conditions"]
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://x:port", "http://[x"])
@@ -368,7 +368,7 @@ def test_a_real_committer_tells_of_landings_a_locked_table_a_lost_queue_and_quar
         assert status is not None
         assert status.quarantine == {"table_unknown": 1}
         assert status.inbox.location == f"file://{tmp_path}/requests"
-        assert (status.phase, status.ready, list(status.troubles)) == ("running", True, ["queue"])
+        assert (status.phase, status.ready, list(status.conditions)) == ("running", True, ["queue"])
         answer = table("status", "--url", f"127.0.0.1:{service.port}")
         assert answer.code == 1
         assert "frazil: committer, queue:" in answer.err

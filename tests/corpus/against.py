@@ -86,7 +86,7 @@ class Against:
                 self._delay_ms(*during), self._until(partial(self._is_named, key))
             )
         behind_ms = await self._delay_ms(*await self._publish_good("behind-taken"))
-        found = LANDED if is_named else "no trouble that names the key"
+        found = LANDED if is_named else "no condition that names the key"
         return Row(taken.NAME, LANDED, found, (during_ms, behind_ms))
 
     async def _is_named(self, key: str) -> bool:
@@ -94,7 +94,7 @@ class Against:
         answer = await asyncio.to_thread(ask_own_committer, self._parts.settings)
         if answer is None or answer.status is None:
             return True
-        return any(key in component for component in answer.status.troubles)
+        return any(key in component for component in answer.status.conditions)
 
     async def _publish_good(self, producer: str) -> tuple[str, float]:
         right = good(self.tables[FLIGHTS], producer)

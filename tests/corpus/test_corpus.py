@@ -102,7 +102,7 @@ def is_a_sentence(message: str) -> bool:
 async def assert_neighbours_committed_together(house: ServiceHarness) -> None:
     await assert_committed_together(house, NEIGHBOURS)
     assert await house.outstanding() == []
-    assert house.health.troubles == {}
+    assert house.health.conditions == {}
 
 
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "found"])

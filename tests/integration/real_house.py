@@ -179,18 +179,18 @@ class RealHouse:
         status, _ = await asyncio.to_thread(self.readiness)
         return status == 200
 
-    async def is_well(self) -> bool:
-        """Whether the committer is ready, and nothing is in trouble."""
-        return await self.is_ready() and not await asyncio.to_thread(self.troubles)
+    async def is_healthy(self) -> bool:
+        """Whether the committer is ready, and no component is degraded."""
+        return await self.is_ready() and not await asyncio.to_thread(self.conditions)
 
     def readiness(self) -> tuple[int, dict[str, Any]]:
         """Status and body of `/readyz`; status 0 while nobody listens."""
         return self._ask("readyz")
 
-    def troubles(self) -> dict[str, str]:
-        """All troubles, as `/status` has them; none while nobody listens."""
+    def conditions(self) -> dict[str, str]:
+        """All conditions, as `/status` has them; none while nobody listens."""
         _, body = self._ask("status")
-        found: dict[str, str] = body.get("troubles", {})
+        found: dict[str, str] = body.get("conditions", {})
         return found
 
     def _ask(self, path: str) -> tuple[int, dict[str, Any]]:

@@ -130,15 +130,15 @@ async def test_table_that_lost_a_file_waits_for_it_while_other_tables_go_on(
                 await house.start()
                 await broken.publish(2)
                 await good.publish(2)
-                await until(lambda: _is_troubled(house, lost), "trouble of the table")
+                await until(lambda: _is_degraded(house, lost), "condition of the table")
                 await good.publish(2)
                 await until(lambda: _is_settled(house, good), "requests of the other table to land")
-                print(f"/status: {house.troubles()}")
+                print(f"/status: {house.conditions()}")
                 assert await house.is_ready(), "one broken table holds up no rollout"
                 assert len(await house.outstanding()) == 2
                 await storage.create([NewObject(lost, content)])
             await until(house.is_settled, "an empty inbox", timeout_s=RECOVERY_S_MAX)
-            await until(house.is_well, "a committer without trouble again")
+            await until(house.is_healthy, "a healthy committer again")
             await _check_landed(house, BROKEN, broken)
             await _check_landed(house, GOOD, good)
 
@@ -178,8 +178,8 @@ async def _two_tables(house: AwsHouse) -> AsyncIterator[tuple[RealProducer, Real
         yield good, broken
 
 
-def _is_troubled(house: AwsHouse, lost: str) -> bool:
-    return lost in house.troubles().get(f"table {BROKEN}", "")
+def _is_degraded(house: AwsHouse, lost: str) -> bool:
+    return lost in house.conditions().get(f"table {BROKEN}", "")
 
 
 async def _is_settled(house: AwsHouse, producer: RealProducer) -> bool:

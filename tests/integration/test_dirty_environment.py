@@ -28,7 +28,7 @@ async def publishing(house: RealHouse) -> AsyncIterator[RealProducer]:
     async with producers(house, table, 1) as [producer]:
         yield producer
     await until(house.is_settled, "an empty inbox")
-    await until(house.is_well, "a committer without trouble again")
+    await until(house.is_healthy, "a healthy committer again")
     live = live_files(await house.load(TABLE))
     paths = [file.path for file in live]
     assert sorted(paths) == all_paths([producer])
@@ -37,20 +37,20 @@ async def publishing(house: RealHouse) -> AsyncIterator[RealProducer]:
     print(f"  {producer.epochs} requests landed, {len(paths)} files, each once, none quarantined")
 
 
-async def until_troubled(house: RealHouse, component: str, said: str) -> None:
+async def until_degraded(house: RealHouse, component: str, said: str) -> None:
     """The status says so. Readiness is refused for what every table needs, and never for one
     table or for the queue.
     """
 
-    def is_troubled() -> bool:
+    def is_degraded() -> bool:
         assert house.committer is not None and house.committer.poll() is None
-        return said in house.troubles().get(component, "")
+        return said in house.conditions().get(component, "")
 
-    await until(is_troubled, f"trouble of {component}: {said}")
+    await until(is_degraded, f"condition of {component}: {said}")
     status, body = house.readiness()
-    print(f"/readyz: {status} {body}; /status: {house.troubles()}")
-    assert (component in body["troubles"]) == (component in REQUIRED)
-    assert status == (503 if body["troubles"] or body["phase"] != "running" else 200)
+    print(f"/readyz: {status} {body}; /status: {house.conditions()}")
+    assert (component in body["conditions"]) == (component in REQUIRED)
+    assert status == (503 if body["conditions"] or body["phase"] != "running" else 200)
 
 
 async def test_catalog_file_that_is_moved_away_is_waited_for() -> None:
@@ -65,7 +65,7 @@ async def test_catalog_file_that_is_moved_away_is_waited_for() -> None:
             await producer.publish(3)
             house.catalog_file.rename(away)
             house.signal(signal.SIGCONT)
-            await until_troubled(house, f"table {TABLE}", "unable to open database file")
+            await until_degraded(house, f"table {TABLE}", "unable to open database file")
             assert not house.catalog_file.exists()
             away.rename(house.catalog_file)
 
@@ -77,7 +77,7 @@ async def test_catalog_file_that_is_away_at_the_start_is_waited_for() -> None:
             away = house.folder / "away.db"
             house.catalog_file.rename(away)
             house.launch()
-            await until_troubled(house, "catalog", "does not exist, but requests wait")
+            await until_degraded(house, "catalog", "does not exist, but requests wait")
             assert not house.catalog_file.exists()
             away.rename(house.catalog_file)
 
@@ -89,7 +89,7 @@ async def test_catalog_that_another_process_has_locked_is_waited_for() -> None:
             with closing(sqlite3.connect(house.catalog_file, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
                 await producer.publish(3)
-                await until_troubled(house, f"table {TABLE}", "database is locked")
+                await until_degraded(house, f"table {TABLE}", "database is locked")
                 other.rollback()
 
 
@@ -120,7 +120,7 @@ async def wait_for_the_warehouse(
         await producer.publish(2)
         with spoiled:
             house.signal(signal.SIGCONT)
-            await until_troubled(house, f"table {TABLE}", said)
+            await until_degraded(house, f"table {TABLE}", said)
 
 
 async def test_warehouse_that_is_read_only_is_waited_for() -> None:
@@ -138,10 +138,10 @@ async def test_queue_server_that_comes_later_than_the_committer_is_waited_for() 
         async with publishing(house) as producer:
             house.kill_queue()
             house.launch()
-            await until_troubled(house, "queue", "redis.sock")
+            await until_degraded(house, "queue", "redis.sock")
             await producer.publish(3)
             await until(house.is_settled, "the inbox alone to do")
             print("  landed without a queue")
             house.start_queue()
-            await until(house.is_well, "a committer without trouble again")
+            await until(house.is_healthy, "a healthy committer again")
             await producer.publish(3)

@@ -79,7 +79,7 @@ async def test_requests_land_once_after_a_disk_took_nothing(place: str, spoil: S
                 await until(lambda: _shows(house), "what the matter is, or that nothing is")
             await publishing
             await until(house.is_settled, "an empty inbox")
-            await until(house.is_well, "a committer without trouble again")
+            await until(house.is_healthy, "a healthy committer again")
             found = await check_exactly_once(house, TABLE, published)
             assert (found.superseded, found.quarantined) == (1, 1)
 
@@ -103,8 +103,8 @@ async def _shows(house: DyingHouse) -> bool:
     room enough: SQLite has some of its own.
     """
     assert house.committer is not None and house.committer.poll() is None
-    troubles, put_off = house.troubles(), house.events("request.put_off")
-    if troubles or put_off:
-        print(troubles or put_off)
+    conditions, put_off = house.conditions(), house.events("request.put_off")
+    if conditions or put_off:
+        print(conditions or put_off)
         return True
     return await house.is_settled()

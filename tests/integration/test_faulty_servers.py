@@ -124,7 +124,7 @@ async def test_requests_land_once_whatever_the_ways_to_the_servers_do(
             chains.create_task(_spoil_dynamodb(proxies, works[0]))
             chains.create_task(_spoil_s3(proxies, works[1]))
             chains.create_task(_spoil_redis(proxies, works[2]))
-        await until(house.is_well, "a committer without trouble again")
+        await until(house.is_healthy, "a healthy committer again")
         for work in works:
             await _check(work)
 

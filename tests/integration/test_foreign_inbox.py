@@ -186,9 +186,9 @@ async def test_a_key_of_the_queue_that_something_else_takes_is_told_and_heals() 
                 component = "leases" if "leases" in taken else f"queue key {taken}"
 
                 async def is_told(component: str = component, taken: str = taken) -> bool:
-                    return f"DEL {taken}" in house.troubles().get(component, "")
+                    return f"DEL {taken}" in house.conditions().get(component, "")
 
-                await until(is_told, f"the trouble of {taken}", timeout_s=60)
+                await until(is_told, f"the condition of {taken}", timeout_s=60)
                 before = await files(house)
                 await put(house, build_request(table, producer=f"during-{component}"))
 
@@ -198,10 +198,10 @@ async def test_a_key_of_the_queue_that_something_else_takes_is_told_and_heals() 
                 await until(has_landed, "the inbox alone serves its table", timeout_s=60)
                 await redis.delete(taken)
 
-                async def is_well(component: str = component) -> bool:
-                    return component not in house.troubles()
+                async def is_healthy(component: str = component) -> bool:
+                    return component not in house.conditions()
 
-                await until(is_well, f"{taken} heals", timeout_s=60)
+                await until(is_healthy, f"{taken} heals", timeout_s=60)
         finally:
             await redis.aclose()
         end(house)

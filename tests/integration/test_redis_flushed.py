@@ -40,7 +40,7 @@ async def test_every_file_is_in_the_table_once_after_the_queue_lost_everything()
             for blow in blows:
                 await _round(house, published, blow)
             await until(house.is_settled, "an empty inbox")
-            await until(house.is_well, "a committer without trouble again")
+            await until(house.is_healthy, "a healthy committer again")
         house.signal(signal.SIGTERM)
         await _check(house, published, rounds=len(blows))
 
@@ -69,7 +69,7 @@ async def _kill_server(house: RealHouse) -> None:
     """The server is gone for a while: writers cannot announce, the committer cannot read."""
     await until(lambda: _waits(house), "a request in the inbox")
     house.kill_queue()
-    await until(lambda: "queue" in house.troubles(), "an outage that shows")
+    await until(lambda: "queue" in house.conditions(), "an outage that shows")
     house.start_queue()
 
 

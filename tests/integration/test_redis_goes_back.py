@@ -52,7 +52,7 @@ async def test_requests_land_once_after_the_log_of_the_queue_lost_its_tail() -> 
             for blow in blows:
                 async with asyncio.TaskGroup() as tasks:
                     await blow(house, published, tasks)
-                    await until(house.is_well, "a committer without trouble again")
+                    await until(house.is_healthy, "a healthy committer again")
                 await until(house.is_settled, "an empty inbox")
                 found = await check_exactly_once(house, TABLE, published)
         house.signal(signal.SIGTERM)
@@ -191,7 +191,7 @@ async def test_requests_land_once_after_a_stale_replica_was_promoted() -> None:
             again = await _rung(replica.url)
             await clients.turn_to(replica.address)
         await until(house.is_settled, "an empty inbox")
-        await until(house.is_well, "a committer without trouble again")
+        await until(house.is_healthy, "a healthy committer again")
         await until(lambda: _is_silent(house), "an end of all doorbells")
         found = await check_exactly_once(house, TABLE, published)
         assert again >= EPOCHS, "nothing that had landed was handed over again"

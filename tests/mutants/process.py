@@ -7,10 +7,10 @@ from tests.mutants.mutant import Mutant
 PROCESS = (
     # --- Health ---
     Mutant(
-        "one_table_in_trouble_makes_the_committer_not_ready",
+        "one_degraded_table_makes_the_committer_not_ready",
         "committer/service/telemetry/health.py",
         'self.phase == "running" and not self.unreachable',
-        'self.phase == "running" and not self.troubles',
+        'self.phase == "running" and not self.conditions',
         ("tests/service/process/test_http.py",),
     ),
     Mutant(

@@ -19,7 +19,7 @@ ASKED = TableIdentifier(("frazil",), "reachability")
 
 
 class Reachability:
-    """Keeps the trouble `catalog` true, until cancelled."""
+    """Keeps the condition `catalog` up to date until cancelled."""
 
     def __init__(self, *, catalog: Catalog, world: World, health: Health) -> None:
         self._catalog = catalog
@@ -40,9 +40,9 @@ class Reachability:
         except (NoSuchTableError, InvalidMetadataError):
             pass
         except FrazilError as error:
-            if self._health.trouble("catalog", str(error)):
+            if self._health.degraded("catalog", str(error)):
                 log.warning("catalog.unavailable", error=str(error), now="waiting for it")
             return False
-        if self._health.well("catalog"):
+        if self._health.healthy("catalog"):
             log.info("catalog.returned")
         return True

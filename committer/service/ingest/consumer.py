@@ -158,17 +158,17 @@ class Consumer:
         self._failures = 0
         self._show_taken()
         self.is_away.clear()
-        if self._health.well("queue"):
+        if self._health.healthy("queue"):
             log.info("queue.returned")
 
     def _show_taken(self) -> None:
         """A key that something else has taken is a condition of its own, with its remedy."""
         taken = self._queue.taken_keys()
         for key, why in taken.items():
-            if self._health.trouble(_component(key), why):
+            if self._health.degraded(_component(key), why):
                 log.warning("queue.key_taken", key=key, error=why, now="listing the inbox instead")
         for key in self._shown_taken - taken.keys():
-            self._health.well(_component(key))
+            self._health.healthy(_component(key))
             log.info("queue.key_returned", key=key)
         self._shown_taken = set(taken)
 
@@ -176,7 +176,7 @@ class Consumer:
         self._failures += 1
         self._is_proven = False
         self.is_away.set()
-        if self._health.trouble("queue", str(error)):
+        if self._health.degraded("queue", str(error)):
             log.warning("queue.unavailable", error=str(error), now="working from the inbox alone")
         await self._world.sleep(backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2))
 

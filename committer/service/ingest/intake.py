@@ -19,7 +19,7 @@ from committer.ports import Delivery, Doorbell
 from committer.reason import Reason
 from committer.request import EncodedRequest, Receipt, line_digest, read_request
 from committer.service.ingest.table_committers import Tables
-from committer.service.requests.circuit_breakers import HeldProducer
+from committer.service.requests.circuit_breakers import OpenBreaker
 from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
 from committer.service.requests.inbox_keys import folder_of, parsed, printable
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, LargeRequest, LargeRequests
@@ -62,9 +62,9 @@ class Intake:
         """The names of the tables whose numbers are shown: ours, and for a while what was ours."""
         return self._tables.shown
 
-    def held(self) -> Iterable[HeldProducer]:
-        """The producers whose requests have to wait in the inbox."""
-        return self._shop.breakers.held()
+    def open_breakers(self) -> Iterable[OpenBreaker]:
+        """Return the producers with an open circuit breaker."""
+        return self._shop.breakers.open_breakers()
 
     @property
     def is_full(self) -> bool:
@@ -80,8 +80,8 @@ class Intake:
         """Since when the oldest request that waits for being read has been durable."""
         return self._large.oldest_ms
 
-    def is_held(self, key: str) -> bool:
-        """Whether a request has to stay in the inbox, because its producer fails all the time."""
+    def is_held_back(self, key: str) -> bool:
+        """Return whether a request stays in the inbox because its producer's breaker is open."""
         if not self._shop.breakers.are_open:
             return False
         parts = parsed(key)
@@ -104,7 +104,7 @@ class Intake:
         """Take a request that nobody announced, by its inbox key. False if reading it failed, or if
         its producer has to wait. `size_bytes`: as far as it is known.
         """
-        if self.is_held(key):
+        if self.is_held_back(key):
             return False
         return await self._take(key, Waiters(), durable_ms, size_bytes=size_bytes)
 
@@ -113,7 +113,7 @@ class Intake:
         since, no listing will bring it back to mind. Not while its producer has to wait.
         """
         now_ms = self._shop.world.now_ms()
-        waits = (self.is_held, self._tables.has_enough)
+        waits = (self.is_held_back, self._tables.has_enough)
         free = iter([key for key in self._missed if not any(why(key) for why in waits)])
         while not self.is_full and (some := list(islice(free, MISSED_AT_ONCE))):
             await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in some))
@@ -155,7 +155,7 @@ class Intake:
             log.warning("doorbell.unreadable", key=bell.inbox_key[:200])
             self._shop.settle([Outcome(None, waiters.tokens)])
             return
-        if self.is_held(bell.inbox_key):
+        if self.is_held_back(bell.inbox_key):
             self._missed.add(bell.inbox_key, waiters)
             return
         now_ms = self._shop.world.now_ms()
@@ -195,7 +195,7 @@ class Intake:
 
     def _unavailable(self, error: FrazilError) -> None:
         self.read_failures += 1
-        if self._shop.health.trouble("inbox", str(error)):
+        if self._shop.health.degraded("inbox", str(error)):
             log.warning("inbox.unavailable", error=str(error))
 
     def _crashed(self, key: str) -> None:
@@ -238,7 +238,7 @@ class Intake:
     async def _take_large(self, request: LargeRequest) -> None:
         """Take a large request whose turn it is, unless its table or its producer has to wait."""
         key = request.key
-        if self._tables.has_enough(key) or self._tables.is_stuck(key) or self.is_held(key):
+        if self._tables.has_enough(key) or self._tables.is_stuck(key) or self.is_held_back(key):
             self._missed.add(key, request.waiters)
             return
         try:
@@ -292,7 +292,7 @@ class Intake:
     ) -> None:
         if self._tables.is_stopping:
             return
-        if self.is_held(key):
+        if self.is_held_back(key):
             self._missed.add(key, waiters)
             return
         self._tables.submit(

@@ -161,10 +161,10 @@ class Reconciler:
             await self._list_judged(uuids, listed.judged)
             for table, ledger in states:
                 table.ledger_upkeep.find(ledger, listed, now_s, now_ms)
-            if failures == self._intake.read_failures and self._health.well("inbox"):
+            if failures == self._intake.read_failures and self._health.healthy("inbox"):
                 log.info("inbox.returned")
         except FrazilError as error:
-            if self._health.trouble("inbox", str(error)):
+            if self._health.degraded("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
 
     async def _list_judged(self, tables: Sequence[UUID], folders: Folders) -> None:
@@ -246,5 +246,7 @@ class Reconciler:
 
     def _may_take(self, waiting: Outstanding) -> bool:
         """Not while there is no room, nor while its producer has to wait."""
-        is_held = self._intake.is_held
-        return self._is_for_us(waiting) and not self._intake.is_full and not is_held(waiting.key)
+        is_held_back = self._intake.is_held_back
+        return (
+            self._is_for_us(waiting) and not self._intake.is_full and not is_held_back(waiting.key)
+        )

@@ -1,8 +1,8 @@
 """The endpoints for operators: health, metrics, and what `frazil status` shows.
 
-Liveness is the loop's heartbeat; readiness is that of `Health`, and `/status` has all troubles. The
-loop that does the work answers here too: one that is stuck does not answer at all, so the probe
-times out.
+Liveness is the loop's heartbeat; readiness is that of `Health`, and `/status` has all conditions.
+The loop that does the work answers here too: one that is stuck does not answer at all, so the
+probe times out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def application(overview: StatusCollector) -> web.Application:
         return _health(health.is_alive, {})
 
     async def ready(_: web.Request) -> web.Response:
-        return _health(health.is_ready, {"phase": health.phase, "troubles": health.unreachable})
+        return _health(health.is_ready, {"phase": health.phase, "conditions": health.unreachable})
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=overview.page(), headers={"Content-Type": CONTENT_TYPE})
@@ -71,6 +71,8 @@ def application(overview: StatusCollector) -> web.Application:
     return served
 
 
-def _health(is_well: bool, more: dict[str, object]) -> web.Response:
-    body = json.dumps({"status": "ok" if is_well else "unavailable", **more})
-    return web.Response(text=body, status=200 if is_well else 503, content_type="application/json")
+def _health(is_healthy: bool, more: dict[str, object]) -> web.Response:
+    body = json.dumps({"status": "ok" if is_healthy else "unavailable", **more})
+    return web.Response(
+        text=body, status=200 if is_healthy else 503, content_type="application/json"
+    )

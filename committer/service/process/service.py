@@ -248,12 +248,12 @@ async def until_answered(
         try:
             answer = await _unless(stop, ask())
         except TransientError as error:
-            if health.trouble(component, str(error)):
+            if health.degraded(component, str(error)):
                 log.warning(f"{component}.unavailable", error=str(error), now="waiting for it")
             failures += 1
             await _pause(backoff_s(failures + 3, 0.5 + health.world.jitter() / 2), stop)
         else:
-            if health.well(component):
+            if health.healthy(component):
                 log.info(f"{component}.returned")
             return answer
     return None

@@ -14,8 +14,8 @@ from importlib.metadata import version
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.reconciler import Reconciler
 from committer.service.process.status_model import (
-    HeldProducerStatus,
     InboxStatus,
+    OpenBreakerStatus,
     QueueStatus,
     ShardsStatus,
     Status,
@@ -44,7 +44,7 @@ _OF_A_TABLE = {
     "metadata_bytes": "frazil_metadata_bytes",
     "frozen_producers": "frazil_frozen_producers",
 }
-HELD_SHOWN_MAX = 100
+BREAKERS_SHOWN_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class StatusCollector:
             now_s=health.world.now_ms() / 1000,
             phase=health.phase,
             ready=health.is_ready,
-            troubles=dict(health.troubles),
+            conditions=dict(health.conditions),
             lag_s=numbers.one("frazil_lag_seconds"),
             inbox=InboxStatus(
                 location=identity.inbox,
@@ -103,7 +103,7 @@ class StatusCollector:
             quarantine_bytes=numbers.count("frazil_quarantine_bytes"),
             quarantine_age_s=numbers.one("frazil_quarantine_age_seconds"),
             quarantined=numbers.by("frazil_quarantined_requests_total", "reason"),
-            held_producers=self._held(),
+            open_breakers=self._open_breakers(),
             unannounced=numbers.count("frazil_unannounced_requests_total") or 0,
             redelivered=numbers.count("frazil_redelivered_doorbells_total") or 0,
             internal_errors=numbers.by("frazil_internal_errors_total", "where"),
@@ -112,7 +112,7 @@ class StatusCollector:
 
     def _look(self) -> None:
         """Bring the metrics of what is so now up to date."""
-        self.metrics.show_health(self.health.is_ready, self.health.troubles)
+        self.metrics.show_health(self.health.is_ready, self.health.conditions)
         if self._intake is None or self._reconciler is None:
             self.metrics.show_backlog(None, ())
             self.metrics.show_inbox(None, None)
@@ -130,14 +130,14 @@ class StatusCollector:
         self.metrics.show_inbox(
             listing.requests if listing else None, listing.began_ms if listing else None
         )
-        held = sum(1 for _ in self._intake.held())
-        self.metrics.show_producers(held, _frozen(self._intake.tables))
+        breakers = sum(1 for _ in self._intake.open_breakers())
+        self.metrics.show_producers(breakers, _frozen(self._intake.tables))
 
-    def _held(self) -> list[HeldProducerStatus]:
+    def _open_breakers(self) -> list[OpenBreakerStatus]:
         """The first ones by name."""
-        held = self._intake.held() if self._intake else ()
-        first = nsmallest(HELD_SHOWN_MAX, held, key=lambda one: (one.table, one.producer))
-        return [HeldProducerStatus(**asdict(one)) for one in first]
+        breakers = self._intake.open_breakers() if self._intake else ()
+        first = nsmallest(BREAKERS_SHOWN_MAX, breakers, key=lambda one: (one.table, one.producer))
+        return [OpenBreakerStatus(**asdict(one)) for one in first]
 
 
 def _backlog(intake: Intake, now_ms: int) -> list[TableBacklog]:

@@ -36,8 +36,10 @@ class QueueStatus(_Said):
     """Those of them that were handed out and are not acknowledged."""
 
 
-class HeldProducerStatus(_Said):
-    """A producer whose requests wait in the inbox, because the last ones all went to quarantine."""
+class OpenBreakerStatus(_Said):
+    """A producer with an open circuit breaker: its requests wait in the inbox, because its last
+    ones all went to quarantine.
+    """
 
     table: str
     producer: str
@@ -46,7 +48,7 @@ class HeldProducerStatus(_Said):
     reason: str
     """The last one's."""
     again_s: float
-    """Until one of those that wait is tried."""
+    """Until one of the waiting requests is tried."""
 
 
 class MemberStatus(_Said):
@@ -101,7 +103,7 @@ class Status(_Said):
     """The committer's clock, seconds since 1970."""
     phase: Phase
     ready: bool
-    troubles: dict[str, str]
+    conditions: dict[str, str]
     """Why, by component."""
     lag_s: float | None
     """Age of the oldest request that is durable and not committed; null while not known."""
@@ -114,7 +116,7 @@ class Status(_Said):
     quarantine_bytes: int | None = None
     quarantine_age_s: float | None = None
     """For how long its oldest request has been there, 0 if it is empty; null while not known."""
-    held_producers: list[HeldProducerStatus] = []
+    open_breakers: list[OpenBreakerStatus] = []
     """The first hundred."""
     quarantined: dict[str, int]
     """Requests put into quarantine by reason."""

@@ -1,11 +1,11 @@
-"""A circuit breaker for each producer: who fails again and again waits, instead of piling up.
+"""A circuit breaker for each producer: a failing producer waits and does not fill the quarantine.
 
-After so many requests in a row that went to quarantine, the further ones of a producer are left in
-the inbox: durable, not acknowledged, not in memory. After a pause one of them is tried: if it
-lands, the reconciler takes up the others; if not, the next pause is twice as long. What waited for
-a table to be repaired needs no replay then.
+Consecutive quarantined requests open the breaker: the next requests of the producer stay in the
+inbox, durable, not acknowledged, not in memory. After a pause one of them is tried. If it lands,
+the breaker closes and the reconciler reads the others; if not, the next pause is twice as long. So
+requests that waited for the repair of a table need no replay.
 
-In memory only: another process finds out for itself, and nothing rests on it.
+Breakers are in memory only: each process opens its own, and no promise depends on them.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ _ProducerKey = tuple[UUID, str]
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """After so many in a row (0: never) a producer waits for `pause_s` seconds."""
+    """`threshold`: consecutive quarantined requests that open a breaker, 0: never. `pause_s`: until
+    the first trial.
+    """
 
-    after: int = 20
+    threshold: int = 20
     pause_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class HeldProducer:
-    """A producer whose requests wait. `failures` in a row, the last for `reason`. `table`: its
-    name, or its uuid where no request could be read.
+class OpenBreaker:
+    """A producer whose breaker is open. `failures` in a row, the last for `reason`. `table`: its
+    name, or its uuid where no request could be read. `again_s`: until the next trial.
     """
 
     table: str
@@ -75,13 +77,13 @@ class Breakers:
     # --- Verdicts ---
 
     def room(self, request: CommitRequest) -> int | None:
-        """How many more may go to quarantine before their producer has to wait; None: any."""
+        """Return how many more may go to quarantine before the breaker opens; None: any."""
         if not self._counts(request):
             return None
         known = self._known.get(_key(request))
         if known is None:
-            return self._policy.after
-        return 1 if known.until_s is not None else self._policy.after - known.failures
+            return self._policy.threshold
+        return 1 if known.until_s is not None else self._policy.threshold - known.failures
 
     def quarantined(self, request: CommitRequest, reason: str) -> None:
         """One more has gone to quarantine."""
@@ -90,7 +92,7 @@ class Breakers:
 
     def unreadable(self, inbox_key: RequestKey, reason: str) -> None:
         """One has gone to quarantine of which nothing but its key is known."""
-        if self._policy.after > 0:
+        if self._policy.threshold > 0:
             key = inbox_key.table_uuid, inbox_key.producer
             self._failed(key, str(inbox_key.table_uuid), reason)
 
@@ -99,8 +101,8 @@ class Breakers:
         self._known.move_to_end(key)
         known.failures += 1
         known.reason = reason
-        if known.failures >= self._policy.after:
-            self._hold(key, known)
+        if known.failures >= self._policy.threshold:
+            self._trip(key, known)
         while len(self._known) > KNOWN_MAX:
             forgotten, _ = self._known.popitem(last=False)
             self._open.discard(forgotten)
@@ -114,20 +116,20 @@ class Breakers:
             known = self._known.pop(key, None)
             if known is not None and key in self._open:
                 self._open.discard(key)
-                log.info("producer.released", table=known.table, producer=key[1])
+                log.info("producer.breaker_closed", table=known.table, producer=key[1])
 
     def _counts(self, request: CommitRequest) -> bool:
         """A one-shot producer has nothing further."""
-        return self._policy.after > 0 and not request.producer.one_shot
+        return self._policy.threshold > 0 and not request.producer.one_shot
 
-    def _hold(self, key: _ProducerKey, known: _Breaker) -> None:
+    def _trip(self, key: _ProducerKey, known: _Breaker) -> None:
         first_s = self._policy.pause_s
         known.pause_s = min(known.pause_s * 2 or first_s, first_s * PAUSES_MAX)
         known.until_s = self._world.monotonic_s() + known.pause_s
         known.trial = None
         self._open.add(key)
         log.warning(
-            "producer.held",
+            "producer.breaker_opened",
             table=known.table,
             producer=key[1],
             failures=known.failures,
@@ -135,7 +137,7 @@ class Breakers:
             pause_s=known.pause_s,
         )
 
-    # --- Who waits ---
+    # --- Open breakers ---
 
     @property
     def are_open(self) -> bool:
@@ -161,13 +163,13 @@ class Breakers:
         """The same of a request that was read."""
         return self.holds(*_key(request), request.inbox_key)
 
-    def held(self) -> Iterator[HeldProducer]:
-        """All that wait. `again_s`: until the next trial."""
+    def open_breakers(self) -> Iterator[OpenBreaker]:
+        """Yield every open breaker."""
         now_s = self._world.monotonic_s()
         for key in self._open:
             known = self._known[key]
             again_s = max(0.0, (known.until_s or now_s) - now_s)
-            yield HeldProducer(known.table, key[1], known.failures, known.reason, again_s)
+            yield OpenBreaker(known.table, key[1], known.failures, known.reason, again_s)
 
 
 def _key(request: CommitRequest) -> _ProducerKey:

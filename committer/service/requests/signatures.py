@@ -59,10 +59,10 @@ class Signatures:
         try:
             self._keys = await key_file.read()
         except FrazilError as error:
-            if self._health.trouble("keys", str(error)):
+            if self._health.degraded("keys", str(error)):
                 log.warning("keys.unavailable", error=str(error), now="going on with those known")
         else:
-            if self._health.well("keys"):
+            if self._health.healthy("keys"):
                 log.info("keys.returned")
 
     async def check(self, pending: Pending, properties: Mapping[str, str]) -> None:

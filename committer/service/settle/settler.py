@@ -120,7 +120,7 @@ class Settler:
             await finish_all(calls)
         except FrazilError as error:
             self._to_answer = ended + self._to_answer
-            if self._health.trouble("queue", str(error)):
+            if self._health.degraded("queue", str(error)):
                 log.warning("queue.unavailable", error=str(error))
             return False
         return True
@@ -149,7 +149,7 @@ class Settler:
             async with self._high_water_marks_at_once:
                 return await self._high_water_marks.keep(proof.seen)
         except FrazilError as error:
-            self._trouble(error)
+            self._inbox_degraded(error)
             return None
 
     def _void(self, proof: Proof) -> None:
@@ -169,14 +169,14 @@ class Settler:
         except FrazilError as error:
             for proof in proofs:
                 self._leaving.put_back(proof)
-            self._trouble(error)
+            self._inbox_degraded(error)
             return False
         self._settled.deleted(keys)
         for proof in proofs:
             self._leaving.forget(proof)
-        self._health.well("inbox")
+        self._health.healthy("inbox")
         return True
 
-    def _trouble(self, error: FrazilError) -> None:
-        if self._health.trouble("inbox", str(error)):
+    def _inbox_degraded(self, error: FrazilError) -> None:
+        if self._health.degraded("inbox", str(error)):
             log.warning("inbox.unavailable", error=str(error))

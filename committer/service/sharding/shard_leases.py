@@ -229,9 +229,9 @@ class Shards:
                 f"another committer has taken the name `{self._member}` (queue.consumer): this one"
                 " has no shards until that one ends; give each a name of its own"
             )
-            if self._health.trouble("leases", why):
+            if self._health.degraded("leases", why):
                 log.warning("shards.displaced", member=self._member)
-        elif self._health.well("leases"):
+        elif self._health.healthy("leases"):
             log.info("shards.returned")
 
     async def _failed(self, error: FrazilError) -> None:
@@ -239,7 +239,7 @@ class Shards:
         self.failure = error
         self._failures += 1
         is_own = isinstance(error, AccessError | QueueKeyTakenError)
-        is_news = is_own and self._health.trouble("leases", str(error))
+        is_news = is_own and self._health.degraded("leases", str(error))
         if is_news:
             log.warning("leases.unavailable", error=str(error), now="keeping the shards it has")
         delay_s = backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2)

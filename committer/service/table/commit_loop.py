@@ -158,7 +158,7 @@ class CommitLoop:
                 log.warning("commit.unknown", cause=cause, **self._about(intent, plan))
                 if intent.attempts >= UNKNOWN_SHOWN_AFTER:
                     component = f"table {self._identifier}"
-                    self._shop.health.trouble(component, f"no answer to a swap: {cause}")
+                    self._shop.health.degraded(component, f"no answer to a swap: {cause}")
                 await self._again(intent)
             case Rejected(reason):
                 self._upkeep.refused(plan)

@@ -260,7 +260,7 @@ class TableCommitter:
     async def _pause(self, event: str, error: Exception, delay_s: float) -> None:
         self._base.forget()
         self._failures += 1
-        if self._shop.health.trouble(self._component, reason_of(error)):
+        if self._shop.health.degraded(self._component, reason_of(error)):
             log.warning(f"table.{event}", table=str(self.identifier), error=str(error))
         jittered = delay_s * (0.5 + self._shop.world.jitter() / 2)
         await self._pace.sleep(jittered)
@@ -271,8 +271,8 @@ class TableCommitter:
             log.info("table.recovered", table=str(self.identifier))
 
     def _shows_well(self) -> bool:
-        """Show no trouble any more; whether there was some."""
-        had_some = self._shop.health.well(self._component)
+        """Clear the condition of the table. Return whether it had one."""
+        had_some = self._shop.health.healthy(self._component)
         if had_some:
             self._shop.metrics.frozen(self.identifier, is_frozen=False)
         return had_some

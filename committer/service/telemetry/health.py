@@ -15,7 +15,7 @@ from committer.ports import World
 
 Phase = Literal["starting", "running", "draining"]
 
-# Without these no table gets anywhere. Trouble of any other component shows, and is no more.
+# Every table depends on these. Another degraded component is shown, and the process stays ready.
 REQUIRED = frozenset({"catalog", "storage", "inbox"})
 HEARTBEAT_S = 1.0
 HEARTBEAT_LATE_S = 30.0
@@ -23,10 +23,13 @@ HEARTBEAT_LATE_S = 30.0
 
 @dataclass(slots=True)
 class Health:
-    """Troubles by component, and the event loop's last heartbeat."""
+    """The conditions of degraded components, and the event loop's last heartbeat.
+
+    `conditions`: by component, why it is degraded.
+    """
 
     world: World
-    troubles: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
     phase: Phase = "starting"
     last_beat_s: float | None = None
 
@@ -36,8 +39,8 @@ class Health:
 
     @property
     def unreachable(self) -> dict[str, str]:
-        """The troubles that readiness depends on."""
-        return {name: why for name, why in self.troubles.items() if name in REQUIRED}
+        """The conditions that make the process unready."""
+        return {name: why for name, why in self.conditions.items() if name in REQUIRED}
 
     @property
     def is_alive(self) -> bool:
@@ -45,15 +48,17 @@ class Health:
             return True
         return self.world.monotonic_s() - self.last_beat_s < HEARTBEAT_LATE_S
 
-    def trouble(self, component: str, why: str) -> bool:
-        """Note a trouble. True if it is news, so that it is logged once and not on every retry."""
-        is_news = component not in self.troubles
-        self.troubles[component] = why
+    def degraded(self, component: str, why: str) -> bool:
+        """Set a component's condition. Return True if it is new: the caller then logs it once,
+        not on every retry.
+        """
+        is_news = component not in self.conditions
+        self.conditions[component] = why
         return is_news
 
-    def well(self, component: str) -> bool:
-        """Note that a component works. True if it did not before."""
-        return self.troubles.pop(component, None) is not None
+    def healthy(self, component: str) -> bool:
+        """Clear a component's condition. Return True if it had one."""
+        return self.conditions.pop(component, None) is not None
 
     async def beat(self, tell_late_s: Callable[[float], None]) -> None:
         """Beat until cancelled, and tell how much too late each beat was."""

@@ -99,9 +99,9 @@ class Instruments:
             "frazil_ready",
             "1 while `/readyz` answers 200: started, not draining, catalog and inbox reachable.",
         )
-        self.trouble = self._gauge(
-            "frazil_trouble",
-            "1 for each component that is in trouble now; `/status` says why.",
+        self.component_degraded = self._gauge(
+            "frazil_component_degraded",
+            "1 for each component that is degraded now; `/status` says why.",
             "component",
         )
         self.table_frozen = self._gauge(
@@ -177,10 +177,10 @@ class Instruments:
             "For how long the oldest of them has been there; 0 if it is empty. After some days an"
             " orphan clean-up of another engine may remove its data files.",
         )
-        self.held_producers = self._gauge(
-            "frazil_held_producers",
-            "Producers whose requests wait in the inbox, because the last ones all went to"
-            " quarantine. `/status` names them.",
+        self.open_breakers = self._gauge(
+            "frazil_open_breakers",
+            "Producers with an open circuit breaker: their requests wait in the inbox, because the"
+            " last ones all went to quarantine. `/status` names them.",
         )
         self.frozen_producers = self._gauge(
             "frazil_frozen_producers",

@@ -222,19 +222,19 @@ class Metrics:
         numbers.quarantine_bytes.set(_known(found.size_bytes if found else None))
         numbers.quarantine_age.set(_known(found.age_s if found else None))
 
-    def show_producers(self, held: int, frozen: Mapping[str, int]) -> None:
-        """How many wait because their requests fail all the time; how many are frozen, by table."""
-        self.instruments.held_producers.set(held)
+    def show_producers(self, breakers: int, frozen: Mapping[str, int]) -> None:
+        """Show how many have an open breaker, and how many are frozen, by table."""
+        self.instruments.open_breakers.set(breakers)
         self.instruments.frozen_producers.clear()
         for table, producers in frozen.items():
             self.instruments.frozen_producers.labels(table).set(producers)
 
-    def show_health(self, is_ready: bool, troubles: Iterable[str]) -> None:
-        """Readiness, and the components in trouble."""
+    def show_health(self, is_ready: bool, conditions: Iterable[str]) -> None:
+        """Show readiness, and the degraded components."""
         self.instruments.ready.set(is_ready)
-        self.instruments.trouble.clear()
-        for component in troubles:
-            self.instruments.trouble.labels(component).set(1)
+        self.instruments.component_degraded.clear()
+        for component in conditions:
+            self.instruments.component_degraded.labels(component).set(1)
 
     def loop_was_late(self, late_s: float) -> None:
         """The heartbeat woke up so much later than it should have."""

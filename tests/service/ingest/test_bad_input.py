@@ -513,4 +513,4 @@ async def test_a_table_name_that_no_catalog_takes_is_quarantined_and_nobody_wait
     await house.run_until_settled(seconds=90.0)
     assert (await house.quarantine.record(sealed.request.inbox_key)).reason == reason
     assert [one.key async for one in house.inbox.list()] == []
-    assert not house.health.troubles
+    assert not house.health.conditions

@@ -147,7 +147,7 @@ async def test_metadata_is_as_large_as_its_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "troubles", "code"),
+    ("phase", "conditions", "code"),
     [
         ("starting", {}, 503),
         ("running", {}, 200),
@@ -160,27 +160,27 @@ async def test_metadata_is_as_large_as_its_file() -> None:
     ],
 )
 async def test_readiness_is_running_with_catalog_and_inbox_and_no_tables_affair(
-    phase: Phase, troubles: dict[str, str], code: int
+    phase: Phase, conditions: dict[str, str], code: int
 ) -> None:
     house = ServiceHarness()
     house.health.phase = phase
-    house.health.troubles = dict(troubles)
+    house.health.conditions = dict(conditions)
     async with operating(house) as operator:
         assert await operator.ask("/readyz") == (
             code,
             {
                 "status": "ok" if code == 200 else "unavailable",
                 "phase": phase,
-                "troubles": troubles if code == 503 else {},
+                "conditions": conditions if code == 503 else {},
             },
         )
         page = await operator.page()
         _, status = await operator.ask("/status")
     assert page("frazil_ready") == (1 if code == 200 else 0)
-    assert status["troubles"] == troubles
+    assert status["conditions"] == conditions
     assert status["ready"] == (code == 200)
-    for component in troubles:
-        assert page("frazil_trouble", component=component) == 1
+    for component in conditions:
+        assert page("frazil_component_degraded", component=component) == 1
 
 
 async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status() -> None:
@@ -195,13 +195,13 @@ async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status
         _, status = await operator.ask("/status")
         page = await operator.page()
     assert (code, page("frazil_ready")) == (200, 1)
-    assert list(status["troubles"]) == [f"table {TABLE}"]
-    assert page("frazil_trouble", component=f"table {TABLE}") == 1
+    assert list(status["conditions"]) == [f"table {TABLE}"]
+    assert page("frazil_component_degraded", component=f"table {TABLE}") == 1
 
 
-async def test_liveness_is_the_heartbeat_and_no_trouble_outside() -> None:
+async def test_liveness_is_the_heartbeat_and_no_condition_outside() -> None:
     house = ServiceHarness()
-    house.health.troubles = {"queue": "away", "catalog": "away", "inbox": "away"}
+    house.health.conditions = {"queue": "away", "catalog": "away", "inbox": "away"}
     async with operating(house) as operator:
         assert (await operator.ask("/livez"))[0] == 200
         house.health.last_beat_s = house.world.monotonic_s() - 31
@@ -212,13 +212,13 @@ async def test_liveness_is_the_heartbeat_and_no_trouble_outside() -> None:
 
 async def test_before_the_start_metrics_and_status_answer_and_the_lag_is_not_known() -> None:
     house = ServiceHarness()
-    house.health.trouble("catalog", "it does not answer")
+    house.health.degraded("catalog", "it does not answer")
     async with operating(house) as operator:
         page = await operator.page()
         _, status = await operator.ask("/status")
     assert page("frazil_lag_seconds") is None
     assert "frazil_lag_seconds" in page.names
-    assert page("frazil_trouble", component="catalog") == 1
+    assert page("frazil_component_degraded", component="catalog") == 1
     assert status["lag_s"] is None
     assert (status["phase"], status["ready"]) == ("starting", False)
-    assert status["troubles"] == {"catalog": "it does not answer"}
+    assert status["conditions"] == {"catalog": "it does not answer"}

@@ -54,14 +54,14 @@ class Component:
 async def test_a_component_that_is_away_is_asked_again_until_it_answers() -> None:
     component, health = Component(failures=5), Health(LoopWorld())
     answer = await until_answered("catalog", component.ask, asyncio.Event(), health)
-    assert (answer, component.asked, health.troubles) == ("here", 6, {})
+    assert (answer, component.asked, health.conditions) == ("here", 6, {})
 
 
-async def test_waiting_is_a_trouble_and_ends_with_the_stop() -> None:
+async def test_waiting_is_a_condition_and_ends_with_the_stop() -> None:
     component, health, stop = Component(failures=1_000_000), Health(LoopWorld()), asyncio.Event()
     asking = asyncio.ensure_future(until_answered("catalog", component.ask, stop, health))
     await asyncio.sleep(60)
-    assert health.troubles == {"catalog": "away"}
+    assert health.conditions == {"catalog": "away"}
     # With back-off: not hundreds of times a minute.
     assert component.asked < 60
     stop.set()
@@ -173,14 +173,14 @@ async def test_an_idle_committer_is_ready_exactly_while_its_catalog_answers(
     health = overview.health
     running = asyncio.ensure_future(Service(parts, overview).run(stop))
     await asyncio.sleep(120.0)
-    assert (health.is_ready, health.troubles) == (True, {})
+    assert (health.is_ready, health.conditions) == (True, {})
     catalog.error = error
     await asyncio.sleep(INTERVAL_S + 1)
-    assert (health.is_ready, health.troubles) == (False, {"catalog": str(error)})
+    assert (health.is_ready, health.conditions) == (False, {"catalog": str(error)})
     assert health.is_alive
     catalog.error = None
     await asyncio.sleep(AWAY_INTERVAL_S + 1)
-    assert (health.is_ready, health.troubles) == (True, {})
+    assert (health.is_ready, health.conditions) == (True, {})
     stop.set()
     await running
 

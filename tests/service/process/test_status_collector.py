@@ -72,13 +72,13 @@ async def test_the_lag_is_the_age_of_the_oldest_request_until_it_is_committed() 
         assert seen("frazil_lag_seconds") == seconds(42.5)
         assert seen("frazil_table_lag_seconds", table=TABLE) == seconds(42.5)
         assert seen("frazil_pending_requests", table=TABLE) == 2
-        assert seen("frazil_trouble", component=f"table {TABLE}") == 1
+        assert seen("frazil_component_degraded", component=f"table {TABLE}") == 1
         house.catalog.recover()
         await house.settle(60.0)
         seen = page(house)
         assert seen("frazil_lag_seconds") == 0
         assert seen("frazil_pending_requests", table=TABLE) == 0
-        assert seen("frazil_trouble", component=f"table {TABLE}") is None
+        assert seen("frazil_component_degraded", component=f"table {TABLE}") is None
 
 
 async def test_the_lag_sees_a_request_that_nobody_announced() -> None:
@@ -306,7 +306,7 @@ async def test_a_quarantine_that_cannot_be_listed_has_no_size_and_no_age() -> No
     assert house.overview.status().quarantine_age_s is None
 
 
-async def test_producers_that_wait_and_producers_that_are_frozen_are_told() -> None:
+async def test_open_breakers_and_frozen_producers_are_shown() -> None:
     house = ServiceHarness(breaker_threshold=2)
     table = await house.create_table()
     frozen = replace(ProducerEntry(table.metadata.require_uuid()), frozen=Freeze("why", 17))
@@ -316,12 +316,12 @@ async def test_producers_that_wait_and_producers_that_are_frozen_are_told() -> N
             await house.publish(build_request(table, epoch=epoch, producer="bad", branch="none"))
         await house.publish(build_request(table))
         await house.settle(20.0)
-        assert page(house)("frazil_held_producers") == 1
+        assert page(house)("frazil_open_breakers") == 1
         assert page(house)("frazil_frozen_producers", table=TABLE) == 1
         status = house.overview.status()
-    (held,) = status.held_producers
-    assert (held.table, held.producer, held.failures) == (TABLE, "bad", 2)
-    assert (held.reason, held.again_s) == ("branch_unknown", seconds(40.0))
+    (opened,) = status.open_breakers
+    assert (opened.table, opened.producer, opened.failures) == (TABLE, "bad", 2)
+    assert (opened.reason, opened.again_s) == ("branch_unknown", seconds(40.0))
     assert [one.frozen_producers for one in status.tables] == [1]
 
 

@@ -48,9 +48,9 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
         assert len(await house.quarantined()) == AFTER
         assert len(await house.outstanding()) == 8 - AFTER
         assert len(await house.live_files()) == 8
-        (held,) = house.breakers.held()
-        assert (held.producer, held.failures) == ("bad", AFTER)
-        assert (held.table, held.reason) == ("db.flights", Reason.BRANCH_UNKNOWN)
+        (opened,) = house.breakers.open_breakers()
+        assert (opened.producer, opened.failures) == ("bad", AFTER)
+        assert (opened.table, opened.reason) == ("db.flights", Reason.BRANCH_UNKNOWN)
         # Durable and not acknowledged: whoever takes over finds them.
         assert (await house.publisher_queue.depth()).pending == 8 - AFTER
         assert house.intake is not None
@@ -82,7 +82,7 @@ async def test_what_waited_lands_by_itself_once_the_table_is_repaired() -> None:
         await make_branch(house, table)
         await house.settle(120.0)
         assert await house.outstanding() == []
-        assert list(house.breakers.held()) == []
+        assert list(house.breakers.open_breakers()) == []
     entry = (await house.load()).properties["frazil.producer@audit.bad"]
     assert '"epochs":"3-7"' in entry
     # Whoever waited for an answer has it, and nothing of theirs is left in the queue.
@@ -218,7 +218,7 @@ def holds(breakers: Breakers, sealed: EncodedRequest) -> bool:
 
 async def test_a_trial_that_never_ends_is_followed_by_another() -> None:
     world = LoopWorld()
-    breakers = Breakers(BreakerPolicy(after=1, pause_s=10.0), world)
+    breakers = Breakers(BreakerPolicy(threshold=1, pause_s=10.0), world)
     first, second = request(1), request(2)
     breakers.quarantined(request(0).request, "any")
     assert holds(breakers, first)
@@ -233,7 +233,7 @@ async def test_a_trial_that_never_ends_is_followed_by_another() -> None:
 
 @pytest.mark.parametrize("after", [0, 2])
 async def test_room_is_what_is_left_until_the_others_have_to_wait(after: int) -> None:
-    breakers = Breakers(BreakerPolicy(after=after), LoopWorld())
+    breakers = Breakers(BreakerPolicy(threshold=after), LoopWorld())
     found = []
     for epoch in range(4):
         found.append(breakers.room(request(epoch).request))
@@ -244,10 +244,10 @@ async def test_room_is_what_is_left_until_the_others_have_to_wait(after: int) ->
 
 async def test_a_pause_is_never_longer_than_ten_first_ones() -> None:
     world = LoopWorld()
-    breakers = Breakers(BreakerPolicy(after=1, pause_s=2.0), world)
+    breakers = Breakers(BreakerPolicy(threshold=1, pause_s=2.0), world)
     for epoch in range(6):
         breakers.quarantined(request(epoch).request, "any")
-    assert [one.again_s for one in breakers.held()] == [20.0]
+    assert [one.again_s for one in breakers.open_breakers()] == [20.0]
     await world.sleep(19.9)
     assert holds(breakers, request(9))
     await world.sleep(0.1)
@@ -256,10 +256,10 @@ async def test_a_pause_is_never_longer_than_ten_first_ones() -> None:
 
 async def test_only_so_many_producers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("committer.service.requests.circuit_breakers.KNOWN_MAX", 10)
-    breakers = Breakers(BreakerPolicy(after=1), LoopWorld())
+    breakers = Breakers(BreakerPolicy(threshold=1), LoopWorld())
     line = request().request
     for number in range(15):
         producer = line.producer.model_copy(update={"id": f"bad-{number}"})
         breakers.quarantined(line.model_copy(update={"producer": producer}), "any")
-    assert len(list(breakers.held())) == 10
+    assert len(list(breakers.open_breakers())) == 10
     assert not breakers.holds(line.table_uuid, "bad-0", "key")

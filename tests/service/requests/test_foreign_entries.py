@@ -99,7 +99,7 @@ async def test_what_stands_in_the_place_of_a_request_is_quarantined_by_reference
     assert path.is_symlink() or path.exists(), "nothing of others is removed"
     assert (status.inbox.requests, sum(status.inbox.foreign.values())) == (0, 1)
     assert status.lag_s == 0.0, "it waits for nothing"
-    assert not house.health.troubles
+    assert not house.health.conditions
 
 
 @pytest.mark.parametrize("kind", STANDING)

@@ -157,14 +157,14 @@ async def test_a_file_of_keys_that_breaks_leaves_the_known_keys_and_says_so(
         if content is not None:
             await house.storage.inner.create((NewObject(KEYS, content),))
         await house.settle(2 * REREAD_S)
-        assert "keys" in house.health.troubles
+        assert "keys" in house.health.conditions
         await house.publish(signed(good(table, "query-1")))
         await house.publish(signed(good(table, "query-2"), NEW))
         await house.settle(1.0)
         assert await reasons(house) == [Reason.SIGNATURE_KEY_UNKNOWN]
         await put_keys(house, OLD)
         await house.settle(2 * REREAD_S)
-        assert house.health.troubles == {}
+        assert house.health.conditions == {}
     assert len(await house.live_files()) == 1
 
 

@@ -177,9 +177,9 @@ async def test_of_a_frozen_table_only_its_owner_says_so(replicas: Replicas) -> N
 
 
 def says_frozen(replica: Replica, table: LoadedTable) -> bool:
-    """In metrics and troubles alike."""
+    """In metrics and conditions alike."""
     shown = replica.number("frazil_table_frozen", table=str(table.identifier)) == 1
-    assert (f"table {table.identifier}" in replica.troubles) == shown
+    assert (f"table {table.identifier}" in replica.conditions) == shown
     return shown
 
 
@@ -331,10 +331,10 @@ async def test_a_start_without_the_queue_works_on_everything(replicas: Replicas)
     alone = replicas.start("alone")
     await asyncio.sleep(3.0)
     assert await landed(replicas, table) == 1
-    assert list(alone.troubles) == ["queue"]
+    assert list(alone.conditions) == ["queue"]
     replicas.house.server.available = True
     await asyncio.sleep(15.0)
-    assert (alone.owned, alone.troubles) == (64, {})
+    assert (alone.owned, alone.conditions) == (64, {})
 
 
 @pytest.mark.parametrize("is_flushed", [True, False], ids=["flushed", "as it was"])
@@ -439,10 +439,10 @@ async def test_who_lost_its_name_works_on_nothing_and_says_so(replicas: Replicas
     second = replicas.start("same")
     await asyncio.sleep(SOON_S)
     assert (first.owned, second.owned) == (0, 64)
-    assert "queue.consumer" in first.troubles["leases"]
+    assert "queue.consumer" in first.conditions["leases"]
     await replicas.house.publish(build_request(table))
     await asyncio.sleep(SOON_S)
     assert second.number("frazil_commits_total") == 1
     await second.end()
     await asyncio.sleep(LEASE_S)
-    assert (first.owned, first.troubles) == (64, {})
+    assert (first.owned, first.conditions) == (64, {})

@@ -40,10 +40,10 @@ async def test_while_the_queue_is_away_requests_land_all_the_same() -> None:
         await house.publish(build_request(table), announce=False)
         await house.settle(30.0)
         assert len(await house.live_files()) == 1
-        assert "queue" in house.health.troubles
+        assert "queue" in house.health.conditions
         house.server.available = True
         await house.settle(60.0)
-        assert house.health.troubles == {}
+        assert house.health.conditions == {}
 
 
 async def test_a_flushed_queue_loses_nothing() -> None:
@@ -87,4 +87,4 @@ async def test_storage_that_is_away_delays_and_loses_nothing() -> None:
         house.storage.is_away = False
         await house.settle(60.0)
     assert len(await house.live_files()) == 1
-    assert house.health.troubles == {}
+    assert house.health.conditions == {}

@@ -275,7 +275,7 @@ async def test_a_garbage_interval_property_stops_nothing(text: str, wait_s: floa
             await house.publish(build_request(table, epoch=epoch))
             await house.settle(wait_s)
     assert len(await paths(house)) == 3
-    assert house.health.troubles == {}
+    assert house.health.conditions == {}
 
 
 async def test_a_retry_does_not_read_the_manifest_list_again() -> None:
@@ -292,18 +292,18 @@ async def test_a_retry_does_not_read_the_manifest_list_again() -> None:
     assert len(await paths(house)) == 2
 
 
-async def test_swaps_without_an_answer_are_a_trouble_that_shows_until_one_has_landed() -> None:
+async def test_swaps_without_an_answer_are_a_condition_that_shows_until_one_has_landed() -> None:
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
         house.catalog.plan(*[Fault.REQUEST_LOST] * 60)
         await house.publish(build_request(table, epoch=0))
         await house.settle(60.0)
-        [why] = house.health.troubles.values()
+        [why] = house.health.conditions.values()
         assert "the test lost the answer" in why
         house.catalog.recover()
         await house.settle(60.0)
-        assert house.health.troubles == {}
+        assert house.health.conditions == {}
     assert len(await paths(house)) == 1
 
 

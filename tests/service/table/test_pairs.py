@@ -145,7 +145,7 @@ async def _check(stage: Stage) -> None:
     assert sorted(record.key.rsplit("/", 1)[1] for record in records) == sorted(stage.refused)
     assert {record.reason for record in records} <= {Reason.EPOCH_CONTENT_DIFFERS}
     assert await house.outstanding() == []
-    assert house.health.troubles == {}
+    assert house.health.conditions == {}
     for receipt in await house.receipts():
         is_refused = receipt.attempt in stage.refused
         assert (receipt.state is ReceiptState.QUARANTINED) == is_refused

@@ -172,7 +172,7 @@ async def test_a_merge_that_fails_leaves_commits_alone_and_is_tried_again_later(
     async with merging.running():
         merging.storage.error = StorageUnavailableError("the test keeps manifests away")
         await merging.commit(6)
-        assert house.health.troubles == {}
+        assert house.health.conditions == {}
         assert merging.counted() == {"failed": 1}
         merging.storage.error = None
         await merging.commit()

@@ -39,8 +39,8 @@ class Replica:
         return self.overview.metrics
 
     @property
-    def troubles(self) -> dict[str, str]:
-        return self.overview.health.troubles
+    def conditions(self) -> dict[str, str]:
+        return self.overview.health.conditions
 
     @property
     def owned(self) -> int:

@@ -84,7 +84,7 @@ class ServiceHarness:
         self.metrics = Metrics()
         self.overview = StatusCollector(Identity("frazil", INBOX), self.health, self.metrics)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
-        self.breakers = Breakers(BreakerPolicy(after=breaker_threshold), self.world)
+        self.breakers = Breakers(BreakerPolicy(threshold=breaker_threshold), self.world)
         self.has_keys = has_keys
         self.require_signature = require_signature
         self.checks = checks or ChecksHere()
