@@ -352,7 +352,7 @@ class Queue(Protocol):
         for `idle_s`.
         """
 
-    def let_go(self, shards: Collection[int]) -> None:
+    def release_shards(self, shards: Collection[int]) -> None:
         """Release all deliveries of these shards: from now on they may be taken over, by this
         consumer too, or delivered again. No exchange; acknowledging them still works.
         """

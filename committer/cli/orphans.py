@@ -11,7 +11,7 @@ from committer.errors import UnsupportedError
 from committer.plan.orphan_search import SearchScope
 from committer.ports import World
 from committer.request import TableIdentifier
-from committer.service.admin.orphan_finder import REMOVED_AT_ONCE, Orphan, OrphanSearch, Sources
+from committer.service.admin.orphan_finder import REMOVED_AT_ONCE, Orphan, OrphanFinder, Sources
 from committer.service.process.composition import Parts
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.high_water_marks import HighWaterMarks
@@ -42,7 +42,7 @@ class Wanted:
     outside: bool
     by_storage: bool
 
-    async def now_ms(self, search: OrphanSearch, world: World) -> int:
+    async def now_ms(self, search: OrphanFinder, world: World) -> int:
         return await search.storage_now_ms() if self.by_storage else world.now_ms()
 
     def before_ms(self, now_ms: int) -> int:
@@ -100,9 +100,9 @@ def _sources(parts: Parts) -> Sources:
 
 async def open_search(
     parts: Parts, identifier: TableIdentifier
-) -> tuple[OrphanSearch, SearchScope]:
+) -> tuple[OrphanFinder, SearchScope]:
     """A search that has read what names files, and where it looks. Errors: those of the search."""
-    search = await OrphanSearch.of(_sources(parts), identifier)
+    search = await OrphanFinder.of(_sources(parts), identifier)
     ground = await search.look_around()
     if not ground.folders:
         raise UnsupportedError(
@@ -114,7 +114,7 @@ async def open_search(
 
 
 async def remove_orphans(
-    search: OrphanSearch, *, before_ms: int, outside: bool
+    search: OrphanFinder, *, before_ms: int, outside: bool
 ) -> AsyncIterator[list[Orphan]]:
     """Remove group after group; yields what has gone.
 

@@ -71,7 +71,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerChores:
+class LedgerCleanup:
     """Upkeep of the ledger that travels with the next commit, by property key.
 
     `close_gaps`: the landed epoch below which nothing of the producer is outstanding any more.
@@ -83,11 +83,11 @@ class LedgerChores:
     drop: frozenset[str] = frozenset()
     settled: Mapping[str, frozenset[UUID]] = field(default_factory=dict)
 
-    def of_branch(self, branch: str) -> LedgerChores:
+    def of_branch(self, branch: str) -> LedgerCleanup:
         """Those of one branch: a catalog may check the head of the branch that a commit moves, and
         nothing else (REST), so an entry of another branch may be older than it looks.
         """
-        return LedgerChores(
+        return LedgerCleanup(
             {key: below for key, below in self.close_gaps.items() if _is_of(key, branch)},
             frozenset(key for key in self.drop if _is_of(key, branch)),
             {key: attempts for key, attempts in self.settled.items() if _is_of(key, branch)},
@@ -111,14 +111,14 @@ class NeedsManifestList:
 class CommitPlan:
     """What an attempt writes in one parallel round, the swap behind it, and the state after it.
 
-    `landed` is keyed by inbox key. `chores` and `upkeep` are those that this commit takes along.
+    `landed` is keyed by inbox key. `cleanup` and `upkeep` are those that this commit takes along.
     """
 
     swap: Swap
     objects: tuple[NewObject, ...]
     snapshot: Snapshot
     landed: Mapping[str, Landed]
-    chores: LedgerChores
+    cleanup: LedgerCleanup
     upkeep: Upkeep
     state: TableState
 
@@ -128,13 +128,13 @@ def plan_commit(
     batch: Batch,
     prepared: tuple[PreparedManifest, ...],
     attempt: Attempt,
-    chores: LedgerChores,
+    cleanup: LedgerCleanup,
     upkeep: Upkeep = _NO_UPKEEP,
 ) -> CommitPlan | NeedsManifestList:
     """Plan one attempt. `prepared` are the batch's manifests, `upkeep` what background work has
     finished: what no longer applies to this base is left out."""
     metadata = state.metadata
-    chores = chores.of_branch(batch.branch)
+    cleanup = cleanup.of_branch(batch.branch)
     parent = metadata.branch_head(batch.branch)
     carried = _carried_manifests(state, parent)
     if isinstance(carried, NeedsManifestList):
@@ -161,7 +161,7 @@ def plan_commit(
         )
         for checked in batch.requests
     }
-    entries, dropped = _ledger_changes(state.ledger, batch, landed, chores, attempt.now_ms)
+    entries, dropped = _ledger_changes(state.ledger, batch, landed, cleanup, attempt.now_ms)
     expired = applicable_expiry(upkeep.expired, state, batch.branch, now_ms=attempt.now_ms)
     removals = expired.updates if expired else ()
     properties = {key: print_entry(entry) for key, entry in entries.items()}
@@ -185,7 +185,7 @@ def plan_commit(
     )
     objects = (*(manifest.written for manifest in prepared), manifest_list)
     taken = Upkeep(merges, expired)
-    return CommitPlan(swap, objects, snapshot, landed, chores, taken, after)
+    return CommitPlan(swap, objects, snapshot, landed, cleanup, taken, after)
 
 
 def _carried_manifests(
@@ -287,11 +287,11 @@ def _ledger_changes(
     ledger: Ledger,
     batch: Batch,
     landed: Mapping[str, Landed],
-    chores: LedgerChores,
+    cleanup: LedgerCleanup,
     now_ms: int,
 ) -> tuple[dict[str, ProducerEntry], frozenset[str]]:
     """Entries to write and entries to drop. A producer of this batch is never dropped by it, and of
-    one that was frozen since the chores were found nothing is forgotten.
+    one that was frozen since the clean-up was found nothing is forgotten.
     """
     entries: dict[str, ProducerEntry] = {}
     for key, requests in _by_producer(batch).items():
@@ -303,16 +303,16 @@ def _ledger_changes(
         for one in requests:
             entry = entry.with_name(one.producer.name)
         entries[key] = entry.with_landed(*(landed[one.inbox_key] for one in requests))
-    for key, attempts in chores.settled.items():
+    for key, attempts in cleanup.settled.items():
         known = entries.get(key) or ledger.entries.get(key)
         shorter = known.without_settled(attempts) if known else None
         if shorter is not None and shorter is not known and key not in ledger.frozen:
             entries[key] = shorter
-    for key, below in chores.close_gaps.items():
+    for key, below in cleanup.close_gaps.items():
         known = entries.get(key) or ledger.entries.get(key)
         if known is not None and key not in ledger.frozen:
             entries[key] = known.without_gaps(below)
-    gone = (key for key in chores.drop if key in ledger.entries and key not in ledger.frozen)
+    gone = (key for key in cleanup.drop if key in ledger.entries and key not in ledger.frozen)
     dropped = {key for key in gone if may_be_forgotten(ledger.entries[key], now_ms)}
     one_shots = ledger.one_shots.get(batch.branch)
     if one_shots is not None and one_shots.problem is not None:

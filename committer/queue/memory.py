@@ -129,7 +129,7 @@ class MemoryQueue:
     async def read(
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
     ) -> Sequence[Delivery]:
-        self.let_go(set(ALL_SHARDS).difference(shards))
+        self.release_shards(set(ALL_SHARDS).difference(shards))
         return await self._server.wait(lambda: self._take(count_max, sorted(shards)), wait_s)
 
     async def reclaim(
@@ -148,7 +148,7 @@ class MemoryQueue:
                         claimed.append(self._hand_out(number, key))
             return claimed
 
-    def let_go(self, shards: Collection[int]) -> None:
+    def release_shards(self, shards: Collection[int]) -> None:
         if self._held and shards:
             self._held = {token for token in self._held if int(token[:2]) not in shards}
 

@@ -141,7 +141,7 @@ class RedisQueue:
         """
         wanted = tuple(sorted(shards))
         if wanted != self._shards:
-            self.let_go(set(self._shards).difference(wanted))
+            self.release_shards(set(self._shards).difference(wanted))
             if not set(wanted).issubset(self._shards):
                 self._doubts += 1
             self._shards = wanted
@@ -286,7 +286,7 @@ class RedisQueue:
 
     # --- Acknowledging ---------------------------------------------------------------------------
 
-    def let_go(self, shards: Collection[int]) -> None:
+    def release_shards(self, shards: Collection[int]) -> None:
         self._let_go_meanwhile.update(shards)
         for shard in shards:
             self._held.pop(shard, None)

@@ -258,11 +258,11 @@ async def test_what_was_let_go_is_delivered_or_taken_over_again(harness: QueueHa
     queue, other = harness.queue("one"), harness.queue("two")
     await queue.announce([doorbell(1, shard=1), doorbell(2, shard=2)])
     held = await take(queue)
-    queue.let_go({1})
+    queue.release_shards({1})
     assert seen(await take(queue)) == [1]
-    queue.let_go({1})
+    queue.release_shards({1})
     assert seen(await other.reclaim(idle_s=0, shards={1})) == [1]
-    queue.let_go({1})
+    queue.release_shards({1})
     assert seen(await queue.reclaim(idle_s=0, shards={1})) == [1]
     assert await take(queue) == []
     await queue.acknowledge(tokens(held))

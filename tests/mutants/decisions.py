@@ -14,7 +14,7 @@ DECISIONS = (
         "refused_while_the_inbox_is_listed_is_missed",
         "committer/service/ingest/reconciler.py",
         "            await self.reconcile(age_s, listed.waiting)\n"
-        "            await self._list_judged(uuids, listed.judged)\n",
+        "            await self._list_quarantined(uuids, listed.quarantined)\n",
         "            await self.reconcile(age_s, listed.waiting)\n",
         (_TESTS + "goes_to_quarantine",),
     ),
@@ -28,7 +28,7 @@ DECISIONS = (
     Mutant(
         "chore_forgets_what_was_refused_just_now",
         "committer/service/upkeep/ledger_upkeep.py",
-        "        folders = {folder_of(key) for key in judged} if due else set()\n",
+        "        folders = {folder_of(key) for key in recently_quarantined} if due else set()\n",
         "        folders: set[str] = set()\n",
         (_TESTS + "refused_or_frozen",),
     ),
@@ -100,7 +100,7 @@ DECISIONS = (
     Mutant(
         "who_waited_when_it_was_decided_is_not_looked_up",
         "committer/service/table/table_committer.py",
-        "        if self._base.known.decided > decided:\n            self._doubt_all()\n",
+        "        if self._cached_table.known.decided > decided:\n            self._doubt_all()\n",
         "",
         ("tests/service/table/test_interleavings.py -k only_from_the_inbox",),
     ),

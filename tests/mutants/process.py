@@ -16,8 +16,8 @@ PROCESS = (
     Mutant(
         "idle_committer_never_asks_its_catalog",
         "committer/service/process/service.py",
-        "        readers.append(reachability.run())\n",
-        "        reachability.run().close()\n",
+        "        readers.append(catalog_probe.run())\n",
+        "        catalog_probe.run().close()\n",
         ("tests/service/process/test_service.py",),
     ),
     # --- Signals ---

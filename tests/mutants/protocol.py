@@ -77,7 +77,8 @@ PROTOCOL = (
     Mutant(
         "what_went_to_quarantine_is_taken_for_gone",
         "committer/service/requests/listing.py",
-        "        return not self.waiting.may_hold(key) and folder_of(key) not in self.judged\n",
+        "        return not self.waiting.may_hold(key)"
+        " and folder_of(key) not in self.quarantined\n",
         "        return not self.waiting.may_hold(key)\n",
         ("tests/service/requests/test_settled_requests.py -k went_to_quarantine",),
     ),
@@ -197,8 +198,8 @@ PROTOCOL = (
     Mutant(
         "verdict_from_cached_metadata",
         "committer/service/table/table_committer.py",
-        "            if not admitted.has_verdicts:\n",
-        "            if admitted is not None:\n",
+        "            if not outcome.has_verdicts:\n",
+        "            if outcome is not None:\n",
         (
             _INTERLEAVINGS,
             "tests/service/table/test_table_committer.py",
@@ -215,25 +216,25 @@ PROTOCOL = (
     Mutant(
         "conflict_is_read_as_rejected",
         "committer/service/table/commit_loop.py",
-        '                log.info("commit.conflicted", **self._about(intent, plan))\n'
-        "                await self._again(intent)\n",
-        "                requests = intent.batch.requests\n"
-        '                self._intents.isolate(requests, Reason.COMMIT_REJECTED, "")\n',
+        '                log.info("commit.conflicted", **self._about(inflight, plan))\n'
+        "                await self._again(inflight)\n",
+        "                requests = inflight.batch.requests\n"
+        '                self._batches.isolate(requests, Reason.COMMIT_REJECTED, "")\n',
         (SEEDS,),
     ),
     Mutant(
         "base_is_kept_after_a_conflict",
         "committer/service/table/commit_loop.py",
-        'more with every attempt."""\n        self._base.forget()\n',
+        'more with every attempt."""\n        self._cached_table.forget()\n',
         'more with every attempt."""\n',
         (SEEDS,),
     ),
     Mutant(
         "unknown_is_read_as_rejected",
         "committer/service/table/commit_loop.py",
-        "                self._base.doubt(plan.swap.base.metadata_location)\n",
-        "                requests = intent.batch.requests\n"
-        "                self._intents.isolate(requests, Reason.COMMIT_REJECTED, cause)\n"
+        "                self._cached_table.doubt(plan.swap.base.metadata_location)\n",
+        "                requests = inflight.batch.requests\n"
+        "                self._batches.isolate(requests, Reason.COMMIT_REJECTED, cause)\n"
         "                return\n",
         (SEEDS,),
     ),
@@ -255,18 +256,19 @@ PROTOCOL = (
         "suspicion_is_a_verdict_without_the_ledger",
         "committer/service/table/inflight_batch.py",
         "            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)\n",
-        "            from committer.service.requests.pending import Ended\n"
+        "            from committer.service.requests.pending import Outcome\n"
         "            key = requests[0].request.inbox_key\n"
-        "            self._shop.settle([Ended.gone(self._waiting.end(key))])\n",
+        "            self._shop.settle([Outcome.gone(self._waiting.end(key))])\n",
         (SEEDS,),
     ),
     Mutant(
         "inbox_is_emptied_on_unknown",
         "committer/service/table/commit_loop.py",
-        "                self._base.doubt(plan.swap.base.metadata_location)\n",
-        "                self._base.doubt(plan.swap.base.metadata_location)\n"
+        "                self._cached_table.doubt(plan.swap.base.metadata_location)\n",
+        "                self._cached_table.doubt(plan.swap.base.metadata_location)\n"
         "                self._shop.settle(\n"
-        "                    [Ended(one.request.inbox_key, ()) for one in intent.batch.requests]\n"
+        "                    [Outcome(one.request.inbox_key, ())"
+        " for one in inflight.batch.requests]\n"
         "                )\n",
         (SEEDS,),
     ),
@@ -280,15 +282,15 @@ PROTOCOL = (
     Mutant(
         "batch_goes_again_although_some_of_it_landed",
         "committer/service/table/inflight_batch.py",
-        "            if all(one.request.inbox_key in still for one in intent.batch.requests):\n",
-        "            if any(one.request.inbox_key in still for one in intent.batch.requests):\n",
+        "            if all(one.request.inbox_key in still for one in inflight.batch.requests):\n",
+        "            if any(one.request.inbox_key in still for one in inflight.batch.requests):\n",
         (SEEDS,),
     ),
     Mutant(
         "batch_goes_again_although_the_table_was_upgraded",
         "committer/service/table/inflight_batch.py",
-        "        if intent is not None and basis == intent.basis and self._is_fresh",
-        "        if intent is not None and self._is_fresh",
+        "        if inflight is not None and basis == inflight.basis and self._is_fresh",
+        "        if inflight is not None and self._is_fresh",
         ("tests/service/ingest/test_bad_input.py",),
     ),
     Mutant(
@@ -340,21 +342,22 @@ PROTOCOL = (
         "acknowledged_before_the_commit",
         "committer/service/ingest/intake.py",
         "        self._tables.submit(\n",
-        "        self._shop.settle([Ended(None, waiters.tokens)])\n        self._tables.submit(\n",
+        "        self._shop.settle([Outcome(None, waiters.tokens)])\n"
+        "        self._tables.submit(\n",
         (SEEDS,),
     ),
     Mutant(
         "acknowledged_although_it_could_not_be_read",
         "committer/service/ingest/intake.py",
-        "        except FrazilError as error:\n            self._missed.add(key, waiters)\n",
+        "        except FrazilError as error:\n            self._deferred.add(key, waiters)\n",
         "        except FrazilError as error:\n"
-        "            self._shop.settle([Ended(None, waiters.tokens)])\n",
+        "            self._shop.settle([Outcome(None, waiters.tokens)])\n",
         (SEEDS,),
     ),
     Mutant(
         "put_off_request_is_dropped",
         "committer/service/requests/pending.py",
-        "        self._put_off[key] = (until_s, self._ready.pop(key))\n",
+        "        self._deferred[key] = (until_s, self._ready.pop(key))\n",
         "        self._ready.pop(key)\n",
         (SEEDS,),
     ),
@@ -382,8 +385,8 @@ PROTOCOL = (
     Mutant(
         "breaker_drops_what_has_to_wait",
         "committer/service/ingest/intake.py",
-        "            self._missed.add(key, waiters)\n            return\n        self._tables",
-        "            self._shop.settle([Ended(key, waiters.tokens)])\n            return\n"
+        "            self._deferred.add(key, waiters)\n            return\n        self._tables",
+        "            self._shop.settle([Outcome(key, waiters.tokens)])\n            return\n"
         "        self._tables",
         ("tests/service/requests/test_circuit_breakers.py",),
     ),
@@ -398,7 +401,7 @@ PROTOCOL = (
     Mutant(
         "what_was_just_quarantined_is_taken_from_its_doorbell",
         "committer/service/ingest/intake.py",
-        "        is_shared = is_old or bell.inbox_key in self._shop.judged\n",
+        "        is_shared = is_old or bell.inbox_key in self._shop.recently_quarantined\n",
         "        is_shared = is_old\n",
         ("tests/service/table/test_quarantine_interleavings.py",),
     ),
@@ -413,8 +416,8 @@ PROTOCOL = (
     Mutant(
         "what_is_being_taken_over_is_kept_when_its_shard_goes",
         "committer/service/ingest/consumer.py",
-        "        self._let_go(frozenset(ALL_SHARDS) - self._shards.owned)\n",
-        "        self._let_go(self._read_of - self._shards.owned)\n",
+        "        self._release_shards(frozenset(ALL_SHARDS) - self._shards.owned)\n",
+        "        self._release_shards(self._read_of - self._shards.owned)\n",
         (seeds_from(60000077), "tests/service/ingest/test_consumer.py"),
     ),
     Mutant(

@@ -10,7 +10,7 @@ UPKEEP = (
     Mutant(
         "settler_forgets_deletions_that_failed",
         "committer/service/settle/settler.py",
-        "            for proof in proofs:\n                self._leaving.put_back(proof)\n",
+        "            for proof in proofs:\n                self._pending_deletes.requeue(proof)\n",
         "",
         (SEEDS,),
     ),
@@ -25,8 +25,8 @@ UPKEEP = (
     Mutant(
         "high_water_mark_is_written_after_the_deletion",
         "committer/service/settle/settler.py",
-        "            proofs = self._leaving.take()\n",
-        "            proofs = self._leaving.take()\n"
+        "            proofs = self._pending_deletes.take()\n",
+        "            proofs = self._pending_deletes.take()\n"
         "            await self._inbox.delete([key for proof in proofs for key in proof.keys])\n",
         ("tests/service/settle/test_high_water_mark.py",),
     ),
@@ -40,7 +40,7 @@ UPKEEP = (
     Mutant(
         "frozen_table_commits",
         "committer/service/table/high_water_check.py",
-        "        return tuple(islice(missing_from(state, known), TOLD_MAX))\n",
+        "        return tuple(islice(missing_from(state, known), SHOWN_MAX))\n",
         "        return tuple(islice(missing_from(state, known), 0))\n",
         ("tests/service/settle/test_high_water_mark.py",),
     ),
@@ -64,7 +64,7 @@ UPKEEP = (
     Mutant(
         "what_a_manifest_list_proves_is_forgotten_with_it",
         "committer/service/table/high_water_check.py",
-        "            await self._keeper.keep(known.with_proven(unclaimed))\n",
+        "            await self._store.keep(known.with_proven(unclaimed))\n",
         "",
         ("tests/service/settle/test_high_water_mark.py -k stays_known",),
     ),
@@ -82,7 +82,7 @@ UPKEEP = (
         "        return key in ledger.frozen\n",
         ("tests/service/table/test_one_shots.py -k inbox_moved",),
     ),
-    # --- Chores of the ledger ---
+    # --- Clean-up of the ledger ---
     Mutant(
         "one_shot_entry_goes_at_once",
         "committer/service/upkeep/ledger_upkeep.py",
@@ -93,14 +93,14 @@ UPKEEP = (
     Mutant(
         "upkeep_begins_anew_when_a_table_has_rested",
         "committer/service/ingest/table_committers.py",
-        "        before = self._rested.take(identifier, table_uuid)\n",
+        "        before = self._idle_upkeep.take(identifier, table_uuid)\n",
         "        before = None\n",
         ("tests/service/upkeep/test_ledger_upkeep.py -k an_hour",),
     ),
     Mutant(
         "upkeep_outlives_the_shard_of_its_table",
         "committer/service/ingest/table_committers.py",
-        "        self._rested.left(shards)\n",
+        "        self._idle_upkeep.left(shards)\n",
         "",
         ("tests/service/upkeep/test_ledger_upkeep.py -k another_had",),
     ),
@@ -229,7 +229,7 @@ UPKEEP = (
     Mutant(
         "shard_is_released_with_an_attempt_under_way",
         "committer/service/sharding/shard_leases.py",
-        "        await let_go(shards)\n",
+        "        await stop_tables(shards)\n",
         "",
         ("tests/service/sharding/test_shard_leases.py",),
     ),

@@ -16,7 +16,7 @@ from committer.plan.batch import Batch, PreparedManifest, prepare_manifests
 from committer.plan.commit import (
     Attempt,
     CommitPlan,
-    LedgerChores,
+    LedgerCleanup,
     NeedsManifestList,
     plan_commit,
 )
@@ -27,7 +27,7 @@ from committer.request import EncodedRequest
 from tests.support.builders.flights import NOW_MS, changed
 from tests.support.faults.foreign_expiry import as_pyiceberg_expires
 
-NO_CHORES = LedgerChores()
+NO_CHORES = LedgerCleanup()
 
 
 @dataclass
@@ -62,12 +62,12 @@ class Table:
         prepared: tuple[PreparedManifest, ...],
         *,
         number: int = 1,
-        chores: LedgerChores = NO_CHORES,
+        cleanup: LedgerCleanup = NO_CHORES,
     ) -> CommitPlan:
         attempt = Attempt(number, UUID(int=10_000 + next(self._ids)), self.now_ms, "1.2.3")
         state = self.state
         while True:
-            plan = plan_commit(state, batch, prepared, attempt, chores)
+            plan = plan_commit(state, batch, prepared, attempt, cleanup)
             if isinstance(plan, CommitPlan):
                 return plan
             assert isinstance(plan, NeedsManifestList)
@@ -82,9 +82,9 @@ class Table:
         self.state = plan.state
         return plan
 
-    def commit(self, *requests: EncodedRequest, chores: LedgerChores = NO_CHORES) -> CommitPlan:
+    def commit(self, *requests: EncodedRequest, cleanup: LedgerCleanup = NO_CHORES) -> CommitPlan:
         self.now_ms += 1_000
-        return self.land(self.plan(*self.batch(*requests), chores=chores))
+        return self.land(self.plan(*self.batch(*requests), cleanup=cleanup))
 
     def foreign(self, *updates: Update) -> LoadedTable:
         """Another engine changes the table; it is loaded again."""

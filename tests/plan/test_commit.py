@@ -39,7 +39,7 @@ from committer.iceberg.updates.requirement import AssertRefSnapshotId, AssertTab
 from committer.iceberg.values.types import DoubleType
 from committer.ledger_entry import parse_entry, print_entry, property_key
 from committer.plan.batch import prepare_manifests
-from committer.plan.commit import LedgerChores
+from committer.plan.commit import LedgerCleanup
 from committer.plan.producers import frozen
 from committer.plan.state import TableState
 from committer.request import EncodedRequest
@@ -525,29 +525,29 @@ def test_chores_close_gaps_and_drop_entries() -> None:
     for epoch in (2, 5, 9):
         table.commit(request(table, epoch=epoch))
     table.commit(request(table, "shot", one_shot=True))
-    chores = LedgerChores({property_key("query-1"): 5}, frozenset({property_key("shot")}))
-    plan = table.commit(request(table, "other"), chores=chores)
+    cleanup = LedgerCleanup({property_key("query-1"): 5}, frozenset({property_key("shot")}))
+    plan = table.commit(request(table, "other"), cleanup=cleanup)
     assert str(parse_entry(entry_of(table, "query-1")).epochs) == "0-5,9"
     assert property_key("shot") not in table.state.metadata.properties
-    assert plan.chores == chores
+    assert plan.cleanup == cleanup
     assert table.state.ledger == TableState.of(table.table).ledger
 
 
 def test_a_producer_of_the_batch_is_not_dropped_by_it() -> None:
     table = table_of()
     table.commit(request(table, "shot", one_shot=True))
-    chores = LedgerChores(drop=frozenset({property_key("shot"), property_key("never heard of")}))
-    table.commit(request(table, "shot", epoch=1, one_shot=True), chores=chores)
+    cleanup = LedgerCleanup(drop=frozenset({property_key("shot"), property_key("never heard of")}))
+    table.commit(request(table, "shot", epoch=1, one_shot=True), cleanup=cleanup)
     assert str(parse_entry(entry_of(table, "shot")).epochs) == "0-1"
 
 
 def test_a_producer_that_is_no_longer_one_shot_is_not_dropped() -> None:
     table = table_of()
     table.commit(request(table, "shot", one_shot=True))
-    chores = LedgerChores(drop=frozenset({property_key("shot")}))
+    cleanup = LedgerCleanup(drop=frozenset({property_key("shot")}))
     # Found before, while another committer landed something that is to stay.
     table.commit(request(table, "shot", epoch=1))
-    table.commit(request(table, "other"), chores=chores)
+    table.commit(request(table, "other"), cleanup=cleanup)
     assert str(parse_entry(entry_of(table, "shot")).epochs) == "0-1"
 
 
@@ -558,7 +558,7 @@ def test_of_a_producer_that_was_frozen_since_nothing_is_forgotten() -> None:
     key = property_key("query-1")
     entry = frozen(parse_entry(entry_of(table, "query-1")), "why", 1)
     table.foreign(SetProperties({key: print_entry(entry)}))
-    table.commit(request(table, "other"), chores=LedgerChores({key: 5}))
+    table.commit(request(table, "other"), cleanup=LedgerCleanup({key: 5}))
     assert str(parse_entry(entry_of(table, "query-1")).epochs) == "2,5,9"
 
 
@@ -568,7 +568,7 @@ def test_a_one_shot_producer_that_was_frozen_since_is_not_dropped() -> None:
     key = property_key("shot")
     entry = frozen(parse_entry(entry_of(table, "shot")), "why", 1)
     table.foreign(SetProperties({key: print_entry(entry)}))
-    table.commit(request(table, "other"), chores=LedgerChores(drop=frozenset({key})))
+    table.commit(request(table, "other"), cleanup=LedgerCleanup(drop=frozenset({key})))
     assert parse_entry(entry_of(table, "shot")).frozen is not None
 
 
@@ -579,8 +579,8 @@ def test_chores_of_another_branch_are_left_for_it() -> None:
     for epoch in (2, 5):
         table.commit(request(table, epoch=epoch, branch="audit"))
     key = property_key("query-1", "audit")
-    plan = table.commit(request(table, epoch=1), chores=LedgerChores({key: 5}, frozenset({key})))
-    assert plan.chores == LedgerChores()
+    plan = table.commit(request(table, epoch=1), cleanup=LedgerCleanup({key: 5}, frozenset({key})))
+    assert plan.cleanup == LedgerCleanup()
     assert str(parse_entry(entry_of(table, "query-1", "audit")).epochs) == "2,5"
 
 

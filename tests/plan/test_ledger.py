@@ -24,7 +24,7 @@ from committer.ledger_entry import (
     print_entry,
     property_key,
 )
-from committer.plan.commit import LedgerChores
+from committer.plan.commit import LedgerCleanup
 from committer.plan.ledger import (
     Duplicate,
     Forgotten,
@@ -99,7 +99,7 @@ def test_an_epoch_whose_fingerprint_is_forgotten_proves_nothing() -> None:
         table.commit(sealed)
     assert isinstance(ask(table, 0), Duplicate)
     gone = frozenset(sealed.request.attempt for sealed in requests)
-    table.commit(requests[3], chores=LedgerChores(settled={property_key("query-1"): gone}))
+    table.commit(requests[3], cleanup=LedgerCleanup(settled={property_key("query-1"): gone}))
     for epoch in (0, 1):
         assert ask(table, epoch) == Forgotten()
         assert ask(table, epoch, fingerprint="another") == Forgotten()

@@ -21,7 +21,7 @@ from committer.iceberg.updates.metadata_update import (
     UpgradeFormatVersion,
 )
 from committer.iceberg.values.locations import manifest_location, metadata_folder
-from committer.plan.commit import Attempt, CommitPlan, LedgerChores, plan_commit
+from committer.plan.commit import Attempt, CommitPlan, LedgerCleanup, plan_commit
 from committer.plan.evidence import EVIDENCE_KEY
 from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.merge import merge_context, plan_merges
@@ -77,7 +77,7 @@ def merged(table: Table, branch: str = "main") -> Upkeep:
 def commit(table: Table, upkeep: Upkeep, *requests: EncodedRequest) -> CommitPlan:
     batch, prepared = table.batch(*requests)
     attempt = Attempt(1, UUID(int=5_000 + len(table.objects)), table.now_ms)
-    plan = plan_commit(table.state, batch, prepared, attempt, LedgerChores(), upkeep)
+    plan = plan_commit(table.state, batch, prepared, attempt, LedgerCleanup(), upkeep)
     assert isinstance(plan, CommitPlan)
     return table.land(plan)
 

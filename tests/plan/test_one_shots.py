@@ -14,7 +14,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
 from committer.ledger_entry import EpochRanges, Freeze, ProducerEntry, property_key
 from committer.plan import one_shots
-from committer.plan.commit import LedgerChores
+from committer.plan.commit import LedgerCleanup
 from committer.plan.ledger import Forgotten, Ledger, NotLanded, Refused
 from committer.plan.one_shots import (
     OneShots,
@@ -216,8 +216,8 @@ def test_a_commit_that_drops_an_entry_leaves_its_tombstone_in_the_same_swap() ->
     for epoch, made_ms in ((0, NOW_MS - 10), (1, NOW_MS - 30)):
         nonce = timed_nonce(made_ms, uuid4())
         table.commit(_right(table, "shot", one_shot=True, epoch=epoch, nonce=nonce))
-    chores = LedgerChores(drop=frozenset({property_key("shot"), property_key("never heard of")}))
-    plan = table.commit(_right(table, "other"), chores=chores)
+    cleanup = LedgerCleanup(drop=frozenset({property_key("shot"), property_key("never heard of")}))
+    plan = table.commit(_right(table, "other"), cleanup=cleanup)
     metadata = plan.swap.metadata
     assert property_key("shot") not in metadata.properties
     assert read_one_shots(metadata)["main"].groups == (
@@ -242,12 +242,12 @@ def test_an_entry_of_which_no_tombstone_can_be_made_stays(is_readable: bool) -> 
     table.commit(_right(table, "shot", one_shot=True, nonce=nonce))
     if not is_readable:
         table.foreign(SetProperties({"frazil.one-shots": "?"}))
-    chores = LedgerChores(drop=frozenset({property_key("shot")}))
-    table.commit(_right(table, "query-1", epoch=1), chores=chores)
+    cleanup = LedgerCleanup(drop=frozenset({property_key("shot")}))
+    table.commit(_right(table, "query-1", epoch=1), cleanup=cleanup)
     assert property_key("shot") in table.state.metadata.properties
     table.foreign(RemoveProperties(("frazil.one-shots",)))
     table.now_ms += HOUR_MS
-    table.commit(_right(table, "query-1", epoch=2), chores=chores)
+    table.commit(_right(table, "query-1", epoch=2), cleanup=cleanup)
     assert property_key("shot") not in table.state.metadata.properties
     assert isinstance(table.state.ledger.ask(shot("shot")), Forgotten)
 

@@ -112,7 +112,7 @@ async def test_a_shard_may_be_let_go_while_it_is_read_and_comes_whole_when_it_is
     held = proxy.spoil(command, Fault.HOLD_ANSWER)
     reading = asyncio.create_task(queue.read(count_max=9, wait_s=EVER_S, shards=(1, 2)))
     await held.wait()
-    queue.let_go((1,))
+    queue.release_shards((1,))
     held.release()
     assert 2 in seen(await reading)
     assert seen(await queue.read(count_max=9, wait_s=0, shards=(1, 2))) == [1]

@@ -256,8 +256,8 @@ class FaultyQueue(_Port):
             unseen=self._unsee,
         )
 
-    def let_go(self, shards: Collection[int]) -> None:
-        self._inner.let_go(shards)
+    def release_shards(self, shards: Collection[int]) -> None:
+        self._inner.release_shards(shards)
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         some = tokens[: len(tokens) // 2]

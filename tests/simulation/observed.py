@@ -184,8 +184,8 @@ class ObservedQueue(_Observed):
             self._history.tokens[delivery.token] = delivery.doorbell.inbox_key
         return deliveries
 
-    def let_go(self, shards: Collection[int]) -> None:
-        self.inner.let_go(shards)
+    def release_shards(self, shards: Collection[int]) -> None:
+        self.inner.release_shards(shards)
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         await self.inner.acknowledge(tokens)

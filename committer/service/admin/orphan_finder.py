@@ -78,7 +78,7 @@ class Sources:
     inbox_root: str
 
 
-class OrphanSearch:
+class OrphanFinder:
     """One look at one table: `look_around`, `refresh`, then `find`."""
 
     def __init__(self, sources: Sources, table: LoadedTable) -> None:
@@ -92,7 +92,7 @@ class OrphanSearch:
         self.unreadable: list[str] = []
 
     @classmethod
-    async def of(cls, sources: Sources, identifier: TableIdentifier) -> OrphanSearch:
+    async def of(cls, sources: Sources, identifier: TableIdentifier) -> OrphanFinder:
         """Errors: those of `Catalog.load`."""
         return cls(sources, await sources.catalog.load(identifier))
 

@@ -18,7 +18,7 @@ AWAY_INTERVAL_S = 5.0
 ASKED = TableIdentifier(("frazil",), "reachability")
 
 
-class Reachability:
+class CatalogProbe:
     """Keeps the condition `catalog` up to date until cancelled."""
 
     def __init__(self, *, catalog: Catalog, world: World, health: Health) -> None:

@@ -9,7 +9,7 @@ from committer.errors import AccessError, QueueUnavailableError
 from committer.plan.backoff import backoff_s
 from committer.ports import ALL_SHARDS, Delivery, Queue, World, shard_of
 from committer.service.ingest.intake import Intake
-from committer.service.sharding.shard_leases import Shards
+from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.tasks.interruptible import Interruptible
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
@@ -33,7 +33,7 @@ class Consumer:
         *,
         queue: Queue,
         intake: Intake,
-        shards: Shards,
+        shards: ShardLeases,
         world: World,
         health: Health,
         reclaim_idle_s: float,
@@ -43,7 +43,7 @@ class Consumer:
         self._shards = shards
         self._read_of: frozenset[int] = frozenset()
         self._reading = Interruptible()
-        shards.tell(self._shards_changed)
+        shards.on_change(self._shards_changed)
         self._world = world
         self._health = health
         self._reclaim_idle_s = reclaim_idle_s
@@ -59,12 +59,12 @@ class Consumer:
         """At once: a shard may be back before the next read, and one that is being taken over may
         go as well.
         """
-        self._let_go(frozenset(ALL_SHARDS) - self._shards.owned)
+        self._release_shards(frozenset(ALL_SHARDS) - self._shards.owned)
         self._reading.interrupt()
 
-    def _let_go(self, shards: frozenset[int]) -> None:
+    def _release_shards(self, shards: frozenset[int]) -> None:
         self._read_of -= shards
-        self._queue.let_go(shards)
+        self._queue.release_shards(shards)
 
     async def run(self) -> None:
         """Read for ever; wait with back-off while the server is away."""
@@ -137,7 +137,7 @@ class Consumer:
         if owned := self._shards.owned:
             await self._reclaim(self._reclaim_idle_s, owned)
             self._reclaimed_at_s = now_s
-        await self._intake.take_missed()
+        await self._intake.take_deferred()
 
     async def _reclaim(self, idle_s: float, shards: Collection[int]) -> int:
         reclaimed = await self._queue.reclaim(idle_s=idle_s, shards=shards)
@@ -151,7 +151,9 @@ class Consumer:
         owned = self._shards.owned
         mine = [one for one in deliveries if shard_of(one.doorbell.table_uuid) in owned]
         if len(mine) < len(deliveries):
-            self._let_go(frozenset(shard_of(one.doorbell.table_uuid) for one in deliveries) - owned)
+            self._release_shards(
+                frozenset(shard_of(one.doorbell.table_uuid) for one in deliveries) - owned
+            )
         await self._intake.take_deliveries(mine)
 
     def _returned(self) -> None:

@@ -18,7 +18,7 @@ from committer.errors import (
 from committer.ports import Delivery, Doorbell
 from committer.reason import Reason
 from committer.request import EncodedRequest, Receipt, line_digest, read_request
-from committer.service.ingest.table_committers import Tables
+from committer.service.ingest.table_committers import TableCommitters
 from committer.service.requests.circuit_breakers import OpenBreaker
 from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
 from committer.service.requests.inbox_keys import folder_of, parsed, printable
@@ -33,7 +33,7 @@ from committer.skips import SkipKind
 from committer.storage.inbox import QuarantineRecord
 
 READS_AT_ONCE = 32
-MISSED_AT_ONCE = 256
+DEFERRED_AT_ONCE = 256
 # An older one may have ended, and its doorbell ring again: lost acknowledgements, a queue that was
 # put back. A producer's clock may be wrong by as much before its requests cost a read each.
 TRUSTED_MS = 60_000
@@ -44,9 +44,9 @@ class Intake:
 
     def __init__(self, shop: Shop, tasks: asyncio.TaskGroup) -> None:
         self._shop = shop
-        self._tables = Tables(shop, tasks, self._let_go)
+        self._tables = TableCommitters(shop, tasks, self._return_to_inbox)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
-        self._missed = DeferredDoorbells()
+        self._deferred = DeferredDoorbells()
         self._large = LargeRequests(
             shop.world, tasks, self._take_large, lambda: self._tables.large_bytes
         )
@@ -108,14 +108,14 @@ class Intake:
             return False
         return await self._take(key, Waiters(), durable_ms, size_bytes=size_bytes)
 
-    async def take_missed(self) -> None:
+    async def take_deferred(self) -> None:
         """Look again at what a doorbell has named and could not be read: if it has left the inbox
         since, no listing will bring it back to mind. Not while its producer has to wait.
         """
         now_ms = self._shop.world.now_ms()
         waits = (self.is_held_back, self._tables.has_enough)
-        free = iter([key for key in self._missed if not any(why(key) for why in waits)])
-        while not self.is_full and (some := list(islice(free, MISSED_AT_ONCE))):
+        free = iter([key for key in self._deferred if not any(why(key) for why in waits)])
+        while not self.is_full and (some := list(islice(free, DEFERRED_AT_ONCE))):
             await asyncio.gather(*(self._take(key, Waiters(), now_ms) for key in some))
 
     def _take_inline(self, delivery: Delivery) -> bool:
@@ -128,7 +128,7 @@ class Intake:
         asked for many of those at once, when they are about to land.
         """
         bell = delivery.doorbell
-        if delivery.deliveries != 1 or bell.inbox_key in self._missed:
+        if delivery.deliveries != 1 or bell.inbox_key in self._deferred:
             return False
         sealed = None if self._tables.has_enough(bell.inbox_key) else _read_inline(bell)
         if sealed is None:
@@ -136,7 +136,7 @@ class Intake:
         now_ms = self._shop.world.now_ms()
         published_ms = sealed.request.published_at_ms
         is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
-        is_shared = is_old or bell.inbox_key in self._shop.judged
+        is_shared = is_old or bell.inbox_key in self._shop.recently_quarantined
         self._submit(
             bell.inbox_key,
             sealed,
@@ -156,7 +156,7 @@ class Intake:
             self._shop.settle([Outcome(None, waiters.tokens)])
             return
         if self.is_held_back(bell.inbox_key):
-            self._missed.add(bell.inbox_key, waiters)
+            self._deferred.add(bell.inbox_key, waiters)
             return
         now_ms = self._shop.world.now_ms()
         await self._take(bell.inbox_key, waiters, now_ms, is_shared=delivery.deliveries > 1)
@@ -170,9 +170,9 @@ class Intake:
         is_shared: bool = True,
         size_bytes: int = 0,
     ) -> bool:
-        waiters = waiters.joined(self._missed.take(key))
+        waiters = waiters.joined(self._deferred.take(key))
         if self._tables.has_enough(key):
-            self._missed.add(key, waiters)
+            self._deferred.add(key, waiters)
             return False
         try:
             if size_bytes > LARGE_BYTES_MIN or self._large.find(key):
@@ -182,10 +182,10 @@ class Intake:
             self._large.add(LargeRequest(key, error.size_bytes, waiters, durable_ms, is_shared))
             return True
         except FrazilError as error:
-            self._missed.add(key, waiters)
+            self._deferred.add(key, waiters)
             self._unavailable(error)
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
-            self._missed.add(key, waiters)
+            self._deferred.add(key, waiters)
             self._crashed(key)
         else:
             if sealed is not None:
@@ -202,9 +202,9 @@ class Intake:
         log.exception("intake.crashed", key=ascii(key[:200]))
         self._shop.metrics.crashed("intake")
 
-    def _let_go(self, pending: Pending) -> None:
+    def _return_to_inbox(self, pending: Pending) -> None:
         """A table's committer leaves a request to the inbox; who waits for its end is kept."""
-        self._missed.add(pending.key, Waiters(tuple(pending.tokens), frozenset(pending.reply_to)))
+        self._deferred.add(pending.key, Waiters(tuple(pending.tokens), frozenset(pending.reply_to)))
 
     async def _read(self, key: str, waiters: Waiters) -> EncodedRequest | None:
         """Read the inbox object; None if it is not there, or nothing that could be read."""
@@ -239,15 +239,15 @@ class Intake:
         """Take a large request whose turn it is, unless its table or its producer has to wait."""
         key = request.key
         if self._tables.has_enough(key) or self._tables.is_stuck(key) or self.is_held_back(key):
-            self._missed.add(key, request.waiters)
+            self._deferred.add(key, request.waiters)
             return
         try:
             sealed = await self._read_large(request)
         except FrazilError as error:
-            self._missed.add(key, request.waiters)
+            self._deferred.add(key, request.waiters)
             self._unavailable(error)
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
-            self._missed.add(key, request.waiters)
+            self._deferred.add(key, request.waiters)
             self._crashed(key)
         else:
             if sealed is not None and self._large.find(key) is request:
@@ -293,7 +293,7 @@ class Intake:
         if self._tables.is_stopping:
             return
         if self.is_held_back(key):
-            self._missed.add(key, waiters)
+            self._deferred.add(key, waiters)
             return
         self._tables.submit(
             Pending(
@@ -318,7 +318,7 @@ class Intake:
         )
         await self._shop.quarantine.put(record, content)
         if not await leave_inbox(self._shop, key, content):
-            self._missed.add(key, waiters)
+            self._deferred.add(key, waiters)
             return
         log.warning(
             "request.quarantined", key=printable(key), reason=error.reason, message=str(error)
@@ -331,13 +331,13 @@ class Intake:
             receipt = quarantined_receipt(parts, error.reason, str(error))
         self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
-    async def let_go(self, shards: Collection[int]) -> bool:
+    async def release_shards(self, shards: Collection[int]) -> bool:
         """Let the tables of these shards finish the attempt in hand and end. What waits there is
         the next owner's. False if there was none.
         """
-        self._large.let_go(shards)
-        had_some = await self._tables.let_go(shards)
-        self._missed.let_go(shards)
+        self._large.release_shards(shards)
+        had_some = await self._tables.stop_tables(shards)
+        self._deferred.release_shards(shards)
         return had_some
 
     async def stop(self) -> None:

@@ -20,7 +20,7 @@ from committer.errors import (
 )
 from committer.ports import Queue, Storage, World
 from committer.reason import Reason
-from committer.service.ingest.resolved_refusals import LandedAfterAll
+from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.foreign_entries import show
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, QuarantineSize
@@ -44,7 +44,7 @@ NOT_READ = "not_read_yet"
 _REASONS = frozenset(reason.value for reason in Reason)
 
 
-class Watch:
+class Poller:
     """Shows both in the metrics, until cancelled. What does not answer is shown as not known."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Watch:
         quarantine: Quarantine,
         storage: Storage,
         folders: Mapping[str, str],
-        landed_after_all: LandedAfterAll,
+        resolved_refusals: ResolvedRefusals,
         world: World,
         metrics: Metrics,
     ) -> None:
@@ -67,7 +67,7 @@ class Watch:
         self._folders = folders
         self._looks = 0
         self._foreign: dict[str, frozenset[str]] = {}
-        self._landed_after_all = landed_after_all
+        self._resolved_refusals = resolved_refusals
         self._world = world
         self._metrics = metrics
         self._reasons: dict[str, str] = {}
@@ -86,7 +86,7 @@ class Watch:
             self._metrics.show_queue(await self._ask("queue", self._queue.depth()))
         self._metrics.show_quarantine(await self._ask("quarantine", self._look_into_quarantine()))
         if self._refused:
-            await self._ask("landed", self._landed_after_all.take_out(self._refused))
+            await self._ask("landed", self._resolved_refusals.take_out(self._refused))
         if self._looks % LOOKS_A_SURVEY == 0:
             for name, location in self._folders.items():
                 await self._ask(name, self._survey(name, location))

@@ -19,7 +19,7 @@ from committer.service.ingest.intake import Intake
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.inbox_keys import shard_of_key
 from committer.service.requests.listing import Folders, Listed
-from committer.service.sharding.shard_leases import Shards
+from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
@@ -71,14 +71,14 @@ class Reconciler:
         quarantine: Quarantine,
         replaying: Quarantine,
         intake: Intake,
-        shards: Shards,
+        shards: ShardLeases,
         foreign_entries: ForeignEntries,
         world: World,
         health: Health,
         metrics: Metrics,
         queue_is_away: asyncio.Event | None,
         queue_is_read: asyncio.Event | None,
-        is_leaving: Callable[[str], bool],
+        is_pending_delete: Callable[[str], bool],
         interval_s: float,
         age_s: float,
     ) -> None:
@@ -93,7 +93,7 @@ class Reconciler:
         self._metrics = metrics
         self._queue_is_away = queue_is_away
         self._queue_is_read = queue_is_read
-        self._is_leaving = is_leaving
+        self._is_pending_delete = is_pending_delete
         self._interval_s = interval_s
         self._age_s = age_s
         self.listing: Listing | None = None
@@ -156,9 +156,9 @@ class Reconciler:
             uuids = [one.table_uuid for one in may_find]
             sought = {key for one in may_find for key in one.ledger_upkeep.settled.sought}
             listed, failures = Listed(Folders(sought)), self._intake.read_failures
-            await self._list_judged(uuids, listed.judged)
+            await self._list_quarantined(uuids, listed.quarantined)
             await self.reconcile(age_s, listed.waiting)
-            await self._list_judged(uuids, listed.judged)
+            await self._list_quarantined(uuids, listed.quarantined)
             for table, ledger in states:
                 table.ledger_upkeep.find(ledger, listed, now_s, now_ms)
             if failures == self._intake.read_failures and self._health.healthy("inbox"):
@@ -167,7 +167,7 @@ class Reconciler:
             if self._health.degraded("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
 
-    async def _list_judged(self, tables: Sequence[UUID], folders: Folders) -> None:
+    async def _list_quarantined(self, tables: Sequence[UUID], folders: Folders) -> None:
         """Add those of producers that have something in quarantine, or on its way back."""
         for table_uuid in tables:
             for place in (self._quarantine, self._replaying):
@@ -191,7 +191,7 @@ class Reconciler:
             pending = self._intake.find(waiting.key)
             if pending is not None:
                 pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
-            elif not self._is_leaving(waiting.key):
+            elif not self._is_pending_delete(waiting.key):
                 listed_s[waiting.key] = self._listed_s.get(waiting.key, now_s)
                 if self._is_due(waiting, now_ms, age_s):
                     due.append(waiting)

@@ -18,7 +18,7 @@ from committer.service.telemetry.log import log
 from committer.storage.inbox import Quarantine
 
 
-class LandedAfterAll:
+class ResolvedRefusals:
     """Looks at records of refusals. Costs a load for each table that has some, and nothing else
     where the ledger tells.
     """

@@ -12,7 +12,7 @@ from committer.service.requests.pending import Pending
 from committer.service.table.shop import Shop
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.shown_tables import ShownTables
-from committer.service.upkeep.ledger_upkeep import RestedUpkeep
+from committer.service.upkeep.ledger_upkeep import IdleTableUpkeep
 
 # Beyond this nothing more is read until committers have caught up.
 PENDING_REQUESTS_MAX = 50_000
@@ -22,21 +22,21 @@ STUCK_REQUESTS_MAX = 1_000
 STUCK_BYTES_MAX = 16 * 1024 * 1024
 
 
-class Tables:
+class TableCommitters:
     """One committer and one task for each table (name and uuid) that has something to do."""
 
     def __init__(
-        self, shop: Shop, tasks: asyncio.TaskGroup, let_go: Callable[[Pending], None]
+        self, shop: Shop, tasks: asyncio.TaskGroup, return_to_inbox: Callable[[Pending], None]
     ) -> None:
-        """`let_go`: takes requests that are left to the inbox."""
+        """`return_to_inbox`: takes requests that are left to the inbox."""
         self._shop = shop
         self._tasks = tasks
-        self._leave_to_inbox = let_go
+        self._return_to_inbox = return_to_inbox
         self._known: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
         self._by_uuid: dict[str, dict[TableIdentifier, TableCommitter]] = {}
         self._running: dict[asyncio.Task[None], TableCommitter] = {}
         self._shown = ShownTables(shop.world)
-        self._rested = RestedUpkeep()
+        self._idle_upkeep = IdleTableUpkeep()
         self.is_stopping = False
 
     @property
@@ -95,8 +95,8 @@ class Tables:
         known = self._known.get((identifier, table_uuid))
         if known is not None:
             return known
-        before = self._rested.take(identifier, table_uuid)
-        table = TableCommitter(identifier, table_uuid, self._shop, self._leave_to_inbox, before)
+        before = self._idle_upkeep.take(identifier, table_uuid)
+        table = TableCommitter(identifier, table_uuid, self._shop, self._return_to_inbox, before)
         self._known[identifier, table_uuid] = table
         self._by_uuid.setdefault(str(table_uuid), {})[identifier] = table
         task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
@@ -113,7 +113,7 @@ class Tables:
             is_ours = not table.is_stopping and not table.is_gone
             self._shown.ended(table.identifier, table.table_uuid, is_ours=is_ours)
             if is_ours:
-                self._rested.ended(table.identifier, table.table_uuid, table.ledger_upkeep)
+                self._idle_upkeep.ended(table.identifier, table.table_uuid, table.ledger_upkeep)
         if not self.is_stopping:
             del self._known[table.identifier, table.table_uuid]
             of_uuid = self._by_uuid[str(table.table_uuid)]
@@ -121,7 +121,7 @@ class Tables:
             if not of_uuid:
                 del self._by_uuid[str(table.table_uuid)]
 
-    async def let_go(self, shards: Collection[int]) -> bool:
+    async def stop_tables(self, shards: Collection[int]) -> bool:
         """Let the tables of these shards finish the attempt in hand and end. What waits there is
         the next owner's. False if there was none.
         """
@@ -133,7 +133,7 @@ class Tables:
         if ending:
             await asyncio.wait(ending)
         self._shown.left(shards)
-        self._rested.left(shards)
+        self._idle_upkeep.left(shards)
         return bool(ending)
 
     async def stop(self) -> None:

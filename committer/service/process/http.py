@@ -20,7 +20,9 @@ from committer.service.telemetry.instruments import CONTENT_TYPE
 
 
 @asynccontextmanager
-async def serving(overview: StatusCollector, *, host: str, port: int) -> AsyncIterator[None]:
+async def serving(
+    status_collector: StatusCollector, *, host: str, port: int
+) -> AsyncIterator[None]:
     """Serve `/livez`, `/readyz`, `/metrics` and `/status` while inside. Port 0 serves nothing.
 
     Errors: `SettingsError` if the address cannot be listened on.
@@ -29,7 +31,7 @@ async def serving(overview: StatusCollector, *, host: str, port: int) -> AsyncIt
         yield
         return
     try:
-        listener = await Listener.open(application(overview), host=host, port=port)
+        listener = await Listener.open(application(status_collector), host=host, port=port)
     except OSError as error:
         raise SettingsError(
             f"cannot listen on {host}:{port}: {error.strerror or error}; name another port by"
@@ -42,9 +44,9 @@ async def serving(overview: StatusCollector, *, host: str, port: int) -> AsyncIt
         await listener.close()
 
 
-def application(overview: StatusCollector) -> web.Application:
+def application(status_collector: StatusCollector) -> web.Application:
     """The endpoints, not listening yet."""
-    health = overview.health
+    health = status_collector.health
 
     async def live(_: web.Request) -> web.Response:
         return _health(health.is_alive, {})
@@ -53,10 +55,10 @@ def application(overview: StatusCollector) -> web.Application:
         return _health(health.is_ready, {"phase": health.phase, "conditions": health.unreachable})
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=overview.page(), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=status_collector.page(), headers={"Content-Type": CONTENT_TYPE})
 
     async def status(_: web.Request) -> web.Response:
-        said = overview.status().model_dump_json()
+        said = status_collector.status().model_dump_json()
         return web.Response(text=said, content_type="application/json")
 
     served = web.Application()

@@ -10,12 +10,12 @@ from typing import TypeVar
 from committer.errors import TransientError
 from committer.plan.backoff import backoff_s
 from committer.service.checks.checks import Checks, ChecksHere
-from committer.service.ingest.catalog_probe import Reachability
+from committer.service.ingest.catalog_probe import CatalogProbe
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake
-from committer.service.ingest.poller import Watch
+from committer.service.ingest.poller import Poller
 from committer.service.ingest.reconciler import Reconciler
-from committer.service.ingest.resolved_refusals import LandedAfterAll
+from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.process.composition import (
     Parts,
     breaker_policy,
@@ -23,7 +23,7 @@ from committer.service.process.composition import (
     policy,
 )
 from committer.service.process.status_collector import StatusCollector
-from committer.service.requests.circuit_breakers import Breakers
+from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.recently_quarantined import RecentlyQuarantined
@@ -31,7 +31,7 @@ from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signatures import Signatures
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.settler import Settler
-from committer.service.sharding.shard_leases import LetGo, Shards
+from committer.service.sharding.shard_leases import ShardLeases, StopTables
 from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
@@ -49,12 +49,12 @@ class Service:
     """One committer process: consumer, reconciler, settler, and a task for each table."""
 
     def __init__(
-        self, parts: Parts, overview: StatusCollector, checks: Checks | None = None
+        self, parts: Parts, status_collector: StatusCollector, checks: Checks | None = None
     ) -> None:
         """`checks`: where large requests are checked; without, in the loop."""
         self._parts = parts
-        self._overview = overview
-        self.health = overview.health
+        self._status_collector = status_collector
+        self.health = status_collector.health
         high_water_marks = HighWaterMarkStore(HighWaterMarks(parts.storage, parts.settings.inbox))
         settled = SettledByTable()
         self._settler = Settler(
@@ -80,12 +80,12 @@ class Service:
             quarantine=parts.quarantine,
             world=parts.world,
             health=self.health,
-            metrics=overview.metrics,
+            metrics=status_collector.metrics,
             foreign_entries=ForeignEntries(
-                parts.inbox, parts.quarantine, parts.world, overview.metrics
+                parts.inbox, parts.quarantine, parts.world, status_collector.metrics
             ),
-            breakers=Breakers(breaker_policy(parts.settings), parts.world),
-            judged=RecentlyQuarantined(parts.world),
+            breakers=CircuitBreakers(breaker_policy(parts.settings), parts.world),
+            recently_quarantined=RecentlyQuarantined(parts.world),
             settled=settled,
             policy=policy(parts.settings),
             signatures=self._signatures,
@@ -96,7 +96,7 @@ class Service:
                 journal=Journal(parts.storage, parts.settings.inbox),
                 replays=parts.replays,
                 world=parts.world,
-                metrics=overview.metrics,
+                metrics=status_collector.metrics,
                 is_default=parts.settings.upkeep.expire_snapshots,
             ),
             settle=self._settler.settle,
@@ -104,12 +104,12 @@ class Service:
             checks=checks or ChecksHere(),
         )
 
-        self._shards = Shards(
+        self._shards = ShardLeases(
             leases=parts.leases,
             member=member_name(parts.settings),
             world=parts.world,
             health=self.health,
-            metrics=overview.metrics,
+            metrics=status_collector.metrics,
             lease_s=parts.settings.service.lease_s,
         )
 
@@ -120,7 +120,7 @@ class Service:
         is a bug and comes as it is.
         """
         async with asyncio.TaskGroup() as tasks:
-            beating = self.health.beat(self._overview.metrics.loop_was_late)
+            beating = self.health.beat(self._status_collector.metrics.loop_was_late)
             heart = tasks.create_task(beating, name="heartbeat")
             await self._probe(stop)
             if stop.is_set():
@@ -128,7 +128,7 @@ class Service:
                 return
             intake = Intake(self._shop, tasks)
             settler = tasks.create_task(self._settler.run(), name="settler")
-            shards = tasks.create_task(self._shards.run(self._let_go(intake)), name="shards")
+            shards = tasks.create_task(self._shards.run(self._stop_tables(intake)), name="shards")
             readers = [tasks.create_task(reader, name="reader") for reader in self._readers(intake)]
             self.health.phase = "running"
             log.info("service.started", inbox=self._parts.settings.inbox)
@@ -162,28 +162,28 @@ class Service:
             foreign_entries=self._shop.foreign_entries,
             world=parts.world,
             health=self.health,
-            metrics=self._overview.metrics,
+            metrics=self._status_collector.metrics,
             queue_is_away=consumer.is_away if consumer else None,
             queue_is_read=consumer.has_caught_up if consumer else None,
-            is_leaving=self._settler.is_leaving,
+            is_pending_delete=self._settler.is_pending_delete,
             interval_s=settings.service.reconcile_interval_s,
             age_s=settings.service.reconcile_age_s,
         )
         readers.append(reconciler.run())
-        watch = Watch(
+        poller = Poller(
             queue=parts.queue,
             quarantine=parts.quarantine,
             storage=parts.storage,
             folders={name: f"{settings.inbox.rstrip('/')}/{name}/" for name in _SMALL_FOLDERS},
-            landed_after_all=LandedAfterAll(parts.catalog, parts.storage, parts.quarantine),
+            resolved_refusals=ResolvedRefusals(parts.catalog, parts.storage, parts.quarantine),
             world=parts.world,
-            metrics=self._overview.metrics,
+            metrics=self._status_collector.metrics,
         )
-        readers.append(watch.run())
-        reachability = Reachability(catalog=parts.catalog, world=parts.world, health=self.health)
-        readers.append(reachability.run())
+        readers.append(poller.run())
+        catalog_probe = CatalogProbe(catalog=parts.catalog, world=parts.world, health=self.health)
+        readers.append(catalog_probe.run())
         readers.append(self._signatures.run())
-        self._overview.started(intake, reconciler, self._shards)
+        self._status_collector.started(intake, reconciler, self._shards)
         return readers
 
     async def _probe(self, stop: asyncio.Event) -> None:
@@ -200,13 +200,13 @@ class Service:
         with named_setting("inbox"):
             await self._parts.storage.probe(self._parts.settings.inbox)
 
-    def _let_go(self, intake: Intake) -> LetGo:
-        async def let_go(shards: frozenset[int]) -> None:
-            if await intake.let_go(shards):
+    def _stop_tables(self, intake: Intake) -> StopTables:
+        async def stop_tables(shards: frozenset[int]) -> None:
+            if await intake.release_shards(shards):
                 # So that the next owner is not handed what has landed.
                 await self._settler.flush()
 
-        return let_go
+        return stop_tables
 
     async def _drain(
         self, intake: Intake, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]

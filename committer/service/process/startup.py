@@ -100,9 +100,13 @@ async def serve_parts(
     Errors: those of the tasks, as groups.
     """
     settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
-    overview = StatusCollector(Identity(settings.catalog.name, settings.inbox), health, metrics)
+    status_collector = StatusCollector(
+        Identity(settings.catalog.name, settings.inbox), health, metrics
+    )
     parts = _counted(parts, metrics)
-    async with serving(overview, host=settings.service.http_host, port=settings.service.http_port):
+    async with serving(
+        status_collector, host=settings.service.http_host, port=settings.service.http_port
+    ):
         catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
         if catalog is None:
             return
@@ -110,7 +114,7 @@ async def serve_parts(
         try:
             opened()
             counted = InstrumentedCatalog(catalog, metrics.meter("catalog", parts.world))
-            await Service(with_catalog(parts, counted), overview, checks).run(stop)
+            await Service(with_catalog(parts, counted), status_collector, checks).run(stop)
         finally:
             await checks.close()
             await catalog.close()

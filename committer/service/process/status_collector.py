@@ -22,7 +22,7 @@ from committer.service.process.status_model import (
     TableStatus,
     member_statuses,
 )
-from committer.service.sharding.shard_leases import Shards
+from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Sample
@@ -64,9 +64,9 @@ class StatusCollector:
         self._identity = identity
         self._intake: Intake | None = None
         self._reconciler: Reconciler | None = None
-        self._shards: Shards | None = None
+        self._shards: ShardLeases | None = None
 
-    def started(self, intake: Intake, reconciler: Reconciler, shards: Shards) -> None:
+    def started(self, intake: Intake, reconciler: Reconciler, shards: ShardLeases) -> None:
         """From now on there is work to show."""
         self._intake, self._reconciler, self._shards = intake, reconciler, shards
 
@@ -166,7 +166,7 @@ def _frozen(tables: Iterable[TableCommitter]) -> Counter[str]:
     return found
 
 
-def _shards(shards: Shards) -> ShardsStatus:
+def _shards(shards: ShardLeases) -> ShardsStatus:
     return ShardsStatus(
         owned=len(shards.owned), members=member_statuses(shards.seen) if shards.seen else []
     )

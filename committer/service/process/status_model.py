@@ -13,11 +13,11 @@ from committer.ports import Assignment
 from committer.service.telemetry.health import Phase
 
 
-class _Said(BaseModel):
+class _StatusModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class InboxStatus(_Said):
+class InboxStatus(_StatusModel):
     """What the last whole listing of the inbox has found; null before the first."""
 
     location: str
@@ -28,7 +28,7 @@ class InboxStatus(_Said):
     """Entries that are no requests and stay where they are, by kind."""
 
 
-class QueueStatus(_Said):
+class QueueStatus(_StatusModel):
     """Doorbells in the queue; null where it does not answer, or there is none."""
 
     waiting: int | None
@@ -36,7 +36,7 @@ class QueueStatus(_Said):
     """Those of them that were handed out and are not acknowledged."""
 
 
-class OpenBreakerStatus(_Said):
+class OpenBreakerStatus(_StatusModel):
     """A producer with an open circuit breaker: its requests wait in the inbox, because its last
     ones all went to quarantine.
     """
@@ -51,7 +51,7 @@ class OpenBreakerStatus(_Said):
     """Until one of the waiting requests is tried."""
 
 
-class MemberStatus(_Said):
+class MemberStatus(_StatusModel):
     """One of the committers that share the shards."""
 
     name: str
@@ -59,7 +59,7 @@ class MemberStatus(_Said):
     is_leaving: bool
 
 
-class ShardsStatus(_Said):
+class ShardsStatus(_StatusModel):
     """Who works on what. A table belongs to the owner of its shard."""
 
     owned: int
@@ -68,7 +68,7 @@ class ShardsStatus(_Said):
     """As the queue's server told it last; empty without a queue."""
 
 
-class TableStatus(_Said):
+class TableStatus(_StatusModel):
     """One table, since the process has started."""
 
     table: str
@@ -93,7 +93,7 @@ class TableStatus(_Said):
     """Producers of which nothing lands, by the ledger."""
 
 
-class Status(_Said):
+class Status(_StatusModel):
     """The whole answer. Numbers of things that happened count from the start of the process."""
 
     version: str

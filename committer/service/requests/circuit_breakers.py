@@ -65,7 +65,7 @@ class _Breaker:
     trial_until_s: float = 0.0
 
 
-class Breakers:
+class CircuitBreakers:
     """The breakers of all producers of a process."""
 
     def __init__(self, policy: BreakerPolicy, world: World) -> None:

@@ -9,7 +9,7 @@ from committer.ports import Delivery
 from committer.service.requests.inbox_keys import shard_of_key
 
 # Beyond this they are left to redelivery and reconciler.
-MISSED_MAX = 100_000
+DEFERRED_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class DeferredDoorbells:
 
     def add(self, key: str, waiters: Waiters) -> None:
         """Another copy of the doorbell may have been missed meanwhile."""
-        if key in self._waiters or len(self._waiters) < MISSED_MAX:
+        if key in self._waiters or len(self._waiters) < DEFERRED_MAX:
             self._waiters[key] = waiters.joined(self._waiters.get(key))
 
     def take(self, key: str) -> Waiters | None:
         return self._waiters.pop(key, None)
 
-    def let_go(self, shards: Collection[int]) -> None:
+    def release_shards(self, shards: Collection[int]) -> None:
         """Forget those of shards that are somebody else's now."""
         for key in [key for key in self._waiters if shard_of_key(key) in shards]:
             del self._waiters[key]

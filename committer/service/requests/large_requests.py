@@ -128,7 +128,7 @@ class LargeRequests:
         in_hand = self._reading_bytes + self._in_hand_bytes()
         return in_hand == 0 or in_hand + size_bytes <= IN_HAND_BYTES_MAX
 
-    def let_go(self, shards: Collection[int]) -> None:
+    def release_shards(self, shards: Collection[int]) -> None:
         """Forget those of shards that are somebody else's now."""
         for key in [key for key in self._known if shard_of_key(key) in shards]:
             del self._known[key]

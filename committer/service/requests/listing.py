@@ -44,15 +44,15 @@ class Folders(Container[str]):
 @dataclass(frozen=True, slots=True)
 class Listed(Container[str]):
     """The folders of producers that have something in the inbox (`waiting`), or in quarantine and
-    on its way back (`judged`).
+    on its way back (`quarantined`).
     """
 
     waiting: Folders = field(default_factory=Folders)
-    judged: Folders = field(default_factory=Folders)
+    quarantined: Folders = field(default_factory=Folders)
 
     def __contains__(self, folder: object) -> bool:
-        return folder in self.waiting or folder in self.judged
+        return folder in self.waiting or folder in self.quarantined
 
     def has_left(self, key: str) -> bool:
         """Whether a key that was sought is in none of these places."""
-        return not self.waiting.may_hold(key) and folder_of(key) not in self.judged
+        return not self.waiting.may_hold(key) and folder_of(key) not in self.quarantined

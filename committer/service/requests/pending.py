@@ -44,7 +44,7 @@ class Pending:
     checked: CheckedRequest | None = None
     present_in: int | None = None
     suspicion: tuple[Reason, str] | None = None
-    put_off_count: int = 0
+    deferral_count: int = 0
     is_authentic: bool = False
     is_inline: bool = False
     is_shared: bool = False
@@ -94,21 +94,21 @@ class Waiting(Collection[str]):
         """`give_back`: told of named bytes that are not needed any more."""
         self._give_back = give_back
         self._ready: dict[str, Pending] = {}
-        self._put_off: dict[str, tuple[float, Pending]] = {}
+        self._deferred: dict[str, tuple[float, Pending]] = {}
         self._aside: dict[str, Pending] = {}
         self.size_bytes = 0
         self.large_bytes = 0
         self.weight_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._ready) + len(self._put_off) + len(self._aside)
+        return len(self._ready) + len(self._deferred) + len(self._aside)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._ready or key in self._put_off or key in self._aside
+        return key in self._ready or key in self._deferred or key in self._aside
 
     def __iter__(self) -> Iterator[str]:
         yield from self._ready
-        yield from self._put_off
+        yield from self._deferred
         yield from self._aside
 
     @property
@@ -133,12 +133,12 @@ class Waiting(Collection[str]):
     def find(self, key: str) -> Pending | None:
         """A request that waits: ready, put off or set aside."""
         found = self._ready.get(key) or self._aside.get(key)
-        return found or self._put_off.get(key, (0, None))[1]
+        return found or self._deferred.get(key, (0, None))[1]
 
     def all(self) -> Iterator[Pending]:
         """Every request that waits: ready, put off or set aside."""
         yield from self._ready.values()
-        yield from (pending for _, pending in self._put_off.values())
+        yield from (pending for _, pending in self._deferred.values())
         yield from self._aside.values()
 
     @property
@@ -172,7 +172,7 @@ class Waiting(Collection[str]):
         self._give_back(pending.named_bytes)
         pending.named_bytes = 0
 
-    def let_go(self, is_left: Callable[[Pending], bool], kept: Container[str]) -> Iterator[Pending]:
+    def evict(self, is_left: Callable[[Pending], bool], kept: Container[str]) -> Iterator[Pending]:
         """Take out ready requests that are left to the inbox, where they are found again."""
         for key, pending in list(self._ready.items()):
             if key not in kept and is_left(pending):
@@ -186,17 +186,17 @@ class Waiting(Collection[str]):
         """It is ready again, behind the others."""
         self._ready[key] = self._aside.pop(key)
 
-    def put_off(self, key: str, until_s: float) -> None:
+    def defer(self, key: str, until_s: float) -> None:
         """Leave a ready request alone until then."""
-        self._put_off[key] = (until_s, self._ready.pop(key))
+        self._deferred[key] = (until_s, self._ready.pop(key))
 
     def recall(self, now_s: float) -> float | None:
         """Make ready whose time has come, behind the others; return how long until the next one."""
-        for key, (until_s, pending) in list(self._put_off.items()):
+        for key, (until_s, pending) in list(self._deferred.items()):
             if until_s <= now_s:
-                del self._put_off[key]
+                del self._deferred[key]
                 self._ready[key] = pending
-        return min((until_s - now_s for until_s, _ in self._put_off.values()), default=None)
+        return min((until_s - now_s for until_s, _ in self._deferred.values()), default=None)
 
 
 @dataclass(frozen=True, slots=True)

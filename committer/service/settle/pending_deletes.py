@@ -38,7 +38,7 @@ class PendingDeletes:
     def add(self, ended: Iterable[Outcome]) -> None:
         for one in ended:
             if one.key is not None:
-                self.put_back(Proof(one.seen, [one.key]))
+                self.requeue(Proof(one.seen, [one.key]))
                 self._keys.add(one.key)
 
     def take(self) -> Sequence[Proof]:
@@ -46,7 +46,7 @@ class PendingDeletes:
         proofs, self._proofs = tuple(self._proofs.values()), {}
         return proofs
 
-    def put_back(self, proof: Proof) -> None:
+    def requeue(self, proof: Proof) -> None:
         """What was taken waits again."""
         group = _group(proof.seen)
         known = self._proofs.setdefault(group, Proof(proof.seen))

@@ -28,10 +28,10 @@ from committer.service.telemetry.metrics import Metrics
 
 RENEWALS_A_LEASE = 3
 
-LetGo = Callable[[frozenset[int]], Awaitable[None]]
+StopTables = Callable[[frozenset[int]], Awaitable[None]]
 
 
-class Shards:
+class ShardLeases:
     """`leases` None: there is nobody to share with, and all shards are its own.
 
     `member`: the name of this committer among the others. `failure`: why the last exchange failed.
@@ -53,7 +53,7 @@ class Shards:
         self._health = health
         self._metrics = metrics
         self._lease_s = lease_s
-        self._told: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], None]] = []
         self._waiting = Interruptible()
         self._seen: Assignment | None = None
         self._claim: frozenset[int] = frozenset()
@@ -78,9 +78,9 @@ class Shards:
         """The assignment as the server told it last."""
         return self._seen
 
-    def tell(self, changed: Callable[[], None]) -> None:
+    def on_change(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever `owned` has."""
-        self._told.append(changed)
+        self._listeners.append(changed)
 
     def patience_s(self, shard: int) -> float:
         """How old a request of this shard should be before this committer takes it from the inbox
@@ -91,23 +91,23 @@ class Shards:
         if shard in self.owned or seen is None:
             return 0.0
         names = [member.name for member in seen.members if member.name != self._member]
-        heirs = ranked([*names, self._member], shard)
+        successors = ranked([*names, self._member], shard)
         if (lease := seen.leases.get(shard)) is not None and lease.member in names:
-            heirs.remove(lease.member)
-            heirs.insert(0, lease.member)
-        return heirs.index(self._member) * self._lease_s
+            successors.remove(lease.member)
+            successors.insert(0, lease.member)
+        return successors.index(self._member) * self._lease_s
 
     # --- The loop ---
 
-    async def run(self, let_go: LetGo) -> None:
+    async def run(self, stop_tables: StopTables) -> None:
         """Share until everything has been handed over after `leave`.
 
-        `let_go` returns when nothing of these shards is under way any more.
+        `stop_tables` returns when nothing of these shards is under way any more.
         """
         if self._leases is None:
             return
         async with asyncio.TaskGroup() as tasks:
-            while await self._turn(self._leases, let_go, tasks):
+            while await self._turn(self._leases, stop_tables, tasks):
                 pass
 
     def leave(self) -> None:
@@ -124,10 +124,12 @@ class Shards:
         except (QueueUnavailableError, AccessError) as error:
             log.info("shards.left_behind", error=str(error))
 
-    async def _turn(self, leases: Leases, let_go: LetGo, tasks: asyncio.TaskGroup) -> bool:
+    async def _turn(
+        self, leases: Leases, stop_tables: StopTables, tasks: asyncio.TaskGroup
+    ) -> bool:
         """One exchange and the wait for the next. False once this committer has left."""
         try:
-            seen = await self._renew(leases, let_go, tasks)
+            seen = await self._renew(leases, stop_tables, tasks)
             if self._is_leaving and not (self.owned or self._busy or self._drained):
                 await leases.leave()
                 return False
@@ -141,7 +143,9 @@ class Shards:
             await self._failed(error)
         return True
 
-    async def _renew(self, leases: Leases, let_go: LetGo, tasks: asyncio.TaskGroup) -> Assignment:
+    async def _renew(
+        self, leases: Leases, stop_tables: StopTables, tasks: asyncio.TaskGroup
+    ) -> Assignment:
         released = frozenset(self._drained)
         renewal = Renewal(
             self._lease_s,
@@ -170,20 +174,27 @@ class Shards:
         owned = (step.owned - step.give_up) | (self.owned & step.claim)
         lost = self.owned - owned - step.give_up
         for shard in step.give_up:
-            self._start(frozenset({shard}), let_go, tasks, is_ours=True)
+            self._start(frozenset({shard}), stop_tables, tasks, is_ours=True)
         if lost:
-            self._start(lost, let_go, tasks, is_ours=False)
+            self._start(lost, stop_tables, tasks, is_ours=False)
         self._show(owned, released=len(released), lost=len(lost))
         return seen
 
     def _start(
-        self, shards: frozenset[int], let_go: LetGo, tasks: asyncio.TaskGroup, *, is_ours: bool
+        self,
+        shards: frozenset[int],
+        stop_tables: StopTables,
+        tasks: asyncio.TaskGroup,
+        *,
+        is_ours: bool,
     ) -> None:
         self._busy |= shards
-        tasks.create_task(self._hand_over(shards, let_go, is_ours=is_ours), name="hand-over")
+        tasks.create_task(self._hand_over(shards, stop_tables, is_ours=is_ours), name="hand-over")
 
-    async def _hand_over(self, shards: frozenset[int], let_go: LetGo, *, is_ours: bool) -> None:
-        await let_go(shards)
+    async def _hand_over(
+        self, shards: frozenset[int], stop_tables: StopTables, *, is_ours: bool
+    ) -> None:
+        await stop_tables(shards)
         self._busy -= shards
         if is_ours:
             self._drained |= shards
@@ -199,7 +210,7 @@ class Shards:
             )
         if owned != self.owned:
             self.owned = owned
-            for changed in self._told:
+            for changed in self._listeners:
                 changed()
 
     # --- Waiting ---

@@ -25,7 +25,11 @@ from committer.reason import Reason
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.pending import Pending
 from committer.service.requests.signatures import Signatures
-from committer.service.table.admission_outcome import Admitted, AlreadyLanded, Quarantining
+from committer.service.table.admission_outcome import (
+    AdmissionOutcome,
+    AlreadyLanded,
+    QuarantineVerdict,
+)
 from committer.service.table.content_checks import check_all
 from committer.service.table.inbox_lookup import InboxLookup, Place
 from committer.service.table.large_checks import LargeChecks
@@ -42,17 +46,17 @@ class Admission:
         inbox: Inbox,
         quarantine: Quarantine,
         signatures: Signatures,
-        everybody: Callable[[], Iterable[Pending]],
+        all_waiting: Callable[[], Iterable[Pending]],
         large: LargeChecks,
         crashed: Callable[[str], None],
     ) -> None:
-        """`everybody` who waits for this table, also those who are not looked at yet. `crashed`
+        """`all_waiting` who waits for this table, also those who are not looked at yet. `crashed`
         counts internal errors."""
         self._large = large
         self._crashed = crashed
         self._catalog_name = catalog_name
         self._storage = storage
-        self._whereabouts = InboxLookup(inbox, quarantine, everybody)
+        self._inbox_lookup = InboxLookup(inbox, quarantine, all_waiting)
         self._signatures = signatures
         self.evidence = EvidenceReader(storage)
         self._checker: Checker | None = None
@@ -66,24 +70,24 @@ class Admission:
 
     async def admit(
         self, waiting: Sequence[Pending], state: TableState, generation: int
-    ) -> Admitted:
+    ) -> AdmissionOutcome:
         """Look at the requests in order. `generation` counts the loads of the state."""
         checker = self._checker_of(state)
-        admitted = Admitted()
+        outcome = AdmissionOutcome()
         landing: list[Pending] = []
         unproven: list[tuple[Pending, NotLanded | Forgotten]] = []
         for pending in waiting:
             answer = _answer(pending, state, checker)
             match answer:
                 case Duplicate(landed, warning):
-                    admitted.duplicates.append(AlreadyLanded(pending, landed, warning))
+                    outcome.duplicates.append(AlreadyLanded(pending, landed, warning))
                 case Refused(reason, message):
-                    refusal = Quarantining(pending, reason, message)
+                    refusal = QuarantineVerdict(pending, reason, message)
                     if reason is Reason.EPOCH_CONTENT_DIFFERS:
-                        await self._prove(pending, state, admitted, refusal)
+                        await self._prove(pending, state, outcome, refusal)
                     else:
-                        admitted.refused.append(refusal)
-                case _ if not await self._is_authentic(pending, state, admitted):
+                        outcome.refused.append(refusal)
+                case _ if not await self._is_authentic(pending, state, outcome):
                     pass
                 case NotLanded(known) if (
                     known and not pending.is_shared
@@ -91,9 +95,9 @@ class Admission:
                     landing.append(pending)
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))
-        landing.extend(await self._look_up(unproven, state, generation, admitted))
-        await check_all(landing, checker, self._storage, admitted, self._large, self._crashed)
-        return admitted
+        landing.extend(await self._look_up(unproven, state, generation, outcome))
+        await check_all(landing, checker, self._storage, outcome, self._large, self._crashed)
+        return outcome
 
     def _checker_of(self, state: TableState) -> Checker:
         basis = CheckBasis.of(self._catalog_name, state.metadata)
@@ -101,16 +105,18 @@ class Admission:
             self._checker = Checker(basis, state.metadata.current_schema)
         return self._checker
 
-    async def _is_authentic(self, pending: Pending, state: TableState, admitted: Admitted) -> bool:
-        """Whether it may land as far as its signature goes; if not, `admitted` says why."""
+    async def _is_authentic(
+        self, pending: Pending, state: TableState, outcome: AdmissionOutcome
+    ) -> bool:
+        """Whether it may land as far as its signature goes; if not, `outcome` says why."""
         try:
             await self._signatures.check(pending, state.metadata.properties)
         except InvalidRequestError as error:
-            admitted.refused.append(Quarantining(pending, Reason(error.reason), str(error)))
+            outcome.refused.append(QuarantineVerdict(pending, Reason(error.reason), str(error)))
         except NotFoundError:
-            admitted.gone.append(pending)
+            outcome.gone.append(pending)
         except FrazilError as error:
-            admitted.failed.append((pending, error))
+            outcome.failed.append((pending, error))
         else:
             return True
         return False
@@ -120,33 +126,37 @@ class Admission:
         unproven: Sequence[tuple[Pending, NotLanded | Forgotten]],
         state: TableState,
         generation: int,
-        admitted: Admitted,
+        outcome: AdmissionOutcome,
     ) -> list[Pending]:
         """Ask the inbox where the ledger cannot answer; return those that may land.
 
         Only an inbox object seen after the base was loaded proves that the request has not landed
         and left the inbox since: what has gone is answered by silence.
         """
-        found = await self._whereabouts.find_all(
+        found = await self._inbox_lookup.find_all(
             [pending for pending, _ in unproven], state.metadata.require_uuid(), generation
         )
         landing = []
         for (pending, answer), place in zip(unproven, found, strict=True):
             if isinstance(place, FrazilError):
-                admitted.failed.append((pending, place))
+                outcome.failed.append((pending, place))
             elif place is Place.NOWHERE:
-                admitted.gone.append(pending)
-            elif place is Place.JUDGED:
-                admitted.judged.append(pending)
+                outcome.gone.append(pending)
+            elif place is Place.QUARANTINED:
+                outcome.already_quarantined.append(pending)
             elif isinstance(answer, NotLanded):
                 pending.present_in = generation
                 landing.append(pending)
             else:
-                await self._prove(pending, state, admitted, _unproven(pending, answer.why))
+                await self._prove(pending, state, outcome, _unproven(pending, answer.why))
         return landing
 
     async def _prove(
-        self, pending: Pending, state: TableState, admitted: Admitted, refusal: Quarantining
+        self,
+        pending: Pending,
+        state: TableState,
+        outcome: AdmissionOutcome,
+        refusal: QuarantineVerdict,
     ) -> None:
         """What the ledger has forgotten a manifest list may still prove, also beside another
         content of the epoch: somebody took the ledger away in between, and that was accepted.
@@ -155,15 +165,15 @@ class Admission:
         try:
             landed = await self.evidence.find(state, request)
         except FrazilError as error:
-            admitted.failed.append((pending, error))
+            outcome.failed.append((pending, error))
             return
         match compare(landed, request) if landed else None:
             case Duplicate(found, warning):
-                admitted.duplicates.append(AlreadyLanded(pending, found, warning))
+                outcome.duplicates.append(AlreadyLanded(pending, found, warning))
             case Refused(reason, message):
-                admitted.refused.append(Quarantining(pending, reason, message))
+                outcome.refused.append(QuarantineVerdict(pending, reason, message))
             case None:
-                admitted.refused.append(refusal)
+                outcome.refused.append(refusal)
 
 
 def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnswer:
@@ -175,7 +185,7 @@ def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnsw
     return state.ledger.ask(request)
 
 
-def _unproven(pending: Pending, why: str | None) -> Quarantining:
+def _unproven(pending: Pending, why: str | None) -> QuarantineVerdict:
     request = pending.sealed.request
     where = f"epoch {request.epoch} of producer `{request.producer.id}`"
     message = (
@@ -184,4 +194,4 @@ def _unproven(pending: Pending, why: str | None) -> Quarantining:
         if why is None
         else f"{where} may have landed already, and no manifest list proves it: {why}"
     )
-    return Quarantining(pending, Reason.EPOCH_LANDED_UNPROVEN, message)
+    return QuarantineVerdict(pending, Reason.EPOCH_LANDED_UNPROVEN, message)

@@ -13,7 +13,7 @@ from committer.storage.inbox import QuarantineRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantining:
+class QuarantineVerdict:
     """A request that cannot land, with its reason."""
 
     pending: Pending
@@ -40,7 +40,7 @@ class AlreadyLanded:
 
 
 @dataclass(slots=True)
-class Admitted:
+class AdmissionOutcome:
     """The answer for each request looked at. `gone`: it has left the inbox, so it ended before.
 
     `judged`: in quarantine, and in the inbox still. `suspects` may land as far as the table can
@@ -51,9 +51,9 @@ class Admitted:
     candidates: list[CheckedRequest] = field(default_factory=list)
     duplicates: list[AlreadyLanded] = field(default_factory=list)
     gone: list[Pending] = field(default_factory=list)
-    judged: list[Pending] = field(default_factory=list)
-    refused: list[Quarantining] = field(default_factory=list)
-    suspects: list[Quarantining] = field(default_factory=list)
+    already_quarantined: list[Pending] = field(default_factory=list)
+    refused: list[QuarantineVerdict] = field(default_factory=list)
+    suspects: list[QuarantineVerdict] = field(default_factory=list)
     failed: list[tuple[Pending, FrazilError]] = field(default_factory=list)
 
     @property

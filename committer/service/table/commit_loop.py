@@ -23,10 +23,10 @@ from committer.service.requests.pending import Outcome, Pending, Waiting
 from committer.service.requests.receipt_builders import committed_receipt
 from committer.service.table.cached_table import CachedTable
 from committer.service.table.commit_pacer import CommitPacer
-from committer.service.table.inflight_batch import InflightBatch, Intent
+from committer.service.table.inflight_batch import BatchSelector, InflightBatch
 from committer.service.table.shop import Shop
 from committer.service.tasks.steps import create_all, finish
-from committer.service.telemetry.commit_report import LandedBatch, tell_landed
+from committer.service.telemetry.commit_report import LandedBatch, report_commit
 from committer.service.telemetry.log import log
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 from committer.service.upkeep.table_upkeep import TableUpkeep
@@ -47,53 +47,59 @@ class CommitLoop:
         shop: Shop,
         *,
         waiting: Waiting,
-        base: CachedTable,
-        intents: InflightBatch,
-        pace: CommitPacer,
+        cached_table: CachedTable,
+        batches: BatchSelector,
+        pacer: CommitPacer,
         upkeep: TableUpkeep,
         ledger_upkeep: LedgerUpkeep,
-        put_off: Callable[[Pending, Exception], None],
+        defer: Callable[[Pending, Exception], None],
     ) -> None:
-        """`put_off`: leaves a request alone for a while."""
+        """`defer`: leaves a request alone for a while."""
         self._identifier = identifier
         self._shop = shop
         self._waiting = waiting
-        self._base = base
-        self._intents = intents
-        self._pace = pace
+        self._cached_table = cached_table
+        self._batches = batches
+        self._pacer = pacer
         self._upkeep = upkeep
-        self._put_off = put_off
+        self._defer = defer
         self._ledger_upkeep = ledger_upkeep
 
-    async def attempt(self, intent: Intent, state: TableState) -> None:
+    async def attempt(self, inflight: InflightBatch, state: TableState) -> None:
         """Try to land it on this state. Errors: those of the ports, where nothing was swapped."""
         world = self._shop.world
-        intent.attempts += 1
-        if intent.attempts == 1:
-            intent.started_ms = world.now_ms()
-            self._pace.started()
-        attempt = Attempt(intent.attempts, world.uuid(), world.now_ms(), _VERSION)
+        inflight.attempts += 1
+        if inflight.attempts == 1:
+            inflight.started_ms = world.now_ms()
+            self._pacer.started()
+        attempt = Attempt(inflight.attempts, world.uuid(), world.now_ms(), _VERSION)
         try:
-            plan = await self._plan(intent, state, attempt)
+            plan = await self._plan(inflight, state, attempt)
         except FrazilError:
             raise
         except Exception as error:  # noqa: BLE001  # our bug must not stop the other requests
-            self._plan_crashed(intent, error)
+            self._plan_crashed(inflight, error)
             return
-        await self._write(intent, plan)
+        await self._write(inflight, plan)
         answer = await self._swap(plan)
-        self._pace.swapped()
+        self._pacer.swapped()
         self._shop.metrics.swap_answered(self._identifier, answer)
-        await self._match(answer, intent, plan)
+        await self._match(answer, inflight, plan)
 
     # --- Plan and write ---
 
-    async def _plan(self, intent: Intent, state: TableState, attempt: Attempt) -> CommitPlan:
-        requests = (one.request for one in intent.batch.requests)
+    async def _plan(
+        self, inflight: InflightBatch, state: TableState, attempt: Attempt
+    ) -> CommitPlan:
+        requests = (one.request for one in inflight.batch.requests)
         landing = dict.fromkeys(property_key(one.producer.id, one.branch) for one in requests)
-        chores = self._ledger_upkeep.chores(self._shop.judged, state.ledger, landing)
+        cleanup = self._ledger_upkeep.cleanup(
+            self._shop.recently_quarantined, state.ledger, landing
+        )
         while True:
-            plan = plan_commit(state, intent.batch, intent.prepared, attempt, chores, intent.upkeep)
+            plan = plan_commit(
+                state, inflight.batch, inflight.prepared, attempt, cleanup, inflight.upkeep
+            )
             if not isinstance(plan, NeedsManifestList):
                 return plan
             state = state.with_head(plan.snapshot_id, await self._manifest_list(plan.location))
@@ -107,26 +113,26 @@ class CommitLoop:
                 " does not exist: another tool has deleted it; restore it, or roll the table back"
             ) from error
 
-    def _plan_crashed(self, intent: Intent, error: Exception) -> None:
+    def _plan_crashed(self, inflight: InflightBatch, error: Exception) -> None:
         """Halve the batch. Whether the table or the last request alone is at fault is not known, so
         nothing is quarantined: it is put off, and the others go on.
         """
-        requests = intent.batch.requests
+        requests = inflight.batch.requests
         log.exception("plan.crashed", table=str(self._identifier), requests=len(requests))
         self._shop.metrics.crashed("plan")
-        self._intents.halve(requests)
+        self._batches.halve(requests)
         if len(requests) == 1:
-            self._put_off(self._waiting[requests[0].request.inbox_key], error)
+            self._defer(self._waiting[requests[0].request.inbox_key], error)
 
-    async def _write(self, intent: Intent, plan: CommitPlan) -> None:
+    async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
         """One parallel round: manifests that are not there yet, the list, and the metadata file."""
         before = self._shop.catalog.objects_before(plan.swap)
         self._upkeep.sending(plan, [created.location for created in before])
         objects = (*plan.objects, *before)
-        fresh = tuple(created for created in objects if created.location not in intent.written)
+        fresh = tuple(created for created in objects if created.location not in inflight.written)
         await create_all(self._shop.storage, fresh)
-        intent.written.update(created.location for created in fresh)
-        intent.metadata_bytes = next(
+        inflight.written.update(created.location for created in fresh)
+        inflight.metadata_bytes = next(
             (len(one.content) for one in fresh if one.location == plan.swap.metadata_location), None
         )
 
@@ -143,72 +149,72 @@ class CommitLoop:
 
     # --- The four answers ---
 
-    async def _match(self, answer: SwapAnswer, intent: Intent, plan: CommitPlan) -> None:
+    async def _match(self, answer: SwapAnswer, inflight: InflightBatch, plan: CommitPlan) -> None:
         match answer:
             case Committed(table):
-                self._landed(intent, plan, table)
+                self._landed(inflight, plan, table)
             case Conflict():
                 self._upkeep.refused(plan)
-                log.info("commit.conflicted", **self._about(intent, plan))
-                await self._again(intent)
+                log.info("commit.conflicted", **self._about(inflight, plan))
+                await self._again(inflight)
             case Unknown(cause):
-                self._intents.doubt()
-                self._base.doubt(plan.swap.base.metadata_location)
+                self._batches.doubt()
+                self._cached_table.doubt(plan.swap.base.metadata_location)
                 self._upkeep.doubted(plan)
-                log.warning("commit.unknown", cause=cause, **self._about(intent, plan))
-                if intent.attempts >= UNKNOWN_SHOWN_AFTER:
+                log.warning("commit.unknown", cause=cause, **self._about(inflight, plan))
+                if inflight.attempts >= UNKNOWN_SHOWN_AFTER:
                     component = f"table {self._identifier}"
                     self._shop.health.degraded(component, f"no answer to a swap: {cause}")
-                await self._again(intent)
+                await self._again(inflight)
             case Rejected(reason):
                 self._upkeep.refused(plan)
-                log.warning("commit.rejected", reason=reason, **self._about(intent, plan))
-                self._intents.isolate(intent.batch.requests, Reason.COMMIT_REJECTED, reason)
+                log.warning("commit.rejected", reason=reason, **self._about(inflight, plan))
+                self._batches.isolate(inflight.batch.requests, Reason.COMMIT_REJECTED, reason)
             case _:
                 assert_never(answer)
 
-    async def _again(self, intent: Intent) -> None:
+    async def _again(self, inflight: InflightBatch) -> None:
         """Forget the base; wait a little, more with every attempt."""
-        self._base.forget()
-        await self._pace.sleep(backoff_s(intent.attempts - 1, self._shop.world.jitter()))
+        self._cached_table.forget()
+        await self._pacer.sleep(backoff_s(inflight.attempts - 1, self._shop.world.jitter()))
 
-    def _landed(self, intent: Intent, plan: CommitPlan, table: LoadedTable) -> None:
+    def _landed(self, inflight: InflightBatch, plan: CommitPlan, table: LoadedTable) -> None:
         is_as_planned = table.metadata is plan.swap.metadata
         state = plan.state if is_as_planned else TableState.of(table, plan.state)
-        requests = [one.request for one in intent.batch.requests]
+        requests = [one.request for one in inflight.batch.requests]
         keys = {property_key(one.producer.id, one.branch) for one in requests}
-        self._base.landed(state, keys, is_as_planned=is_as_planned)
-        self._intents.landed()
-        self._pace.landed(len(requests), intent.metadata_bytes)
-        self._ledger_upkeep.landed(plan.chores, state.ledger)
+        self._cached_table.landed(state, keys, is_as_planned=is_as_planned)
+        self._batches.landed()
+        self._pacer.landed(len(requests), inflight.metadata_bytes)
+        self._ledger_upkeep.landed(plan.cleanup, state.ledger)
         self._shop.breakers.landed(requests)
         ended = []
         for request in requests:
             key = request.inbox_key
             receipt = committed_receipt(request, plan.landed[key])
-            ended.append(Outcome.landed(self._waiting.end(key), receipt, self._base.known))
+            ended.append(Outcome.landed(self._waiting.end(key), receipt, self._cached_table.known))
         self._shop.settle(ended)
-        self._tell_landed(intent, plan)
-        self._upkeep.landed(plan, state, intent.batch.branch)
+        self._report_commit(inflight, plan)
+        self._upkeep.landed(plan, state, inflight.batch.branch)
 
-    def _tell_landed(self, intent: Intent, plan: CommitPlan) -> None:
-        tell_landed(
+    def _report_commit(self, inflight: InflightBatch, plan: CommitPlan) -> None:
+        report_commit(
             LandedBatch(
                 self._identifier,
-                intent.batch,
+                inflight.batch,
                 plan.snapshot,
-                attempts=intent.attempts,
-                started_ms=intent.started_ms,
-                metadata_bytes=intent.metadata_bytes,
+                attempts=inflight.attempts,
+                started_ms=inflight.started_ms,
+                metadata_bytes=inflight.metadata_bytes,
             ),
             self._shop.metrics,
             now_ms=self._shop.world.now_ms(),
         )
 
-    def _about(self, intent: Intent, plan: CommitPlan) -> dict[str, object]:
+    def _about(self, inflight: InflightBatch, plan: CommitPlan) -> dict[str, object]:
         return {
             "table": str(self._identifier),
             "snapshot_id": plan.snapshot.snapshot_id,
-            "attempt": intent.attempts,
-            "requests": len(intent.batch.requests),
+            "attempt": inflight.attempts,
+            "requests": len(inflight.batch.requests),
         }

@@ -12,7 +12,7 @@ from committer.ports import Storage
 from committer.reason import Reason
 from committer.service.requests.large_requests import LARGE_BYTES_MIN
 from committer.service.requests.pending import Pending, Refusal
-from committer.service.table.admission_outcome import Admitted, Quarantining
+from committer.service.table.admission_outcome import AdmissionOutcome, QuarantineVerdict
 from committer.service.table.large_checks import LargeChecks
 from committer.service.tasks.steps import off_loop_if_large
 from committer.service.telemetry.log import log
@@ -35,7 +35,7 @@ async def check_all(
     landing: Sequence[Pending],
     checker: Checker,
     storage: Storage,
-    admitted: Admitted,
+    outcome: AdmissionOutcome,
     large: LargeChecks,
     crashed: Callable[[str], None],
 ) -> None:
@@ -46,7 +46,7 @@ async def check_all(
     unchecked = []
     for pending in landing:
         if pending.found is not None and pending.found[0] is checker.basis:
-            _note(pending, pending.found[1], admitted)
+            _note(pending, pending.found[1], outcome)
         elif pending.checked is None or pending.checked.basis is not checker.basis:
             pending.checked = pending.found = None
             if pending.is_large or not pending.sealed.is_whole:
@@ -66,12 +66,12 @@ async def check_all(
             continue
         if isinstance(result, tuple) and result[0] is Reason.PLAN_FAILED:
             crashed("check")
-        _note(pending, result, admitted)
+        _note(pending, result, outcome)
     for pending in landing:
         if pending.checked is not None and pending.suspicion is None:
-            admitted.candidates.append(pending.checked)
+            outcome.candidates.append(pending.checked)
         elif pending.checked is not None and pending.suspicion is not None:
-            admitted.suspects.append(Quarantining(pending, *pending.suspicion))
+            outcome.suspects.append(QuarantineVerdict(pending, *pending.suspicion))
 
 
 def _needs_much(first: NeedsManifests) -> bool:
@@ -80,17 +80,17 @@ def _needs_much(first: NeedsManifests) -> bool:
 
 
 def _note(
-    pending: Pending, result: CheckedRequest | Refusal | FrazilError, admitted: Admitted
+    pending: Pending, result: CheckedRequest | Refusal | FrazilError, outcome: AdmissionOutcome
 ) -> None:
     pending.checked = None
     if isinstance(result, CheckedRequest):
         pending.checked = result
     elif isinstance(result, FrazilError):
         pending.found = None
-        admitted.failed.append((pending, result))
+        outcome.failed.append((pending, result))
     else:
         reason, message = result
-        admitted.refused.append(Quarantining(pending, reason, message))
+        outcome.refused.append(QuarantineVerdict(pending, reason, message))
 
 
 async def _check_with_named(

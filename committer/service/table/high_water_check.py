@@ -26,7 +26,7 @@ from committer.request import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 
-TOLD_MAX = 3
+SHOWN_MAX = 3
 
 
 class HighWaterCheck:
@@ -36,13 +36,13 @@ class HighWaterCheck:
         self,
         identifier: TableIdentifier,
         table_uuid: UUID,
-        keeper: HighWaterMarkStore,
+        store: HighWaterMarkStore,
         catalog: Catalog,
         evidence: EvidenceReader,
     ) -> None:
         self._identifier = identifier
         self._table_uuid = table_uuid
-        self._keeper = keeper
+        self._store = store
         self._catalog = catalog
         self._evidence = evidence
         self.known = HighWaterMark(table_uuid)
@@ -71,7 +71,7 @@ class HighWaterCheck:
     @property
     def is_void(self) -> bool:
         """Whether an operator has decided about the table since it was loaded: load it again."""
-        return self._keeper.has_decided_since(self.known)
+        return self._store.has_decided_since(self.known)
 
     def landed(self, state: TableState, keys: Collection[str]) -> None:
         """A commit of ours has led to this state, and changed these entries of the ledger."""
@@ -79,7 +79,7 @@ class HighWaterCheck:
 
     async def _read(self, previous: TableState | None) -> tuple[TableState, HighWaterMark]:
         state, stored = await asyncio.gather(
-            self._load(previous), self._keeper.read(self._table_uuid), return_exceptions=True
+            self._load(previous), self._store.read(self._table_uuid), return_exceptions=True
         )
         if isinstance(state, BaseException):
             raise state
@@ -96,7 +96,7 @@ class HighWaterCheck:
         """What is missing, the first of it. Of another table nothing is known."""
         if state.metadata.table_uuid != self._table_uuid:
             return ()
-        return tuple(islice(missing_from(state, known), TOLD_MAX))
+        return tuple(islice(missing_from(state, known), SHOWN_MAX))
 
     async def _ask_manifest_lists(self, state: TableState, known: HighWaterMark) -> None:
         """What the high-water mark was not told of before a process ended, its commits still prove.
@@ -110,8 +110,8 @@ class HighWaterCheck:
             unclaimed += not_in_ledger(state, known, landed)
         if unclaimed:
             # Durable, as the table would thaw by itself once another engine expires the proof.
-            await self._keeper.keep(known.with_proven(unclaimed))
-            said = map(str, unclaimed[:TOLD_MAX])
+            await self._store.keep(known.with_proven(unclaimed))
+            said = map(str, unclaimed[:SHOWN_MAX])
             raise TableFrozenError(_frozen(self._identifier, said))
 
     def _believe(self, state: TableState, known: HighWaterMark) -> None:

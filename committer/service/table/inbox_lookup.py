@@ -19,10 +19,10 @@ LISTED_MIN = 64
 
 
 class Place(Enum):
-    """Where a request was found. `JUDGED`: in quarantine, and not gone from the inbox yet."""
+    """Where a request was found. `QUARANTINED`: in quarantine, and not gone from the inbox yet."""
 
     INBOX = auto()
-    JUDGED = auto()
+    QUARANTINED = auto()
     NOWHERE = auto()
 
 
@@ -30,12 +30,12 @@ class InboxLookup:
     """Looks for the waiting requests of one table."""
 
     def __init__(
-        self, inbox: Inbox, quarantine: Quarantine, everybody: Callable[[], Iterable[Pending]]
+        self, inbox: Inbox, quarantine: Quarantine, all_waiting: Callable[[], Iterable[Pending]]
     ) -> None:
-        """`everybody` who waits for this table, also those who are not looked at yet."""
+        """`all_waiting` who waits for this table, also those who are not looked at yet."""
         self._inbox = inbox
         self._quarantine = quarantine
-        self._everybody = everybody
+        self._all_waiting = all_waiting
 
     async def find_all(
         self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
@@ -63,7 +63,7 @@ class InboxLookup:
         if not await self._inbox.contains(pending.key):
             return Place.NOWHERE
         if pending.is_shared and await self._quarantine.contains(pending.key):
-            return Place.JUDGED
+            return Place.QUARANTINED
         return Place.INBOX
 
     async def _list_all(
@@ -72,16 +72,16 @@ class InboxLookup:
         """One listing tells of a thousand requests, a look at each only of one; and it tells of all
         that wait, so that a backlog is listed once and not for each of its batches.
         """
-        others = list(self._everybody())
+        others = list(self._all_waiting())
         try:
             listed = await _Listed.of(self._inbox, table_uuid)
-            judged = await _Listed.of(self._quarantine, table_uuid)
+            quarantined = await _Listed.of(self._quarantine, table_uuid)
         except FrazilError as error:
             return [error] * len(waiting)
         for pending in others:
-            if pending.key in listed.keys and judged.lacks(pending.key):
+            if pending.key in listed.keys and quarantined.lacks(pending.key):
                 pending.present_in = generation
-        return [_place(pending.key, listed, judged) for pending in waiting]
+        return [_place(pending.key, listed, quarantined) for pending in waiting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ class _Listed:
         return AccessError(f"whether `{self.place.location(key)}` exists cannot be seen")
 
 
-def _place(key: str, listed: _Listed, judged: _Listed) -> Place | AccessError:
+def _place(key: str, listed: _Listed, quarantined: _Listed) -> Place | AccessError:
     if key not in listed.keys:
         return Place.NOWHERE if listed.lacks(key) else listed.unseen(key)
-    if key in judged.keys:
-        return Place.JUDGED
-    return Place.INBOX if judged.lacks(key) else judged.unseen(key)
+    if key in quarantined.keys:
+        return Place.QUARANTINED
+    return Place.INBOX if quarantined.lacks(key) else quarantined.unseen(key)

@@ -27,11 +27,11 @@ from committer.service.upkeep.table_upkeep import TableUpkeep
 
 # Nothing names what was written for a batch before it lands: an engine's orphan clean-up takes it,
 # though not so soon.
-INTENT_S_MAX = 3_600.0
+INFLIGHT_S_MAX = 3_600.0
 
 
 @dataclass(slots=True)
-class Intent:
+class InflightBatch:
     """A batch on its way, kept over attempts, with what was written of it already."""
 
     batch: Batch
@@ -45,7 +45,7 @@ class Intent:
     metadata_bytes: int | None = None
 
 
-class InflightBatch:
+class BatchSelector:
     """The intents of one table, one at a time."""
 
     def __init__(
@@ -54,17 +54,17 @@ class InflightBatch:
         shop: Shop,
         *,
         waiting: Waiting,
-        base: CachedTable,
-        pace: CommitPacer,
+        cached_table: CachedTable,
+        pacer: CommitPacer,
         upkeep: TableUpkeep,
     ) -> None:
         self._identifier = identifier
         self._shop = shop
         self._waiting = waiting
-        self._base = base
-        self._pace = pace
+        self._cached_table = cached_table
+        self._pacer = pacer
         self._upkeep = upkeep
-        self._current: Intent | None = None
+        self._current: InflightBatch | None = None
         self._batch_max: int | None = None
         self._is_doubted = False
 
@@ -81,17 +81,17 @@ class InflightBatch:
 
     async def next(
         self, candidates: Sequence[CheckedRequest], basis: CheckBasis, state: TableState
-    ) -> Intent | None:
+    ) -> InflightBatch | None:
         """The batch on its way if all of it still may land, else a new one. None: nothing is to be
         committed.
         """
-        intent = self._current
-        if intent is not None and basis == intent.basis and self._is_fresh(intent, state):
+        inflight = self._current
+        if inflight is not None and basis == inflight.basis and self._is_fresh(inflight, state):
             still = {candidate.request.inbox_key for candidate in candidates}
-            if all(one.request.inbox_key in still for one in intent.batch.requests):
-                return intent
+            if all(one.request.inbox_key in still for one in inflight.batch.requests):
+                return inflight
         self._current = None
-        self._is_doubted = self._is_doubted and self._base.is_doubted(state)
+        self._is_doubted = self._is_doubted and self._cached_table.is_doubted(state)
         requests = _one_branch(next_batch(candidates, self._policy(state)))
         if requests:
             self._current = await self._prepared(requests, basis, state)
@@ -115,7 +115,7 @@ class InflightBatch:
         """Halve the batches until the request at fault stands alone, then suspect it: the next
         round asks the ledger, in freshly read metadata, whether it has landed after all.
         """
-        self._base.forget()
+        self._cached_table.forget()
         self.halve(requests)
         if len(requests) == 1:
             self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)
@@ -127,7 +127,7 @@ class InflightBatch:
 
     async def _prepared(
         self, requests: tuple[CheckedRequest, ...], basis: CheckBasis, state: TableState
-    ) -> Intent | None:
+    ) -> InflightBatch | None:
         batch = Batch(requests, self._new_snapshot_id(state), self._shop.world.uuid())
         try:
             prepared = await off_loop_if_large(
@@ -139,24 +139,24 @@ class InflightBatch:
             self.isolate(requests, Reason.PLAN_FAILED, repr(error))
             return None
         now_s = self._shop.world.monotonic_s()
-        return Intent(batch, basis, prepared, self._upkeep.offer(), now_s)
+        return InflightBatch(batch, basis, prepared, self._upkeep.offer(), now_s)
 
-    def _is_fresh(self, intent: Intent, state: TableState) -> bool:
+    def _is_fresh(self, inflight: InflightBatch, state: TableState) -> bool:
         """Not if its snapshot is in the table: its ledger was taken away, and that was accepted.
         Nor if it may have been, with manifests of ours that went when it was rolled back and has
         expired.
         """
-        age_s = self._shop.world.monotonic_s() - intent.since_s
-        is_there = state.metadata.snapshot_by_id(intent.batch.snapshot_id) is not None
-        return age_s <= INTENT_S_MAX and not is_there and not self._may_have_gone(state)
+        age_s = self._shop.world.monotonic_s() - inflight.since_s
+        is_there = state.metadata.snapshot_by_id(inflight.batch.snapshot_id) is not None
+        return age_s <= INFLIGHT_S_MAX and not is_there and not self._may_have_gone(state)
 
     def _may_have_gone(self, state: TableState) -> bool:
         """Whether the table has moved since the answer to an attempt was lost."""
-        return self._is_doubted and not self._base.is_doubted(state)
+        return self._is_doubted and not self._cached_table.is_doubted(state)
 
     def _policy(self, state: TableState) -> BatchPolicy:
         """The table's policy, with the limit while bisecting."""
-        policy = self._pace.policy(state)
+        policy = self._pacer.policy(state)
         limit = min(self._batch_max or policy.requests_max, policy.requests_max)
         return replace(policy, requests_max=limit)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from committer.plan.batch_policy import BatchPolicy
 from committer.ports import Catalog, Storage, World
 from committer.service.checks.checks import Checks, ChecksHere
-from committer.service.requests.circuit_breakers import Breakers
+from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Outcome
@@ -35,8 +35,8 @@ class Shop:
     health: Health
     metrics: Metrics
     foreign_entries: ForeignEntries
-    breakers: Breakers
-    judged: RecentlyQuarantined
+    breakers: CircuitBreakers
+    recently_quarantined: RecentlyQuarantined
     settled: SettledByTable
     policy: BatchPolicy
     signatures: Signatures

@@ -24,12 +24,12 @@ from committer.plan.state import TableState
 from committer.request import TableIdentifier
 from committer.service.requests.pending import Pending, Waiting
 from committer.service.table.admission import Admission
-from committer.service.table.admission_outcome import Admitted
+from committer.service.table.admission_outcome import AdmissionOutcome
 from committer.service.table.cached_table import CachedTable
 from committer.service.table.commit_loop import CommitLoop
 from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.high_water_check import HighWaterCheck
-from committer.service.table.inflight_batch import InflightBatch
+from committer.service.table.inflight_batch import BatchSelector
 from committer.service.table.large_checks import LargeChecks
 from committer.service.table.shop import Shop
 from committer.service.table.verdicts import FAULT_PAUSE_S, Verdicts, unknown_table
@@ -56,11 +56,11 @@ class TableCommitter:
         identifier: TableIdentifier,
         table_uuid: UUID,
         shop: Shop,
-        let_go: Callable[[Pending], None],
+        return_to_inbox: Callable[[Pending], None],
         upkeep_before: LedgerUpkeep | None = None,
     ) -> None:
-        """`let_go`: takes requests that are left to the inbox. `upkeep_before`: that of the ledger
-        by the table's committer before this one, if it has rested since.
+        """`return_to_inbox`: called with each request that this committer evicts from memory.
+        `upkeep_before`: the ledger upkeep of the table's previous committer, if it ended idle.
         """
         self.identifier = identifier
         self.table_uuid = table_uuid
@@ -68,7 +68,7 @@ class TableCommitter:
         self.ledger_upkeep = LedgerUpkeep(table_uuid, settled, upkeep_before)
         self.is_gone = False
         self._shop = shop
-        self._leave_to_inbox = let_go
+        self._return_to_inbox = return_to_inbox
         self._waiting = Waiting(shop.named.give_back)
         self._failures = 0
         self._work = asyncio.Event()
@@ -85,7 +85,7 @@ class TableCommitter:
             self._large_checks,
             shop.metrics.crashed,
         )
-        self._base = CachedTable(
+        self._cached_table = CachedTable(
             HighWaterCheck(
                 identifier,
                 table_uuid,
@@ -95,28 +95,28 @@ class TableCommitter:
             )
         )
         self._upkeep = TableUpkeep(
-            TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._base.state),
+            TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._cached_table.state),
             self._waiting.all,
         )
-        self._pace = CommitPacer(identifier, shop.catalog, shop.world, shop.policy, self._stopping)
-        self._intents = InflightBatch(
+        self._pacer = CommitPacer(identifier, shop.catalog, shop.world, shop.policy, self._stopping)
+        self._batches = BatchSelector(
             identifier,
             shop,
             waiting=self._waiting,
-            base=self._base,
-            pace=self._pace,
+            cached_table=self._cached_table,
+            pacer=self._pacer,
             upkeep=self._upkeep,
         )
-        self._commits = CommitLoop(
+        self._commit_loop = CommitLoop(
             identifier,
             shop,
             waiting=self._waiting,
-            base=self._base,
-            intents=self._intents,
-            pace=self._pace,
+            cached_table=self._cached_table,
+            batches=self._batches,
+            pacer=self._pacer,
             upkeep=self._upkeep,
             ledger_upkeep=self.ledger_upkeep,
-            put_off=self._verdicts.put_off,
+            defer=self._verdicts.defer,
         )
 
     # --- What others see ---
@@ -169,7 +169,7 @@ class TableCommitter:
     @property
     def state(self) -> TableState | None:
         """The table as last loaded or committed; None before the first round."""
-        return self._base.state
+        return self._cached_table.state
 
     # --- The loop ---
 
@@ -196,18 +196,18 @@ class TableCommitter:
                 await self._freeze(error)
             except FrazilError as error:
                 if isinstance(error, InvariantError):
-                    self._intents.drop()
+                    self._batches.drop()
                 await self._pause("at_fault", error, FAULT_PAUSE_S)
             except Exception as error:  # noqa: BLE001  # our bug: keep the evidence, go on later
                 log.exception("table.crashed", table=str(self.identifier))
                 self._shop.metrics.crashed("table")
-                self._intents.drop()
+                self._batches.drop()
                 await self._pause("crashed", error, FAULT_PAUSE_S)
 
     async def _wait_for_work(self) -> bool:
         while not self._stopping.is_set():
             next_s = self._waiting.recall(self._shop.world.monotonic_s())
-            self._let_go()
+            self._evict_blocked()
             if self._waiting.has_ready:
                 return True
             self._work.clear()
@@ -226,11 +226,11 @@ class TableCommitter:
         """
         if self.is_stuck:
             return STUCK_S_MAX
-        state = self._base.state
+        state = self._cached_table.state
         is_there = state is not None and state.metadata.table_uuid == self.table_uuid
         return IDLE_S_MAX if is_there else NO_TABLE_S_MAX
 
-    def _let_go(self) -> None:
+    def _evict_blocked(self) -> None:
         """Of requests whose producer has to wait, all but those of an attempt on its way: they may
         have landed, and are told so. While nothing lands, all large ones: the memory is for other
         tables, and the ledger tells of those that may have landed.
@@ -238,17 +238,17 @@ class TableCommitter:
         left: list[Pending] = []
         if self._shop.breakers.are_open:
             holds = self._shop.breakers.holds_request
-            kept = self._intents.sent_keys
-            left += self._waiting.let_go(lambda one: holds(one.sealed.request), kept)
-        if self.is_stuck and (large := list(self._waiting.let_go(lambda one: one.is_large, ()))):
-            self._intents.drop()
+            kept = self._batches.sent_keys
+            left += self._waiting.evict(lambda one: holds(one.sealed.request), kept)
+        if self.is_stuck and (large := list(self._waiting.evict(lambda one: one.is_large, ()))):
+            self._batches.drop()
             left += large
         for pending in left:
-            self._leave_to_inbox(pending)
+            self._return_to_inbox(pending)
 
     async def _wait_for_turn(self) -> None:
-        if not self._intents.are_urgent and not await self._pace.wait(self._base.state):
-            self._base.forget()
+        if not self._batches.are_urgent and not await self._pacer.wait(self._cached_table.state):
+            self._cached_table.forget()
 
     async def _freeze(self, error: TableFrozenError) -> None:
         """What waits goes on waiting, and nothing is tidied up, until the table is right again."""
@@ -258,16 +258,16 @@ class TableCommitter:
         await self._pause("frozen", error, FROZEN_PAUSE_S)
 
     async def _pause(self, event: str, error: Exception, delay_s: float) -> None:
-        self._base.forget()
+        self._cached_table.forget()
         self._failures += 1
         if self._shop.health.degraded(self._component, reason_of(error)):
             log.warning(f"table.{event}", table=str(self.identifier), error=str(error))
         jittered = delay_s * (0.5 + self._shop.world.jitter() / 2)
-        await self._pace.sleep(jittered)
+        await self._pacer.sleep(jittered)
 
     def _recovered(self) -> None:
         self._failures = 0
-        if not self._base.has_doubts and self._shows_well():
+        if not self._cached_table.has_doubts and self._shows_well():
             log.info("table.recovered", table=str(self.identifier))
 
     def _shows_well(self) -> bool:
@@ -285,41 +285,45 @@ class TableCommitter:
 
     async def _round(self) -> None:
         try:
-            state, admitted = await self._admit_on_fresh_enough()
+            state, outcome = await self._admit_on_fresh_enough()
         except NoSuchTableError:
             self.is_gone = True
-            self._intents.drop()
-            self._base.forget()
-            unknown = [unknown_table(one, self._shop.catalog_name) for one in self._first()]
+            self._batches.drop()
+            self._cached_table.forget()
+            unknown = [
+                unknown_table(one, self._shop.catalog_name) for one in self._ready_requests()
+            ]
             await self._verdicts.quarantine_all(unknown)
             return
         self.is_gone = False
-        self._judge_suspects(admitted, state)
-        await self._verdicts.conclude(admitted, self._base.known)
-        intent = await self._intents.next(admitted.candidates, self._admission.basis, state)
-        if intent is not None:
-            await self._commits.attempt(intent, state)
+        self._decide_suspects(outcome, state)
+        await self._verdicts.conclude(outcome, self._cached_table.known)
+        inflight = await self._batches.next(outcome.candidates, self._admission.basis, state)
+        if inflight is not None:
+            await self._commit_loop.attempt(inflight, state)
 
-    async def _admit_on_fresh_enough(self) -> tuple[TableState, Admitted]:
+    async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome]:
         """A cached table may lag behind: it lets requests land (the swap finds out), but only
         fresh metadata ends one without a commit.
         """
-        if (state := self._base.usable) is not None:
-            admitted = await self._admit(state)
-            if not admitted.has_verdicts:
-                return state, admitted
+        if (state := self._cached_table.usable) is not None:
+            outcome = await self._admit(state)
+            if not outcome.has_verdicts:
+                return state, outcome
         state = await self._load()
         return state, await self._admit(state)
 
-    async def _admit(self, state: TableState) -> Admitted:
-        return await self._admission.admit(self._first(), state, self._base.generation)
+    async def _admit(self, state: TableState) -> AdmissionOutcome:
+        return await self._admission.admit(
+            self._ready_requests(), state, self._cached_table.generation
+        )
 
     async def _load(self) -> TableState:
-        before, decided = self._base.state, self._base.known.decided
-        state = await self._base.load()
-        if self._base.known.decided > decided:
+        before, decided = self._cached_table.state, self._cached_table.known.decided
+        state = await self._cached_table.load()
+        if self._cached_table.known.decided > decided:
             self._doubt_all()
-        self._pace.saw(before, state.table)
+        self._pacer.saw(before, state.table)
         self._upkeep.loaded(state)
         return state
 
@@ -330,16 +334,16 @@ class TableCommitter:
         for pending in self._waiting.all():
             pending.is_shared = True
 
-    def _first(self) -> list[Pending]:
+    def _ready_requests(self) -> list[Pending]:
         return self._waiting.ready(self._shop.policy.requests_max)
 
-    def _judge_suspects(self, admitted: Admitted, state: TableState) -> None:
+    def _decide_suspects(self, outcome: AdmissionOutcome, state: TableState) -> None:
         """Freshly read, the table still does not have them: quarantine. Not while an earlier
         attempt may land on this very base: then let others move the pointer, and try again.
         """
-        for suspect in admitted.suspects:
-            if self._base.is_doubted(state):
+        for suspect in outcome.suspects:
+            if self._cached_table.is_doubted(state):
                 suspect.pending.suspicion = None
-                self._verdicts.put_off(suspect.pending, TransientError(suspect.message))
+                self._verdicts.defer(suspect.pending, TransientError(suspect.message))
             else:
-                admitted.refused.append(suspect)
+                outcome.refused.append(suspect)

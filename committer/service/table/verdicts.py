@@ -26,7 +26,11 @@ from committer.reason import Reason
 from committer.request import Receipt, parse_inbox_key, read_request
 from committer.service.requests.pending import Outcome, Pending, Waiting
 from committer.service.requests.receipt_builders import committed_receipt, quarantined_receipt
-from committer.service.table.admission_outcome import Admitted, AlreadyLanded, Quarantining
+from committer.service.table.admission_outcome import (
+    AdmissionOutcome,
+    AlreadyLanded,
+    QuarantineVerdict,
+)
 from committer.service.table.shop import Shop
 from committer.service.telemetry.log import log
 
@@ -46,42 +50,44 @@ class Verdicts:
     waiting: Waiting
     shop: Shop
 
-    async def conclude(self, admitted: Admitted, seen: HighWaterMark) -> None:
+    async def conclude(self, outcome: AdmissionOutcome, seen: HighWaterMark) -> None:
         """End what the ledger answered (`seen` in the table), what nobody wants any more, and what
         cannot land.
         """
-        self.shop.settle([Outcome.gone(self.waiting.end(gone.key)) for gone in admitted.gone])
+        self.shop.settle([Outcome.gone(self.waiting.end(gone.key)) for gone in outcome.gone])
         self.shop.settle(
             [
                 Outcome.landed(self.waiting.end(one.pending.key), _duplicate(one), seen)
-                for one in admitted.duplicates
+                for one in outcome.duplicates
             ]
         )
-        for one in admitted.duplicates:
+        for one in outcome.duplicates:
             request = one.pending.sealed.request
             is_own = one.landed.attempt == request.attempt
             tell = self.shop.metrics.recovered if is_own else self.shop.metrics.duplicated
             tell(request.identifier)
-        self.shop.breakers.landed(one.pending.sealed.request for one in admitted.duplicates)
-        for pending, error in admitted.failed:
-            self.put_off(pending, error)
-        await finish_all(self._finish_quarantining(pending) for pending in admitted.judged)
-        await self.quarantine_all(admitted.refused)
+        self.shop.breakers.landed(one.pending.sealed.request for one in outcome.duplicates)
+        for pending, error in outcome.failed:
+            self.defer(pending, error)
+        await finish_all(
+            self._finish_quarantining(pending) for pending in outcome.already_quarantined
+        )
+        await self.quarantine_all(outcome.refused)
 
-    async def quarantine_all(self, refused: Sequence[Quarantining]) -> None:
+    async def quarantine_all(self, refused: Sequence[QuarantineVerdict]) -> None:
         """Write the durable records, then end the requests. Of a producer that fails again and
         again no more than it takes to hold the others; and no more at once than a neighbour can
         wait for: the rest has its turn with the next round.
         """
         limit = asyncio.Semaphore(RECORDS_AT_ONCE)
 
-        async def quarantine(one: Quarantining) -> None:
+        async def quarantine(one: QuarantineVerdict) -> None:
             async with limit:
                 await self._quarantine(one)
 
         await finish_all(quarantine(one) for one in _first(self._within_room(refused)))
 
-    def _within_room(self, refused: Sequence[Quarantining]) -> Iterator[Quarantining]:
+    def _within_room(self, refused: Sequence[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
         taken: Counter[str] = Counter()
         for one in refused:
             request = one.pending.sealed.request
@@ -90,14 +96,14 @@ class Verdicts:
                 taken[request.producer.id] += 1
                 yield one
 
-    async def _quarantine(self, told: Quarantining) -> None:
+    async def _quarantine(self, verdict: QuarantineVerdict) -> None:
         try:
-            true = await self._as_in_inbox(told)
+            true = await self._as_in_inbox(verdict)
             if true is None:
                 return
             one, content = true
         except FrazilError as error:
-            self.put_off(told.pending, error)
+            self.defer(verdict.pending, error)
             return
         try:
             await self.shop.quarantine.put(one.record(self.shop.world.now_ms()), content)
@@ -105,7 +111,7 @@ class Verdicts:
             # The record may be there, or come yet: the verdict stays, though its reason may go.
             one.pending.suspicion = (one.reason, one.message)
             one.pending.is_shared = True
-            self.put_off(one.pending, error)
+            self.defer(one.pending, error)
             return
         if not await self._leaves_inbox(one.pending, content):
             return
@@ -121,49 +127,49 @@ class Verdicts:
         try:
             record = await self.shop.quarantine.record(pending.key)
         except FrazilError as error:
-            self.put_off(pending, error)
+            self.defer(pending, error)
             return
         if record.by_reference:
-            await self._judge_anew(pending)
+            await self._discard_stale_record(pending)
             return
         if not await self._leaves_inbox(pending, pending.sealed.content):
             return
         log.info("inbox.quarantined_before", key=pending.key)
         key = parse_inbox_key(pending.key)
-        told = quarantined_receipt(key, record.reason, record.message)
-        self.shop.settle([Outcome.quarantined(self.waiting.end(pending.key), told)])
+        receipt = quarantined_receipt(key, record.reason, record.message)
+        self.shop.settle([Outcome.quarantined(self.waiting.end(pending.key), receipt)])
 
-    async def _judge_anew(self, pending: Pending) -> None:
+    async def _discard_stale_record(self, pending: Pending) -> None:
         """The record tells of something else, which stood in the place of this request before."""
         try:
             await self.shop.quarantine.delete((pending.key,))
         except FrazilError as error:
-            self.put_off(pending, error)
+            self.defer(pending, error)
             return
-        self.put_off(pending, TransientError("what stood in its place before was no request"))
+        self.defer(pending, TransientError("what stood in its place before was no request"))
 
     async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
         """Whether it has; if it was replayed meanwhile it waits again."""
         key = pending.key
         left = await leave_inbox(self.shop, key, content)
         if not left:
-            self.put_off(pending, TransientError("it was replayed meanwhile"))
+            self.defer(pending, TransientError("it was replayed meanwhile"))
         return left
 
-    async def _as_in_inbox(self, one: Quarantining) -> tuple[Quarantining, bytes] | None:
+    async def _as_in_inbox(self, one: QuarantineVerdict) -> tuple[QuarantineVerdict, bytes] | None:
         """What is refused, by the inbox object and not by what a doorbell carried: who can write to
         the queue alone must not be able to take a request out of the inbox. None: nothing is.
         """
-        key, told = one.pending.key, one.pending.sealed.content
+        key, announced = one.pending.key, one.pending.sealed.content
         if not one.pending.is_inline:
-            return one, told
+            return one, announced
         try:
             content = await self.shop.inbox.get(key)
         except NotFoundError:
             self.shop.settle([Outcome.gone(self.waiting.end(key))])
             return None
-        if content == told:
-            return one, told
+        if content == announced:
+            return one, announced
         log.warning("doorbell.untrue", key=key)
         try:
             self.waiting.reread(key, read_request(content, key=key))
@@ -171,18 +177,18 @@ class Verdicts:
             return replace(one, reason=Reason(error.reason), message=str(error)), content
         return None
 
-    def put_off(self, pending: Pending, error: Exception) -> None:
+    def defer(self, pending: Pending, error: Exception) -> None:
         """Leave alone for a while what fails for a reason of its own."""
-        if pending.put_off_count == 0:
+        if pending.deferral_count == 0:
             log.warning("request.put_off", key=pending.key, error=reason_of(error))
         jitter = 0.5 + self.shop.world.jitter() / 2
         is_passing = isinstance(error, TransientError)
-        delay_s = backoff_s(pending.put_off_count + 5, jitter) if is_passing else FAULT_PAUSE_S
-        pending.put_off_count += 1
-        self.waiting.put_off(pending.key, self.shop.world.monotonic_s() + delay_s)
+        delay_s = backoff_s(pending.deferral_count + 5, jitter) if is_passing else FAULT_PAUSE_S
+        pending.deferral_count += 1
+        self.waiting.defer(pending.key, self.shop.world.monotonic_s() + delay_s)
 
 
-def _first(refused: Iterator[Quarantining]) -> Iterator[Quarantining]:
+def _first(refused: Iterator[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
     size_bytes = 0
     for one in islice(refused, RECORDS_A_ROUND):
         yield one
@@ -199,7 +205,7 @@ async def leave_inbox(shop: Shop, key: str, content: bytes) -> bool:
     is not in quarantine any more goes back. (What was discarded then is judged once more.) False
     then: it has not ended. As nobody else has it, a storage that went away is waited for.
     """
-    shop.judged.add(key)
+    shop.recently_quarantined.add(key)
     try:
         await shop.inbox.delete((key,))
     except FrazilError as error:
@@ -232,7 +238,7 @@ def _duplicate(duplicate: AlreadyLanded) -> Receipt:
     return committed_receipt(request, landed)
 
 
-def _quarantined(one: Quarantining) -> Receipt:
+def _quarantined(one: QuarantineVerdict) -> Receipt:
     request = one.pending.sealed.request
     log.warning(
         "request.quarantined",
@@ -246,10 +252,10 @@ def _quarantined(one: Quarantining) -> Receipt:
     return quarantined_receipt(key, one.reason.value, one.message)
 
 
-def unknown_table(pending: Pending, catalog_name: str) -> Quarantining:
+def unknown_table(pending: Pending, catalog_name: str) -> QuarantineVerdict:
     """The verdict on a request for a table that the catalog does not have."""
     identifier = pending.sealed.request.identifier
-    return Quarantining(
+    return QuarantineVerdict(
         pending,
         Reason.TABLE_UNKNOWN,
         f"the catalog `{catalog_name}` has no table `{identifier}`",

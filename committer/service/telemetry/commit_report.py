@@ -24,7 +24,7 @@ class LandedBatch:
     metadata_bytes: int | None
 
 
-def tell_landed(landed: LandedBatch, metrics: Metrics, *, now_ms: int) -> None:
+def report_commit(landed: LandedBatch, metrics: Metrics, *, now_ms: int) -> None:
     """Log the commit and count it."""
     landing = _landing(landed, now_ms)
     metrics.committed(landed.identifier, landing)

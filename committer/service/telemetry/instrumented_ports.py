@@ -187,8 +187,8 @@ class InstrumentedQueue:
         with self._meter.timed("reclaim"):
             return await self.inner.reclaim(idle_s=idle_s, shards=shards)
 
-    def let_go(self, shards: Collection[int]) -> None:
-        self.inner.let_go(shards)
+    def release_shards(self, shards: Collection[int]) -> None:
+        self.inner.release_shards(shards)
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
         with self._meter.timed("acknowledge"):

@@ -108,7 +108,7 @@ class AttemptGarbageCollector:
             del self._found[0]
         state = self._files.current() or state
         for entry in [one for one in self._noted if _is_ripe(one, state)]:
-            await self._sweep(entry)
+            await self._delete_garbage(entry)
             self._noted.remove(entry)
 
     async def _resume(self) -> None:
@@ -134,27 +134,27 @@ class AttemptGarbageCollector:
         await self._files.parts.journal.put(entry)
         self._noted.append(entry)
 
-    async def _sweep(self, entry: LeftOverEntry) -> None:
+    async def _delete_garbage(self, entry: LeftOverEntry) -> None:
         """Delete the files, if the table names none of them in spite of the proof."""
-        left_over = LeftOver(
+        garbage = LeftOver(
             entry.own_files, entry.manifests, entry.bases, entry.after_sequence_number
         )
-        for batch in delete_batches(left_over.files):
-            reason = await self._why_not(left_over)
+        for batch in delete_batches(garbage.files):
+            reason = await self._why_not(garbage)
             if reason is not None:
                 log.warning("leftovers.given_up", table=self._table, reason=reason)
                 await self._files.parts.journal.delete(entry)
                 return
             await self._files.delete(batch)
         await self._files.parts.journal.delete(entry)
-        log.info("leftovers.deleted", table=self._table, files=len(left_over.files))
+        log.info("leftovers.deleted", table=self._table, files=len(garbage.files))
 
-    async def _why_not(self, left_over: LeftOver) -> str | None:
+    async def _why_not(self, garbage: LeftOver) -> str | None:
         """Why the files have to stay; None if they need not."""
-        for base in left_over.bases:
+        for base in garbage.bases:
             if await self._exists(base):
                 return f"an attempt may yet land on `{base}`, if the table is put back to it"
-        named = await self._files.answer(named_after_all(left_over, await self._files.latest()))
+        named = await self._files.answer(named_after_all(garbage, await self._files.latest()))
         return None if named is None else f"the table names `{named}`"
 
     async def _exists(self, location: str) -> bool:

@@ -13,7 +13,7 @@ from itertools import islice
 from uuid import UUID
 
 from committer.ledger_entry import ProducerEntry, parse_property_key
-from committer.plan.commit import LedgerChores
+from committer.plan.commit import LedgerCleanup
 from committer.plan.ledger import Ledger
 from committer.plan.one_shots import may_be_forgotten
 from committer.ports import shard_of
@@ -107,13 +107,17 @@ class LedgerUpkeep:
         gone = self._gone.get(key)
         return gone is not None and now_s - gone.since_s >= ONE_SHOT_KEPT_S
 
-    def chores(self, judged: Iterable[str], ledger: Ledger, landing: Iterable[str]) -> LedgerChores:
-        """All that wait for a commit, but for producers of which something was refused just now:
-        it may be replayed, and they have to be known then. `judged`: the inbox keys of those.
+    def cleanup(
+        self, recently_quarantined: Iterable[str], ledger: Ledger, landing: Iterable[str]
+    ) -> LedgerCleanup:
+        """Return all clean-up that waits for a commit.
+
+        It leaves out producers with a request that was quarantined just now: a replay of that
+        request still needs their entries. `recently_quarantined`: inbox keys of such requests.
         `landing`: the properties that the commit writes anyway.
         """
         due = {*self._due, *self._close_gaps}
-        folders = {folder_of(key) for key in judged} if due else set()
+        folders = {folder_of(key) for key in recently_quarantined} if due else set()
         for key in due:
             parsed = parse_property_key(key)
             if parsed is not None and producer_prefix(self._table_uuid, parsed[0]) in folders:
@@ -121,9 +125,9 @@ class LedgerUpkeep:
         settled = self.settled.among(ledger, landing)
         # What has landed since, perhaps by another process, may be in the inbox.
         drop = (key for key, entry in self._due.items() if ledger.entries.get(key) == entry)
-        return LedgerChores(dict(self._close_gaps), frozenset(drop), settled)
+        return LedgerCleanup(dict(self._close_gaps), frozenset(drop), settled)
 
-    def landed(self, done: LedgerChores, ledger: Ledger) -> None:
+    def landed(self, done: LedgerCleanup, ledger: Ledger) -> None:
         """Forget those that are done. The commit has led to this ledger."""
         self.settled.landed(done.settled, ledger)
         for key in done.drop:
@@ -133,7 +137,7 @@ class LedgerUpkeep:
                 del self._close_gaps[key]
 
 
-class RestedUpkeep:
+class IdleTableUpkeep:
     """What is known of one-shot producers of tables that rest. A committer ends sooner than their
     entries are due, so without it those of a table with one request an hour would never go.
     """

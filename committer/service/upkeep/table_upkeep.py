@@ -63,19 +63,19 @@ class TableUpkeep:
         self._table = files.table
         self._world = files.parts.world
         self._metrics = files.parts.metrics
-        self._sweeper = AttemptGarbageCollector(files)
+        self._garbage_collector = AttemptGarbageCollector(files)
         # Metadata files that fall off the log go before the sweeper asks whether they are gone.
         self._merger = Merger(
             files.table,
             files.parts.storage,
             self._world,
             self._metrics,
-            self._sweeper.superseded,
+            self._garbage_collector.superseded,
         )
-        self._chores: tuple[MaintenanceTask, ...] = (
+        self._maintenance_tasks: tuple[MaintenanceTask, ...] = (
             self._merger,
             Expirer(files, waiting),
-            self._sweeper,
+            self._garbage_collector,
         )
         self._task: asyncio.Task[None] | None = None
         self._in_doubt: list[CommitPlan] = []
@@ -84,17 +84,17 @@ class TableUpkeep:
     def offer(self) -> Upkeep:
         """What is finished and not known to have landed."""
         upkeep = Upkeep()
-        for chore in self._chores:
-            upkeep = chore.offer(upkeep)
+        for task in self._maintenance_tasks:
+            upkeep = task.offer(upkeep)
         return upkeep
 
     def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
         """An attempt is about to be written and sent, the files in `before` with it."""
-        self._sweeper.sending(plan, before)
+        self._garbage_collector.sending(plan, before)
 
     def refused(self, plan: CommitPlan) -> None:
         """The answer to an attempt was that it never lands."""
-        self._sweeper.refused(plan)
+        self._garbage_collector.refused(plan)
 
     def doubted(self, plan: CommitPlan) -> None:
         """The answer to an attempt is lost: what it took along may have landed, or may land yet."""
@@ -120,9 +120,9 @@ class TableUpkeep:
         # Whatever was in doubt was conditional on a base that this commit has moved.
         self._in_doubt.clear()
         self._tell(plan)
-        self._sweeper.judge(state, {one.row.manifest_path for one in self.offer().merged})
+        self._garbage_collector.judge(state, {one.row.manifest_path for one in self.offer().merged})
         if self._task is None and self._world.monotonic_s() >= self._not_before_s:
-            due = [chore for chore in self._chores if chore.is_due(state, branch)]
+            due = [task for task in self._maintenance_tasks if task.is_due(state, branch)]
             if due:
                 self._task = asyncio.create_task(
                     self._work(due, state, branch), name=f"upkeep {self._table}"
@@ -136,28 +136,28 @@ class TableUpkeep:
             await asyncio.wait((task,))
 
     def _tell(self, plan: CommitPlan) -> None:
-        for chore in self._chores:
-            chore.landed(plan)
+        for task in self._maintenance_tasks:
+            task.landed(plan)
 
     async def _work(self, due: Sequence[MaintenanceTask], state: TableState, branch: str) -> None:
-        for chore in due:
+        for task in due:
             try:
-                await chore.work(state, branch)
+                await task.work(state, branch)
             except FrazilError as error:
-                self._failed(chore)
-                log.warning("upkeep.failed", **self._about(chore), error=str(error))
+                self._failed(task)
+                log.warning("upkeep.failed", **self._about(task), error=str(error))
             except Exception:  # noqa: BLE001  # our bug: commits go on without the chore
-                self._failed(chore)
+                self._failed(task)
                 self._metrics.crashed("upkeep")
-                log.exception("upkeep.crashed", **self._about(chore))
+                log.exception("upkeep.crashed", **self._about(task))
         self._task = None
 
-    def _failed(self, chore: MaintenanceTask) -> None:
-        self._metrics.upkeep_failed(self._table, chore.kind)
+    def _failed(self, task: MaintenanceTask) -> None:
+        self._metrics.upkeep_failed(self._table, task.kind)
         self._not_before_s = self._world.monotonic_s() + FAULT_PAUSE_S
 
-    def _about(self, chore: MaintenanceTask) -> dict[str, str]:
-        return {"table": str(self._table), "chore": chore.kind}
+    def _about(self, task: MaintenanceTask) -> dict[str, str]:
+        return {"table": str(self._table), "task": task.kind}
 
 
 def _has_landed(plan: CommitPlan, state: TableState) -> bool:

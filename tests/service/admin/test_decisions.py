@@ -21,7 +21,7 @@ from committer.plan.producers import ProducerName, ProducerState
 from committer.ports import LoadedTable, ObjectInfo
 from committer.reason import Reason
 from committer.request import TableIdentifier
-from committer.service.requests import recently_quarantined as judged
+from committer.service.requests import recently_quarantined
 from committer.service.upkeep import ledger_upkeep
 from committer.skips import Skips
 from committer.storage.inbox import Quarantine, QuarantineRecord
@@ -35,7 +35,7 @@ from tests.support.service.decisions import (
     epochs_of,
     found_due,
     land,
-    operator,
+    producer_admin,
     reasons,
     refused_for_its_content,
     replay,
@@ -76,7 +76,7 @@ async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_replayed() -
     table, other = await refused_for_its_content(house)
     replays = Replays(house.storage.inner, INBOX)
     moved = Moved(house, "inbox", lambda: replays.replay(other.request.inbox_key))
-    desk = replace(operator(house), replays=Replays(moved, INBOX))
+    desk = replace(producer_admin(house), replays=Replays(moved, INBOX))
     with pytest.raises(UnsupportedError, match=other.request.inbox_key):
         await desk.forget(table.identifier, NAME)
     await house.run_until_settled()
@@ -127,7 +127,7 @@ async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_re
         await house.settle(60.0)
         await house.publish(other)
         # Until it does not count as just refused any more.
-        await house.settle(2 * judged.KEPT_S)
+        await house.settle(2 * recently_quarantined.KEPT_S)
         assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
         await house.publish(build_request(table))
         await house.settle(1.0)
@@ -153,7 +153,7 @@ async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_f
         (committer,) = house.intake.tables
         found_due(committer, key)
         if is_frozen:
-            await operator(house).freeze(table.identifier, ProducerName("shot"), "why")
+            await producer_admin(house).freeze(table.identifier, ProducerName("shot"), "why")
         else:
             other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
             await house.publish(other)
@@ -175,12 +175,12 @@ async def test_a_second_rollback_is_seen_although_the_first_took_all_that_was_re
     await land(house, table, 0, 1, 2, 3, 4, 5)
     await roll_back(house, table, 2)
     assert await state_of(house) is ProducerState.ROLLED_BACK
-    await operator(house).thaw(table.identifier, NAME, EpochRanges.parse(again))
+    await producer_admin(house).thaw(table.identifier, NAME, EpochRanges.parse(again))
     assert await state_of(house) is ProducerState.ACTIVE
     await roll_back(house, table, 0)
     assert await state_of(house) is ProducerState.ROLLED_BACK
     current = await house.catalog.load(table.identifier)
-    assert str((await operator(house).lost(current, NAME)).epochs) == "1-2"
+    assert str((await producer_admin(house).lost(current, NAME)).epochs) == "1-2"
 
 
 async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None:
@@ -196,9 +196,9 @@ async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None
     await replay(house, back)
     assert len(await house.live_files()) == 2
     current = await house.catalog.load(table.identifier)
-    lost = await operator(house).lost(current, NAME)
+    lost = await producer_admin(house).lost(current, NAME)
     assert str(lost.epochs) == "2"
-    await operator(house).thaw(table.identifier, NAME, lost.epochs)
+    await producer_admin(house).thaw(table.identifier, NAME, lost.epochs)
     await land(house, table, 1, 2)
     assert len(await house.live_files()) == 3
     assert await epochs_of(house) == "0-2"
@@ -217,7 +217,7 @@ async def test_what_was_accepted_between_two_rollbacks_is_lost_with_the_second()
     assert len(await house.live_files()) == 2
     await roll_back(house, table, 0)
     current = await house.catalog.load(table.identifier)
-    lost = await operator(house).lost(current, NAME)
+    lost = await producer_admin(house).lost(current, NAME)
     assert (str(lost.epochs), lost.snapshots, lost.is_whole) == ("1-2", 2, True)
 
 
@@ -246,7 +246,7 @@ async def undo_last(house: ServiceHarness, table: LoadedTable) -> None:
     await foreign_commit(
         house, table, SetSnapshotRef(MAIN, SnapshotRef(before.snapshot_id, "branch"))
     )
-    desk = replace(operator(house), catalog=house.catalog.inner)
+    desk = replace(producer_admin(house), catalog=house.catalog.inner)
     current = await house.catalog.inner.load(table.identifier)
     again = (await desk.lost(current, NAME)).epochs
     await desk.thaw(table.identifier, NAME, again)

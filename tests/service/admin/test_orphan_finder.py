@@ -14,7 +14,7 @@ from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProp
 from committer.plan.orphan_search import Kind
 from committer.ports import LoadedTable, NewObject
 from committer.request import EncodedRequest, TableIdentifier
-from committer.service.admin.orphan_finder import Orphan, OrphanSearch, Sources
+from committer.service.admin.orphan_finder import Orphan, OrphanFinder, Sources
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.journal import LeftOverEntry
@@ -69,7 +69,7 @@ class Yard:
     def later(self) -> None:
         self.house.world.skew_ms += 4 * DAY_MS
 
-    async def search(self) -> OrphanSearch:
+    async def search(self) -> OrphanFinder:
         house = self.house
         sources = Sources(
             house.catalog,
@@ -80,12 +80,12 @@ class Yard:
             house.world,
             INBOX,
         )
-        search = await OrphanSearch.of(sources, NAME)
+        search = await OrphanFinder.of(sources, NAME)
         await search.look_around()
         await search.refresh()
         return search
 
-    async def found(self, search: OrphanSearch | None = None) -> list[Orphan]:
+    async def found(self, search: OrphanFinder | None = None) -> list[Orphan]:
         search = search or await self.search()
         before_ms = await search.storage_now_ms() - 3 * DAY_MS
         return [one async for one in search.find(before_ms=before_ms)]

@@ -26,7 +26,7 @@ from tests.support.service.decisions import (
     accept,
     epochs_of,
     land,
-    operator,
+    producer_admin,
     reasons,
     refused_for_its_content,
     replay,
@@ -49,7 +49,7 @@ async def test_a_running_committer_obeys_a_freeze_at_once_and_others_go_on() -> 
     async with house.running():
         await house.publish(build_request(table, epoch=0))
         await house.settle(1.0)
-        await operator(house).freeze(table.identifier, NAME, "its numbers look wrong")
+        await producer_admin(house).freeze(table.identifier, NAME, "its numbers look wrong")
         held = build_request(table, epoch=1)
         await house.publish(held)
         await house.publish(build_request(table, producer="query-2"))
@@ -60,7 +60,7 @@ async def test_a_running_committer_obeys_a_freeze_at_once_and_others_go_on() -> 
             "its numbers look wrong",
         )
         assert len(await house.live_files()) == 2
-        await operator(house).thaw(table.identifier, NAME, NOTHING)
+        await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
     await replay(house, held)
     assert await reasons(house) == []
     assert len(await house.live_files()) == 3
@@ -70,7 +70,7 @@ async def test_a_running_committer_obeys_a_freeze_at_once_and_others_go_on() -> 
 async def test_a_producer_that_nobody_has_heard_of_may_be_frozen_and_is_not_landed() -> None:
     house = ServiceHarness()
     table = await house.create_table()
-    await operator(house).freeze(table.identifier, NAME, "not yet")
+    await producer_admin(house).freeze(table.identifier, NAME, "not yet")
     await land(house, table, 0)
     assert await reasons(house) == [Reason.PRODUCER_FROZEN]
     assert await house.live_files() == []
@@ -85,7 +85,7 @@ async def test_what_landed_before_its_producer_was_frozen_is_told_so() -> None:
     async with house.running():
         while not (await house.load()).snapshots:
             await house.settle(0.0001)
-        await operator(house).freeze(table.identifier, NAME, "too late for this one")
+        await producer_admin(house).freeze(table.identifier, NAME, "too late for this one")
         await house.settle()
     (receipt,) = await house.receipts()
     assert receipt.state is ReceiptState.COMMITTED
@@ -98,12 +98,12 @@ async def test_freeze_and_thaw_may_be_repeated_and_change_nothing_then() -> None
     await land(house, table, 0)
     before = (await house.load()).properties[NAME.key]
     for _ in range(2):
-        await operator(house).freeze(table.identifier, NAME, "why")
+        await producer_admin(house).freeze(table.identifier, NAME, "why")
     location = await house.catalog.current_location(table.identifier)
-    await operator(house).freeze(table.identifier, NAME, "another why")
+    await producer_admin(house).freeze(table.identifier, NAME, "another why")
     assert await house.catalog.current_location(table.identifier) == location
     for _ in range(2):
-        await operator(house).thaw(table.identifier, NAME, NOTHING)
+        await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
     assert (await house.load()).properties[NAME.key] == before
 
 
@@ -113,7 +113,7 @@ async def test_a_freeze_leaves_no_gaps_as_for_a_foreign_engine() -> None:
     async with house.running():
         await house.publish(build_request(table, epoch=0))
         await house.settle(1.0)
-        await operator(house).freeze(table.identifier, ProducerName("other"), "why")
+        await producer_admin(house).freeze(table.identifier, ProducerName("other"), "why")
         for epoch in range(1, 6):
             await house.publish(build_request(table, epoch=epoch))
             await house.settle(0.2)
@@ -135,7 +135,7 @@ async def test_whatever_the_swap_answers_a_decision_is_made_once(faults: list[Fa
     table = await house.create_table()
     await land(house, table, 0)
     house.catalog.plan(*faults)
-    await operator(house).freeze(table.identifier, NAME, "why")
+    await producer_admin(house).freeze(table.identifier, NAME, "why")
     await house.catalog.land_late()
     assert await state_of(house) is ProducerState.FROZEN
     assert await epochs_of(house) == "0"
@@ -146,10 +146,10 @@ async def test_a_decision_that_cannot_be_made_says_so() -> None:
     table = await house.create_table()
     house.catalog.plan(*[Fault.CONFLICT] * ATTEMPTS_MAX)
     with pytest.raises(CatalogUnavailableError, match="look first whether it was"):
-        await operator(house).freeze(table.identifier, NAME, "why")
+        await producer_admin(house).freeze(table.identifier, NAME, "why")
     house.catalog.plan(Fault.REJECTED)
     with pytest.raises(UnsupportedError, match="refused by the test"):
-        await operator(house).freeze(table.identifier, NAME, "why")
+        await producer_admin(house).freeze(table.identifier, NAME, "why")
 
 
 # --- After a rollback ----------------------------------------------------------------------------
@@ -160,17 +160,17 @@ async def test_what_a_rollback_took_is_named_by_epoch() -> None:
     table = await house.create_table()
     await land(house, table, 0, 1, 2, 3)
     current = await house.catalog.load(table.identifier)
-    assert await operator(house).lost(current, NAME) == Lost(NOTHING, 0, is_whole=True)
+    assert await producer_admin(house).lost(current, NAME) == Lost(NOTHING, 0, is_whole=True)
     await roll_back(house, table, 1)
     current = await house.catalog.load(table.identifier)
-    found = await operator(house).lost(current, NAME)
+    found = await producer_admin(house).lost(current, NAME)
     assert (str(found.epochs), found.snapshots, found.is_whole) == ("2-3", 2, True)
     lost = current.metadata.snapshots[2]
     await house.storage.inner.delete((lost.manifest_list or "",))
-    assert not (await operator(house).lost(current, NAME)).is_whole
+    assert not (await producer_admin(house).lost(current, NAME)).is_whole
     await foreign_commit(house, table, RemoveSnapshots((lost.snapshot_id,)))
     current = await house.catalog.load(table.identifier)
-    found = await operator(house).lost(current, NAME)
+    found = await producer_admin(house).lost(current, NAME)
     assert (str(found.epochs), found.is_whole) == ("3", False)
 
 
@@ -181,7 +181,7 @@ async def test_after_a_thaw_that_keeps_the_rollback_epochs_go_on_and_lost_ones_s
     await roll_back(house, table, 0)
     await land(house, table, 3)
     assert await reasons(house) == [Reason.PRODUCER_FROZEN]
-    await operator(house).thaw(table.identifier, NAME, NOTHING)
+    await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
     await land(house, table, 4, 2)
     assert sorted(await reasons(house)) == [Reason.EPOCH_LANDED_UNPROVEN, Reason.PRODUCER_FROZEN]
     assert len(await house.live_files()) == 2
@@ -194,8 +194,8 @@ async def test_after_a_thaw_that_repeats_the_lost_epochs_each_lands_once_more() 
     await land(house, table, 0, 1, 2)
     await roll_back(house, table, 0)
     current = await house.catalog.load(table.identifier)
-    lost = await operator(house).lost(current, NAME)
-    await operator(house).thaw(table.identifier, NAME, lost.epochs)
+    lost = await producer_admin(house).lost(current, NAME)
+    await producer_admin(house).thaw(table.identifier, NAME, lost.epochs)
     await land(house, table, 1, 2, 2, 1, 0)
     assert await reasons(house) == []
     assert len(await house.live_files()) == 3
@@ -208,15 +208,15 @@ async def test_an_entry_that_cannot_be_read_is_not_decided_about_only_forgotten(
     await foreign_commit(house, table, SetProperties({NAME.key: '{"v":9}'}))
     request = build_request(table)
     with pytest.raises(UnsupportedError, match="version 9"):
-        await operator(house).freeze(table.identifier, NAME, "why")
+        await producer_admin(house).freeze(table.identifier, NAME, "why")
     with pytest.raises(UnsupportedError, match="version 9"):
-        await operator(house).thaw(table.identifier, NAME, NOTHING)
+        await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
     with pytest.raises(UnsupportedError, match="version 9"):
         await accept(house, table, request)
-    await operator(house).forget(table.identifier, NAME)
+    await producer_admin(house).forget(table.identifier, NAME)
     assert NAME.key not in (await house.load()).properties
     with pytest.raises(NotFoundError, match="no producer `query-1`"):
-        await operator(house).thaw(table.identifier, NAME, NOTHING)
+        await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
 
 
 # --- Forget --------------------------------------------------------------------------------------
@@ -229,9 +229,9 @@ async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_durable() ->
     waiting = build_request(table, epoch=1)
     await house.publish(waiting, announce=False)
     with pytest.raises(UnsupportedError, match=waiting.request.inbox_key):
-        await operator(house).forget(table.identifier, NAME)
+        await producer_admin(house).forget(table.identifier, NAME)
     await house.run_until_settled()
-    await operator(house).forget(table.identifier, NAME)
+    await producer_admin(house).forget(table.identifier, NAME)
     assert NAME.key not in (await house.load()).properties
     assert len(await house.live_files()) == 2
 
@@ -244,7 +244,7 @@ async def test_an_old_doorbell_of_a_forgotten_producer_brings_nothing_back(resta
     await house.publish(old)
     async with house.running():
         await house.settle(5.0)
-        await operator(house).forget(table.identifier, NAME)
+        await producer_admin(house).forget(table.identifier, NAME)
         if not restarts:
             await house.publish(old, durable=False)
             await house.settle()
@@ -329,7 +329,7 @@ async def test_an_accepted_request_of_a_frozen_producer_lands_and_the_producer_s
     assert len(await house.live_files()) == 2
     assert await state_of(house) is ProducerState.ROLLED_BACK
     current = await house.catalog.load(table.identifier)
-    assert str((await operator(house).lost(current, NAME)).epochs) == "1"
+    assert str((await producer_admin(house).lost(current, NAME)).epochs) == "1"
 
 
 async def test_what_nothing_proves_any_more_may_be_accepted() -> None:
@@ -392,7 +392,7 @@ async def test_many_requests_are_accepted_by_reading_the_table_once() -> None:
     await house.run_until_settled()
     storage = CountingStorage(house.storage.inner)
     lines = [sealed.request for sealed in others]
-    desk = replace(operator(house), storage=storage)
+    desk = replace(producer_admin(house), storage=storage)
     assert await desk.accept(table.identifier, NAME, lines) == {}
     # Each manifest list for its proof, the newest once more for its files, and each manifest.
     assert storage.calls["get"] == 4 + 1 + 4
@@ -422,7 +422,7 @@ async def test_an_accepted_request_that_was_discarded_lands_by_no_old_doorbell()
     house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     await accept(house, table, other)
-    await operator(house).replays.discard(other.request.inbox_key)
+    await producer_admin(house).replays.discard(other.request.inbox_key)
     async with house.running():
         await house.publish(other, durable=False)
         await house.settle()
@@ -441,7 +441,7 @@ async def test_a_crash_behind_the_swap_that_lands_an_accepted_request_repeats_no
     house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     await accept(house, table, other)
-    await operator(house).replays.replay(other.request.inbox_key)
+    await producer_admin(house).replays.replay(other.request.inbox_key)
     for epoch in (1, 2, 3):
         await house.inbox.put(build_request(table, epoch=epoch))
     async with house.running():

@@ -12,7 +12,7 @@ from committer.ports import Delivery, QueueDepth, shard_of
 from committer.queue.memory import MemoryQueue
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake
-from committer.service.sharding.shard_leases import Shards
+from committer.service.sharding.shard_leases import ShardLeases
 from committer.storage.memory import MemoryStorage
 from tests.support.builders.request_builders import build_request
 from tests.support.service.service_harness import ServiceHarness
@@ -78,14 +78,14 @@ class Shares:
 
     def __init__(self) -> None:
         self.owned: frozenset[int] = frozenset()
-        self._told: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], None]] = []
 
-    def tell(self, listener: Callable[[], None]) -> None:
-        self._told.append(listener)
+    def on_change(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
 
     def become(self, *owned: int) -> None:
         self.owned = frozenset(owned)
-        for listener in self._told:
+        for listener in self._listeners:
             listener()
 
 
@@ -100,7 +100,7 @@ class Takes:
 
     def trust_from_now(self) -> None: ...
 
-    async def take_missed(self) -> None: ...
+    async def take_deferred(self) -> None: ...
 
     async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         self.taken += [one.doorbell.inbox_key for one in deliveries]
@@ -128,7 +128,7 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
     consumer = Consumer(
         queue=ours,
         intake=cast("Intake", intake),
-        shards=cast("Shards", shares),
+        shards=cast("ShardLeases", shares),
         world=house.world,
         health=house.health,
         reclaim_idle_s=60.0,

@@ -10,8 +10,8 @@ from committer.ledger_entry import property_key
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import EncodedRequest
-from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, Watch
-from committer.service.ingest.resolved_refusals import LandedAfterAll
+from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, Poller
+from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.storage.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request
 from tests.support.service.outside import foreign_commit
@@ -20,13 +20,13 @@ from tests.support.service.service_harness import INBOX, ServiceHarness
 VIRTUAL_TIME = True
 
 
-def watch(house: ServiceHarness) -> Watch:
-    return Watch(
+def watch(house: ServiceHarness) -> Poller:
+    return Poller(
         queue=house.queue,
         quarantine=house.quarantine,
         storage=house.storage.inner,
         folders={"witness": f"{INBOX}/witness/"},
-        landed_after_all=LandedAfterAll(house.catalog, house.storage, house.quarantine),
+        resolved_refusals=ResolvedRefusals(house.catalog, house.storage, house.quarantine),
         world=house.world,
         metrics=house.metrics,
     )

@@ -40,7 +40,7 @@ class ProducerAdmin:
 
 @asynccontextmanager
 async def operating(house: ServiceHarness) -> AsyncIterator[ProducerAdmin]:
-    async with TestClient(TestServer(application(house.overview))) as client:
+    async with TestClient(TestServer(application(house.status_collector))) as client:
         yield ProducerAdmin(client)
 
 
@@ -142,7 +142,7 @@ async def test_metadata_is_as_large_as_its_file() -> None:
         await receipts(house, "query-1", 1)
     current = await house.catalog.inner.load(table.identifier)
     written = await house.storage.inner.head(current.metadata_location)
-    page = Page(house.overview.page().decode())
+    page = Page(house.status_collector.page().decode())
     assert page("frazil_metadata_bytes", table=TABLE) == written.size_bytes
 
 

@@ -71,7 +71,7 @@ class Served:
 @asynccontextmanager
 async def listening(limits: ConnectionLimits = SHORT) -> AsyncIterator[Served]:
     listener = await Listener.open(
-        application(ServiceHarness().overview), host="127.0.0.1", port=0, limits=limits
+        application(ServiceHarness().status_collector), host="127.0.0.1", port=0, limits=limits
     )
     served = Served(listener)
     try:

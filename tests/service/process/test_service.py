@@ -138,13 +138,13 @@ async def test_a_service_does_not_start_without_the_keys_that_it_is_told_of(tmp_
     storage = MemoryStorage(world=world)
     parts = memory_parts(tmp_path, world, storage, MemoryCatalog(storage=storage))
     parts.key_file = KeyFile(storage, KEYS, world)
-    overview = StatusCollector(Identity("frazil", INBOX), Health(world), Metrics())
+    status_collector = StatusCollector(Identity("frazil", INBOX), Health(world), Metrics())
     with pytest.raises(ExceptionGroup) as caught:
-        await Service(parts, overview).run(asyncio.Event())
+        await Service(parts, status_collector).run(asyncio.Event())
     (error,) = caught.value.exceptions
     assert isinstance(error, SettingsError)
     assert "the file of keys does not exist" in str(error)
-    assert overview.health.phase == "starting"
+    assert status_collector.health.phase == "starting"
 
 
 class AwayCatalog(MemoryCatalog):
@@ -166,12 +166,12 @@ async def test_an_idle_committer_is_ready_exactly_while_its_catalog_answers(
     storage = MemoryStorage(world=world)
     catalog = AwayCatalog(storage=storage)
     parts = memory_parts(tmp_path, world, storage, catalog)
-    overview, stop = (
+    status_collector, stop = (
         StatusCollector(Identity("frazil", INBOX), Health(world), Metrics()),
         asyncio.Event(),
     )
-    health = overview.health
-    running = asyncio.ensure_future(Service(parts, overview).run(stop))
+    health = status_collector.health
+    running = asyncio.ensure_future(Service(parts, status_collector).run(stop))
     await asyncio.sleep(120.0)
     assert (health.is_ready, health.conditions) == (True, {})
     catalog.error = error
@@ -195,13 +195,13 @@ async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains
     await catalog.create_namespace(table.identifier.namespace)
     await catalog.create_table(table)
     parts = memory_parts(tmp_path, world, storage, catalog)
-    overview, stop = (
+    status_collector, stop = (
         StatusCollector(Identity("frazil", INBOX), Health(world), Metrics()),
         asyncio.Event(),
     )
-    health = overview.health
+    health = status_collector.health
     assert (health.phase, health.is_ready) == ("starting", False)
-    running = asyncio.ensure_future(Service(parts, overview).run(stop))
+    running = asyncio.ensure_future(Service(parts, status_collector).run(stop))
     await asyncio.sleep(3.0)
     assert (health.phase, health.is_ready, health.is_alive) == ("running", True, True)
     catalog.swap_s, catalog.swaps = 10.0, 0

@@ -16,8 +16,8 @@ from committer.queue.memory import MemoryQueue
 from committer.request import TableIdentifier
 from committer.service.ingest import poller as watch_module
 from committer.service.ingest import table_committers as tables
-from committer.service.ingest.poller import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Watch
-from committer.service.ingest.resolved_refusals import LandedAfterAll
+from committer.service.ingest.poller import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Poller
+from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.support.builders.request_builders import build_request
@@ -51,7 +51,7 @@ def seconds(number: float) -> object:
 
 
 def page(house: ServiceHarness) -> Page:
-    return Page(house.overview.page().decode())
+    return Page(house.status_collector.page().decode())
 
 
 # --- Lag -----------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
     for durable_ms in (200, 100, 300):
         waiting.add(Pending(sealed.request.inbox_key, sealed, durable_ms))
     assert waiting.oldest_ms == 100
-    waiting.put_off(sealed.request.inbox_key, 10.0)
+    waiting.defer(sealed.request.inbox_key, 10.0)
     assert waiting.oldest_ms == 100
 
 
@@ -236,13 +236,13 @@ async def test_labels_are_bounded_whatever_requests_name() -> None:
 # --- The watch -----------------------------------------------------------------------------------
 
 
-def watch(house: ServiceHarness) -> Watch:
-    return Watch(
+def watch(house: ServiceHarness) -> Poller:
+    return Poller(
         queue=house.queue,
         quarantine=Quarantine(house.inbox_storage, INBOX),
         storage=house.storage.inner,
         folders={"witness": f"{INBOX}/witness/"},
-        landed_after_all=LandedAfterAll(house.catalog, house.storage, house.quarantine),
+        resolved_refusals=ResolvedRefusals(house.catalog, house.storage, house.quarantine),
         world=house.world,
         metrics=house.metrics,
     )
@@ -294,7 +294,7 @@ async def test_the_quarantine_has_a_size_and_an_age() -> None:
     await house.quarantine.delete([first])
     await watch(house).look()
     assert page(house)("frazil_quarantine_age_seconds") == seconds(10.0)
-    assert house.overview.status().quarantine_age_s == seconds(10.0)
+    assert house.status_collector.status().quarantine_age_s == seconds(10.0)
 
 
 async def test_a_quarantine_that_cannot_be_listed_has_no_size_and_no_age() -> None:
@@ -303,7 +303,7 @@ async def test_a_quarantine_that_cannot_be_listed_has_no_size_and_no_age() -> No
     await watch(house).look()
     for name in ("frazil_quarantine_bytes", "frazil_quarantine_age_seconds"):
         assert page(house)(name) is None
-    assert house.overview.status().quarantine_age_s is None
+    assert house.status_collector.status().quarantine_age_s is None
 
 
 async def test_open_breakers_and_frozen_producers_are_shown() -> None:
@@ -318,7 +318,7 @@ async def test_open_breakers_and_frozen_producers_are_shown() -> None:
         await house.settle(20.0)
         assert page(house)("frazil_open_breakers") == 1
         assert page(house)("frazil_frozen_producers", table=TABLE) == 1
-        status = house.overview.status()
+        status = house.status_collector.status()
     (opened,) = status.open_breakers
     assert (opened.table, opened.producer, opened.failures) == (TABLE, "bad", 2)
     assert (opened.reason, opened.again_s) == ("branch_unknown", seconds(40.0))

@@ -9,7 +9,7 @@ from committer.iceberg.updates.metadata_update import SetSnapshotRef
 from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import EncodedRequest, ReceiptState
-from committer.service.requests.circuit_breakers import TRIAL_S_MAX, BreakerPolicy, Breakers
+from committer.service.requests.circuit_breakers import TRIAL_S_MAX, BreakerPolicy, CircuitBreakers
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
@@ -56,7 +56,7 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
         assert house.intake is not None
         assert house.intake.tables[0].pending_count == 0
         await house.settle(30.0)
-        page = Page(house.overview.page().decode())
+        page = Page(house.status_collector.page().decode())
         assert page("frazil_lag_seconds") == pytest.approx(35.0, abs=0.1)
         assert page("frazil_unannounced_requests_total") == 0
 
@@ -212,13 +212,13 @@ def request(epoch: int = 0, producer: str = "bad") -> EncodedRequest:
     return build_request(TABLE, epoch=epoch, producer=producer)
 
 
-def holds(breakers: Breakers, sealed: EncodedRequest) -> bool:
+def holds(breakers: CircuitBreakers, sealed: EncodedRequest) -> bool:
     return breakers.holds_request(sealed.request)
 
 
 async def test_a_trial_that_never_ends_is_followed_by_another() -> None:
     world = LoopWorld()
-    breakers = Breakers(BreakerPolicy(threshold=1, pause_s=10.0), world)
+    breakers = CircuitBreakers(BreakerPolicy(threshold=1, pause_s=10.0), world)
     first, second = request(1), request(2)
     breakers.quarantined(request(0).request, "any")
     assert holds(breakers, first)
@@ -233,7 +233,7 @@ async def test_a_trial_that_never_ends_is_followed_by_another() -> None:
 
 @pytest.mark.parametrize("after", [0, 2])
 async def test_room_is_what_is_left_until_the_others_have_to_wait(after: int) -> None:
-    breakers = Breakers(BreakerPolicy(threshold=after), LoopWorld())
+    breakers = CircuitBreakers(BreakerPolicy(threshold=after), LoopWorld())
     found = []
     for epoch in range(4):
         found.append(breakers.room(request(epoch).request))
@@ -244,7 +244,7 @@ async def test_room_is_what_is_left_until_the_others_have_to_wait(after: int) ->
 
 async def test_a_pause_is_never_longer_than_ten_first_ones() -> None:
     world = LoopWorld()
-    breakers = Breakers(BreakerPolicy(threshold=1, pause_s=2.0), world)
+    breakers = CircuitBreakers(BreakerPolicy(threshold=1, pause_s=2.0), world)
     for epoch in range(6):
         breakers.quarantined(request(epoch).request, "any")
     assert [one.again_s for one in breakers.open_breakers()] == [20.0]
@@ -256,7 +256,7 @@ async def test_a_pause_is_never_longer_than_ten_first_ones() -> None:
 
 async def test_only_so_many_producers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("committer.service.requests.circuit_breakers.KNOWN_MAX", 10)
-    breakers = Breakers(BreakerPolicy(threshold=1), LoopWorld())
+    breakers = CircuitBreakers(BreakerPolicy(threshold=1), LoopWorld())
     line = request().request
     for number in range(15):
         producer = line.producer.model_copy(update={"id": f"bad-{number}"})

@@ -89,7 +89,7 @@ async def test_what_stands_in_the_place_of_a_request_is_quarantined_by_reference
         async with house.running(reconcile_interval_s=30.0):
             await house.settle(200.0)
             assert await files(house) == 3
-            status = house.overview.status()
+            status = house.status_collector.status()
         await house.run_until_settled()
     assert named(lines, "request.quarantined") == [reason], "once, a restart included"
     assert named(lines, "inbox.foreign_entry") == []
@@ -235,11 +235,11 @@ async def test_any_other_entry_is_named_once_and_counted_until_it_goes(
         async with house.running(reconcile_interval_s=30.0):
             await house.settle(200.0)
             assert await files(house) == 3
-            found = house.overview.status().inbox.foreign
+            found = house.status_collector.status().inbox.foreign
             assert found == {"symbolic_link": 1, "fifo": 2, "name": 1}
             (folder / "b").unlink()
             await house.settle(60.0)
-            assert house.overview.status().inbox.foreign["fifo"] == 1
+            assert house.status_collector.status().inbox.foreign["fifo"] == 1
             os.mkfifo(folder / "b")
             await house.settle(60.0)
     told = named(lines, "inbox.foreign_entry")

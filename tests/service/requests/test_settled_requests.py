@@ -220,9 +220,9 @@ def test_only_what_was_seen_in_the_ledger_before_a_listing_is_judged_by_it() -> 
 def test_what_went_to_quarantine_is_not_settled() -> None:
     settled, ledger = SettledRequests(TABLE), ledger_of(0, 1, 2)
     settled.find(ledger, Listed())
-    judged = Folders()
-    judged.add(inbox_key(TABLE, "query-1", 9, UUID(int=9)))
-    settled.find(ledger, Listed(judged=judged))
+    quarantined = Folders()
+    quarantined.add(inbox_key(TABLE, "query-1", 9, UUID(int=9)))
+    settled.find(ledger, Listed(quarantined=quarantined))
     assert settled.among(ledger, [KEY]) == {}
     assert settled.sought == {name_of(0)}
 

@@ -39,7 +39,7 @@ from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.faults.stopping_storage import StoppingStorage
-from tests.support.service.decisions import operator
+from tests.support.service.decisions import producer_admin
 from tests.support.service.high_water_marks import NAME, PickyHighWaterMarks, is_frozen
 from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
@@ -460,15 +460,15 @@ async def test_two_committers_that_write_at_once_both_have_written() -> None:
 async def test_what_was_seen_before_an_acceptance_proves_nothing_after_it() -> None:
     house = ServiceHarness()
     older, newer = states(2)
-    committer, operator = (
+    committer, producer_admin = (
         HighWaterMarkStore(house.high_water_marks),
         HighWaterMarkStore(house.high_water_marks),
     )
     assert await committer.keep(HighWaterMark.of(newer))
-    accepted = await operator.accept(older, now_ms=5)
+    accepted = await producer_admin.accept(older, now_ms=5)
     assert not await committer.keep(HighWaterMark.of(newer))
     assert not await HighWaterMarkStore(house.high_water_marks).keep(HighWaterMark.of(newer))
-    assert await operator.read(accepted.table_uuid) == accepted
+    assert await producer_admin.read(accepted.table_uuid) == accepted
 
 
 async def test_what_was_seen_before_epochs_were_let_go_proves_nothing_each_time() -> None:
@@ -593,7 +593,7 @@ async def test_a_thaw_voids_the_deletion_of_what_may_land_once_more() -> None:
         # Landed, and still in the inbox: the high-water mark could not be told.
         await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
         keeper = HighWaterMarkStore(HighWaterMarks(house.storage.inner, INBOX))
-        desk = replace(operator(house), high_water_marks=keeper)
+        desk = replace(producer_admin(house), high_water_marks=keeper)
         await desk.thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
         storage.refused = ""
         await house.settle(300.0)
@@ -641,7 +641,7 @@ async def test_what_was_read_before_a_thaw_is_no_proof_behind_it() -> None:
     await asyncio.sleep(0.5)
     head = (await house.load()).snapshots[0].snapshot_id
     await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
-    await operator(house).thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
+    await producer_admin(house).thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
     state = await loading
     assert await keeper.keep(high_water_mark.known)
     assert 1 not in state.ledger.entries[property_key("query-1")].epochs

@@ -8,7 +8,7 @@ from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import EpochRanges
 from committer.storage.high_water_marks import HighWaterMarks
 from tests.support.builders.request_builders import build_request
-from tests.support.service.decisions import NAME, land, operator, roll_back
+from tests.support.service.decisions import NAME, land, producer_admin, roll_back
 from tests.support.service.high_water_marks import PickyHighWaterMarks, is_frozen
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
@@ -23,10 +23,10 @@ async def test_what_landed_again_may_not_be_taken_out_of_the_ledger(is_forgotten
     table = await house.create_table()
     await land(house, table, 0, 1)
     if is_forgotten:
-        await operator(house).forget(table.identifier, NAME)
+        await producer_admin(house).forget(table.identifier, NAME)
     else:
         await roll_back(house, table, 0)
-        await operator(house).thaw(table.identifier, NAME, EpochRanges.parse("1"))
+        await producer_admin(house).thaw(table.identifier, NAME, EpochRanges.parse("1"))
     await land(house, table, 1)
     count = len(await house.live_files())
     await foreign_commit(house, table, RemoveProperties((NAME.key,)))
@@ -41,7 +41,7 @@ async def test_what_landed_again_is_missed_although_its_high_water_mark_was_not_
     house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     await land(house, table, 0, 1)
-    await operator(house).forget(table.identifier, NAME)
+    await producer_admin(house).forget(table.identifier, NAME)
     storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
     await land(house, table, 1)
     count = len(await house.live_files())
@@ -60,7 +60,7 @@ async def test_what_another_has_landed_again_is_below_high_water_mark_by_who_see
     house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     await land(house, table, 0, 1)
-    await operator(house).forget(table.identifier, NAME)
+    await producer_admin(house).forget(table.identifier, NAME)
     storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
     await land(house, table, 1)
     storage.refused = ""

@@ -14,7 +14,7 @@ def test_what_was_seen_before_a_decision_is_not_proven_by_what_was_seen_after_it
     later = replace(seen, forgotten_ms=5)
     leaving = PendingDeletes()
     for number, one in enumerate((seen, later, seen)):
-        leaving.put_back(Proof(one, [f"key-{number}"]))
+        leaving.requeue(Proof(one, [f"key-{number}"]))
     assert [(one.seen, one.keys) for one in leaving.take()] == [
         (seen, ["key-0", "key-2"]),
         (later, ["key-1"]),

@@ -12,7 +12,7 @@ import pytest
 from committer.ports import Assignment, LoadedTable, Renewal
 from committer.queue.memory import MemoryLeases, MemoryServer
 from committer.service.process.status_model import MemberStatus, ShardsStatus
-from committer.service.sharding.shard_leases import RENEWALS_A_LEASE, Shards
+from committer.service.sharding.shard_leases import RENEWALS_A_LEASE, ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from tests.support.builders.request_builders import build_request
@@ -127,9 +127,9 @@ async def test_what_nobody_announced_is_found_by_its_owner_alone(replicas: Repli
 
 async def test_each_says_who_shares_the_shards(replicas: Replicas) -> None:
     first, second = replicas.start("a"), replicas.start("b")
-    assert first.overview.status().shards is None
+    assert first.status_collector.status().shards is None
     await settled(first, second)
-    told = [replica.overview.status().shards for replica in (first, second)]
+    told = [replica.status_collector.status().shards for replica in (first, second)]
     assert told == [
         ShardsStatus(
             owned=replica.owned,
@@ -217,7 +217,7 @@ class SlowLeases(MemoryLeases):
 @pytest.mark.parametrize("exchange", [1, 2, 3])
 async def test_who_ends_during_an_exchange_hands_over_within_a_second(exchange: int) -> None:
     world, leases = LoopWorld(), SlowLeases(exchange)
-    shards = Shards(
+    shards = ShardLeases(
         leases=leases,
         member="alone",
         world=world,
@@ -226,10 +226,10 @@ async def test_who_ends_during_an_exchange_hands_over_within_a_second(exchange: 
         lease_s=LEASE_S,
     )
 
-    async def let_go(given_up: frozenset[int]) -> None:
+    async def stop_tables(given_up: frozenset[int]) -> None:
         """Nothing is under way."""
 
-    running = asyncio.ensure_future(shards.run(let_go))
+    running = asyncio.ensure_future(shards.run(stop_tables))
     await leases.exchanging.wait()
     shards.leave()
     async with asyncio.timeout(SOON_S):
@@ -423,7 +423,7 @@ async def test_who_lost_a_shard_finishes_the_attempt_in_hand_and_lets_the_rest_g
     await asyncio.sleep(LEASE_S + 1.0)
     stalling.may_renew.set()
     await asyncio.sleep(1_000.0 - LEASE_S)
-    first.overview.page()
+    first.status_collector.page()
     assert first.number("frazil_pending_requests") == 0
     assert (await landed(replicas, table), first.number("frazil_commits_total")) == (1, 1)
     house.catalog.swap_s = {}

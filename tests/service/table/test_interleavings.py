@@ -21,7 +21,7 @@ from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
-from tests.support.service.decisions import land, operator, roll_back
+from tests.support.service.decisions import land, producer_admin, roll_back
 from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.scripted import carries, paths, scripted
 from tests.support.service.service_harness import ServiceHarness
@@ -390,7 +390,7 @@ async def test_what_a_rollback_took_lands_once_more_only_from_the_inbox() -> Non
         assert await house.outstanding() == []
         await roll_back(house, table, 0)
         again = EpochRanges(((1, 1),))
-        await operator(other).thaw(table.identifier, ProducerName("query-1"), again)
+        await producer_admin(other).thaw(table.identifier, ProducerName("query-1"), again)
         away.is_away = False
         await house.settle(60.0)
     assert len(await paths(house)) == 1

@@ -20,7 +20,7 @@ from committer.reason import Reason
 from committer.request import EncodedRequest, Producer, ReceiptState, seal_request
 from committer.service.upkeep import ledger_upkeep
 from tests.support.builders.request_builders import build_request, sealed_manifests
-from tests.support.service.decisions import operator, replay
+from tests.support.service.decisions import producer_admin, replay
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import ServiceHarness
 
@@ -161,7 +161,7 @@ async def test_an_operator_tells_an_old_request_that_is_new_from_one_that_has_la
         await forgetful.publish(one)
     await forgetful.run_until_settled()
     assert len(await forgetful.quarantined()) == 2
-    decide = operator(forgetful)
+    decide = producer_admin(forgetful)
     refused = await decide.accept(table.identifier, ProducerName("shot"), [sealed.request])
     assert "its data files are in the table" in refused[sealed.request.inbox_key]
     assert not await decide.accept(table.identifier, ProducerName("slow job"), [late.request])
@@ -180,7 +180,7 @@ async def test_an_operators_word_about_one_request_lets_no_other_of_its_producer
     sealed = shot(forgetful, table)
     await land_and_forget(forgetful, table, sealed)
     await expire(forgetful, table)
-    decide, name = operator(forgetful), ProducerName("shot")
+    decide, name = producer_admin(forgetful), ProducerName("shot")
     later = build_request(table, producer="shot", epoch=1, one_shot=True)
     assert not await decide.accept(table.identifier, name, [later.request])
     await forgetful.publish(sealed)

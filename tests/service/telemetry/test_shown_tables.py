@@ -19,7 +19,7 @@ OTHER = "db.hotels"
 
 def shown(house: ServiceHarness) -> set[str]:
     """All tables that any series names."""
-    text = house.overview.page().decode()
+    text = house.status_collector.page().decode()
     return {
         line.partition('table="')[2].partition('"')[0]
         for line in text.splitlines()
@@ -28,7 +28,7 @@ def shown(house: ServiceHarness) -> set[str]:
 
 
 def page(house: ServiceHarness) -> Page:
-    return Page(house.overview.page().decode())
+    return Page(house.status_collector.page().decode())
 
 
 async def land(house: ServiceHarness, name: str, epoch: int = 0) -> None:
@@ -47,7 +47,7 @@ async def test_a_table_that_rests_is_shown_for_a_day_and_then_no_more() -> None:
         assert page(house)("frazil_commits_total", table=TABLE) == 1
         await asyncio.sleep(AFTER_IDLE_S / 2 + 1)
         assert shown(house) == set()
-        assert house.overview.status().tables == []
+        assert house.status_collector.status().tables == []
 
 
 async def test_a_table_that_moved_is_shown_once_more_and_then_no_more_also_if_it_rested() -> None:
@@ -59,7 +59,7 @@ async def test_a_table_that_moved_is_shown_once_more_and_then_no_more_also_if_it
         await asyncio.sleep(IDLE_S_MAX + 60)
         await land(house, TABLE)
         assert house.intake is not None
-        await house.intake.let_go(frozenset(ALL_SHARDS))
+        await house.intake.release_shards(frozenset(ALL_SHARDS))
         assert shown(house) == {TABLE, OTHER}
         await asyncio.sleep(AFTER_LEAVING_S + 1)
         assert shown(house) == set()
@@ -89,7 +89,7 @@ async def test_a_table_that_comes_back_counts_from_zero() -> None:
     async with house.running():
         await land(house, TABLE)
         assert house.intake is not None
-        await house.intake.let_go(frozenset(ALL_SHARDS))
+        await house.intake.release_shards(frozenset(ALL_SHARDS))
         await asyncio.sleep(AFTER_LEAVING_S + 1)
         assert shown(house) == set()
         await land(house, TABLE, epoch=1)

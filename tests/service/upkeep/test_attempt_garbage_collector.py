@@ -17,7 +17,7 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ports import Committed, LoadedTable, Storage
 from committer.request import TableIdentifier
-from committer.service.table import inflight_batch as intents
+from committer.service.table import inflight_batch
 from committer.storage.journal import LeftOverEntry
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
@@ -375,7 +375,7 @@ async def test_a_batch_that_waited_for_long_is_written_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing names its manifests meanwhile: an engine's orphan clean-up may have taken them."""
-    monkeypatch.setattr(intents, "INTENT_S_MAX", 60.0)
+    monkeypatch.setattr(inflight_batch, "INFLIGHT_S_MAX", 60.0)
     table = Table()
     await table.create()
     async with table.house.running():

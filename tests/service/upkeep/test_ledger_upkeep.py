@@ -24,8 +24,8 @@ from committer.service.upkeep.ledger_upkeep import (
     ALL_RESTED_MAX,
     ONE_SHOT_KEPT_S,
     RESTED_MAX,
+    IdleTableUpkeep,
     LedgerUpkeep,
-    RestedUpkeep,
 )
 from tests.support.builders.request_builders import build_request
 from tests.support.service.decisions import found_due
@@ -154,7 +154,7 @@ async def test_of_a_table_that_another_had_meanwhile_nothing_is_held_for_due(
         assert house.intake is not None
         for number in range(3):
             if number == 2 and is_let_go:
-                await house.intake.let_go(frozenset(ALL_SHARDS))
+                await house.intake.release_shards(frozenset(ALL_SHARDS))
             await house.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
             await house.settle(3_600.0)
         properties = (await house.load()).properties
@@ -178,7 +178,7 @@ def upkeep(before: LedgerUpkeep | None = None) -> LedgerUpkeep:
 
 def after_a_rest(known: LedgerUpkeep) -> LedgerUpkeep:
     """That of the committer which a next request begins."""
-    rested = RestedUpkeep()
+    rested = IdleTableUpkeep()
     rested.ended(NAME, TABLE_UUID, known)
     before = rested.take(NAME, TABLE_UUID)
     assert rested.take(NAME, TABLE_UUID) is None
@@ -186,7 +186,7 @@ def after_a_rest(known: LedgerUpkeep) -> LedgerUpkeep:
 
 
 def dropped(known: LedgerUpkeep, ledger: Ledger) -> frozenset[str]:
-    return known.chores((), ledger, ()).drop
+    return known.cleanup((), ledger, ()).drop
 
 
 def test_what_was_found_to_be_due_goes_after_a_rest_unless_more_has_landed() -> None:
@@ -209,7 +209,7 @@ def test_little_is_kept_of_tables_that_rest_and_nothing_of_those_that_others_hav
     names = [f"shot-{number}" for number in range(2 * RESTED_MAX)]
     many = upkeep()
     many.find(shots(*names), Listed(), 0.0, 5)
-    rested = RestedUpkeep()
+    rested = IdleTableUpkeep()
     uuids = [UUID(int=number) for number in range(2 * ALL_RESTED_MAX // RESTED_MAX)]
     for table_uuid in uuids:
         rested.ended(NAME, table_uuid, many)

@@ -23,7 +23,7 @@ from tests.support.service.service_harness import INBOX, ServiceHarness
 NAME = ProducerName("query-1")
 
 
-def operator(house: ServiceHarness) -> ProducerAdmin:
+def producer_admin(house: ServiceHarness) -> ProducerAdmin:
     return ProducerAdmin(
         catalog=house.catalog,
         storage=house.storage.inner,
@@ -49,7 +49,7 @@ async def epochs_of(house: ServiceHarness) -> str:
 
 
 async def replay(house: ServiceHarness, sealed: EncodedRequest) -> None:
-    await operator(house).replays.replay(sealed.request.inbox_key)
+    await producer_admin(house).replays.replay(sealed.request.inbox_key)
     await house.publish(sealed, durable=False)
     await house.run_until_settled()
 
@@ -58,7 +58,7 @@ async def accept(
     house: ServiceHarness, table: LoadedTable, *requests: EncodedRequest
 ) -> dict[str, str]:
     lines = [sealed.request for sealed in requests]
-    return await operator(house).accept(table.identifier, NAME, lines)
+    return await producer_admin(house).accept(table.identifier, NAME, lines)
 
 
 async def reasons(house: ServiceHarness) -> list[str]:

@@ -13,7 +13,7 @@ def is_frozen(house: ServiceHarness) -> bool:
     """As metrics, `/status` and `/readyz` say."""
     samples = house.metrics.instruments.samples()
     values = [one.value for one in samples if one.name == "frazil_table_frozen"]
-    said = house.overview.status().conditions.get(f"table {NAME}", "")
+    said = house.status_collector.status().conditions.get(f"table {NAME}", "")
     assert ("does not hold what was committed" in said) == (values == [1.0])
     return values == [1.0]
 

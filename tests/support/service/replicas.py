@@ -30,17 +30,17 @@ class Replica:
     """One committer process, from its start to its end."""
 
     name: str
-    overview: StatusCollector
+    status_collector: StatusCollector
     stop: asyncio.Event
     running: asyncio.Task[None]
 
     @property
     def metrics(self) -> Metrics:
-        return self.overview.metrics
+        return self.status_collector.metrics
 
     @property
     def conditions(self) -> dict[str, str]:
-        return self.overview.health.conditions
+        return self.status_collector.health.conditions
 
     @property
     def owned(self) -> int:
@@ -79,7 +79,7 @@ class Replicas:
     def start(self, name: str, *, leases: Leases | None = None) -> Replica:
         house, world = self.house, self.house.world
         self.started += 1
-        overview = StatusCollector(Identity("frazil", INBOX), Health(world), Metrics())
+        status_collector = StatusCollector(Identity("frazil", INBOX), Health(world), Metrics())
         own = MemoryLeases(house.server, member=name, process=UUID(int=self.started))
         parts = Parts(
             settings=Settings(
@@ -92,15 +92,17 @@ class Replicas:
             world=world,
             storage=house.storage.inner,
             queue=MemoryQueue(house.server, consumer=name),
-            leases=InstrumentedLeases(leases or own, overview.metrics.meter("leases", world)),
+            leases=InstrumentedLeases(
+                leases or own, status_collector.metrics.meter("leases", world)
+            ),
             inbox=Inbox(house.storage.inner, INBOX),
             quarantine=Quarantine(house.storage.inner, INBOX),
             replays=Replays(house.storage.inner, INBOX),
             catalog=house.catalog,
         )
         stop = asyncio.Event()
-        running = asyncio.ensure_future(Service(parts, overview).run(stop))
-        return Replica(name, overview, stop, running)
+        running = asyncio.ensure_future(Service(parts, status_collector).run(stop))
+        return Replica(name, status_collector, stop, running)
 
     async def table_of(self, owner: str, *names: str) -> LoadedTable:
         """A new table whose shard is `owner`'s among these names, and no other table's."""

@@ -22,7 +22,7 @@ from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.reconciler import Reconciler
 from committer.service.process.status_collector import Identity, StatusCollector
-from committer.service.requests.circuit_breakers import BreakerPolicy, Breakers
+from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.recently_quarantined import RecentlyQuarantined
@@ -30,7 +30,7 @@ from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signatures import Signatures
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.settler import Settler
-from committer.service.sharding.shard_leases import Shards
+from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
@@ -82,9 +82,11 @@ class ServiceHarness:
         self.high_water_marks = HighWaterMarks(self.inbox_storage, INBOX)
         self.health = Health(self.world)
         self.metrics = Metrics()
-        self.overview = StatusCollector(Identity("frazil", INBOX), self.health, self.metrics)
+        self.status_collector = StatusCollector(
+            Identity("frazil", INBOX), self.health, self.metrics
+        )
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
-        self.breakers = Breakers(BreakerPolicy(threshold=breaker_threshold), self.world)
+        self.breakers = CircuitBreakers(BreakerPolicy(threshold=breaker_threshold), self.world)
         self.has_keys = has_keys
         self.require_signature = require_signature
         self.checks = checks or ChecksHere()
@@ -160,7 +162,7 @@ class ServiceHarness:
             metrics=self.metrics,
             foreign_entries=foreign_entries,
             breakers=self.breakers,
-            judged=RecentlyQuarantined(self.world),
+            recently_quarantined=RecentlyQuarantined(self.world),
             settled=settled,
             policy=self.policy,
             signatures=signatures,
@@ -184,10 +186,10 @@ class ServiceHarness:
             consumer = None
             running = [tasks.create_task(settler.run()), tasks.create_task(signatures.run())]
 
-            async def let_go(given: frozenset[int]) -> None:
-                await intake.let_go(given)
+            async def stop_tables(given: frozenset[int]) -> None:
+                await intake.release_shards(given)
 
-            running.append(tasks.create_task(shards.run(let_go)))
+            running.append(tasks.create_task(shards.run(stop_tables)))
             if self.queue is not None:
                 consumer = Consumer(
                     queue=self.queue,
@@ -210,12 +212,12 @@ class ServiceHarness:
                 metrics=self.metrics,
                 queue_is_away=consumer.is_away if consumer else None,
                 queue_is_read=consumer.has_caught_up if consumer else None,
-                is_leaving=settler.is_leaving,
+                is_pending_delete=settler.is_pending_delete,
                 interval_s=reconcile_interval_s,
                 age_s=reconcile_age_s,
             )
             running.append(tasks.create_task(reconciler.run()))
-            self.overview.started(self.intake, reconciler, shards)
+            self.status_collector.started(self.intake, reconciler, shards)
             try:
                 yield
             finally:
@@ -223,12 +225,12 @@ class ServiceHarness:
                     task.cancel()
                 self.intake.abandon()
 
-    def _shards(self) -> Shards:
+    def _shards(self) -> ShardLeases:
         leases = None
         if self.queue is not None:
             self._starts += 1
             leases = MemoryLeases(self.server, member="committer", process=UUID(int=self._starts))
-        return Shards(
+        return ShardLeases(
             leases=leases,
             member="committer",
             world=self.world,
