@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ DOCS = ROOT / "docs"
 PACKAGES = ("frazil", "committer", "workers", "pyspark_frazil")
 
 
+@cache
 def tracked_files() -> list[Path]:
     """Every file that git knows of and that is there."""
     listed = subprocess.run(
@@ -230,6 +232,67 @@ def test_every_link_in_a_page_leads_somewhere() -> None:
         if "://" not in target and not Path(os.path.normpath(page.parent / target)).exists()
     ]
     assert broken == []
+
+
+# --- Citations -----------------------------------------------------------------------------------
+
+SECTION = r"\d+(?:\.\d+)*"
+CITATION = re.compile(rf"(?<![\w*}}])([\w./-]*\w\.(?:md|py))\b(?: ({SECTION}(?:, {SECTION})*))?")
+PROSE = (".py", ".md", ".toml", ".sh", ".yaml", ".yml")
+
+
+@cache
+def citations() -> tuple[tuple[str, str, str], ...]:
+    """Each file that a text names: the place, the name, and the sections (`6.6, 6.7`) if any.
+
+    Names of modules count where they stand in back quotes, names of pages everywhere.
+    """
+    return tuple(
+        (f"{path.relative_to(ROOT)}:{number}", found[1], found[2] or "")
+        for path in tracked_files()
+        if path.suffix in PROSE
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for found in CITATION.finditer(line)
+        if found[1].endswith(".md") or re.match("`|::", line[found.end(1) :])
+    )
+
+
+@cache
+def files_called(name: str) -> list[Path]:
+    """The files of the repository that a path, its end or a relative path may mean."""
+    end = f"/{re.sub(r'^(?:[.]{1,2}/)+', '', name)}"
+    return [path for path in tracked_files() if str(path).endswith(end)]
+
+
+def test_every_page_and_module_that_a_text_names_exists() -> None:
+    named = {name: place for place, name, _ in citations()}
+    missing = [f"{place}: {name}" for name, place in named.items() if not files_called(name)]
+    assert missing == []
+
+
+def test_every_section_that_a_text_cites_exists() -> None:
+    missing = [
+        f"{place}: {name} {section}"
+        for place, name, sections in citations()
+        for section in filter(None, sections.split(", "))
+        if not any(section in _numbered(path.read_text()) for path in files_called(name))
+    ]
+    assert missing == []
+
+
+def test_no_text_cites_a_section_without_its_document() -> None:
+    loose = re.compile(r"(?i:\bsections?) \d|(?:\.md|\w#)\s+(?i:sections?|decisions?)\s+\d")
+    citing = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in tracked_files()
+        if path.suffix in PROSE and (found := loose.search(path.read_text()))
+    ]
+    assert citing == []
+
+
+def _numbered(text: str) -> set[str]:
+    """The numbers of a page's numbered headings."""
+    return set(re.findall(rf"^#+ ({SECTION})\.? ", text, re.M))
 
 
 def test_the_page_of_failures_names_only_what_there_is() -> None:

@@ -4,7 +4,7 @@ A footer counts no NaN, and has no bounds for a row group with a text or binary 
 are taken from the rows while they are at hand. Nothing else looks at rows here.
 
 As Iceberg's own writers do it, a leaf inside a list or map has its size recorded and nothing more:
-its counts would be of elements, not of rows. Source: format.md 3.1 and 13, spark-writers.md Q7.
+its counts would be of elements, not of rows. Source: docs/reference/iceberg-notes.md 1.5, 11.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from committer.iceberg.values.types import (
 )
 from workers.arrow_types import children, field_id
 
-# Parquet keeps no minimum or maximum of a row group above this. Source: spark-writers.md Q7.
+# Parquet keeps no minimum or maximum of a row group above this. Source:
+# docs/reference/iceberg-notes.md 11.
 _FOOTER_BOUND_BYTES_MAX = 4096
 
 

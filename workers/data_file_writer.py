@@ -14,7 +14,8 @@ from workers.column_metrics import Leaf, MetricsCollector
 from workers.file_system import FileSystem
 from workers.parquet_options import ParquetOptions
 
-# Files are written as rows come: order id 0 is the unsorted order. Source: format.md 4.
+# Files are written as rows come: order id 0 is the unsorted order. Source:
+# docs/reference/iceberg-notes.md 2.2.
 _UNSORTED = 0
 
 

@@ -5,7 +5,7 @@ buffers together reach the cap, the largest is written, whatever its size. Files
 bounded too. Nothing here knows Spark, the commit request or the catalog.
 
 A row group is as large as the buffer that it came from, because a file of many small row groups
-costs three times the time and a quarter more bytes. Source: spark-writers.md decision 13.
+costs three times the CPU time and a quarter more bytes. Source: docs/reference/iceberg-notes.md 11.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How Parquet files are written: the table's properties, read once. No I/O.
 
-Source: format.md 13; spark-writers.md decisions 13 and 15.
+Source: docs/reference/iceberg-notes.md 10, 11.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Names the properties of a table that this writer does not follow: none is ignored in silence.
 
 Runs on the driver. Rows land all the same, and every reader reads them. A `write.…` property that
-is not known here is named as well: it asks for something. Source: format.md 13.
+is not known here is named as well: it asks for something. Source:
+docs/reference/iceberg-notes.md 10.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Iceberg's partition transforms on whole Arrow arrays. Every transform keeps nulls.
 
 One function per transform, and nothing about specs, tables or files. One value at a time, and the
-rule book: `committer.iceberg.values.transforms`, which these must equal. Source: format.md 3.3,
-3.4.
-Arrays have the types of `arrow_types.arrow_type`; slices are fine.
+rule book: `committer.iceberg.values.transforms`, which these must equal. Source:
+docs/reference/iceberg-notes.md 1.7, 1.8. Arrays have the types of `arrow_types.arrow_type`; slices
+are fine.
 """
 
 from __future__ import annotations

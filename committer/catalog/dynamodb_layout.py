@@ -1,8 +1,9 @@
 """The items of Iceberg Java's DynamoDbCatalog, and every expression on them. Pure; nothing is sent.
 
-Source: format.md 12.3. A table's item has the key (`<namespace>.<name>`, `<namespace>`), that of a
-namespace (`NAMESPACE`, `<namespace>`). Each property is an attribute `p.<key>`; `v` is a new random
-text with every write. Attributes that are not named here belong to others and stay.
+Source: docs/reference/iceberg-notes.md 9.1. A table's item has the key (`<namespace>.<name>`,
+`<namespace>`), that of a namespace (`NAMESPACE`, `<namespace>`). Each property is an attribute
+`p.<key>`; `v` is a new random text with every write. Attributes that are not named here belong to
+others and stay.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Namespaces as catalogs without a tree of them see them: dotted names that rows mention.
 
-A namespace exists if it, or one below it, was created or holds a table (format.md 12.7). Pure;
-nothing here knows a back end.
+A namespace exists if it, or one below it, was created or holds a table
+(docs/reference/iceberg-notes.md 9.2). Pure; nothing here knows a back end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The two tables of the Iceberg JDBC catalog layout, and every statement on them.
 
-Source: format.md 12.7. Schema V1 has the column `iceberg_type`; V0 databases, which older clients
-made, lack it and are used as they are. Standard SQL only; nothing is executed here.
+Source: docs/reference/iceberg-notes.md 9.2. Schema V1 has the column `iceberg_type`; V0 databases,
+which older clients made, lack it and are used as they are. Standard SQL only; nothing is executed
+here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which snapshots and refs expire, and when it is worth a place in a commit.
 
 Iceberg's rules, to the letter, with a floor of our own below them. What becomes of the files is
-`reachability.py`. Source: format.md section 11.
+`reachability.py`. Source: docs/reference/iceberg-notes.md 8.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ledger's answers (DESIGN section 6): has this epoch landed, and was it the same write?
+"""The ledger's answers: has this epoch landed, and was it the same write?
 
 Asked on every attempt, against the metadata that the attempt is conditional on.
 """

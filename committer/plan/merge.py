@@ -3,7 +3,7 @@
 The reference merges all small manifests again with every hundredth commit, so that a file's entry
 is rewritten hundreds of times. Here a manifest is taken only if those that are smaller have as many
 entries together as it has: an entry is rewritten once for each doubling of the manifest that it
-lies in, and a large manifest is left alone. Source: format.md 9.4.
+lies in, and a large manifest is left alone. Source: docs/reference/iceberg-notes.md 7.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a commit adds to each partition, as snapshot summaries say it.
 
 Only for tables that ask for it: by default no summary has it, and nothing is counted here.
-Source: format.md 7.2.
+Source: docs/reference/iceberg-notes.md 5.2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Works on the metadata that is current when files are to be deleted, whoever removed the snapshots.
 What it must read it asks for and is sent: a generator yields locations and receives the objects'
-bytes, None for one that does not exist. Source: format.md section 11.
+bytes, None for one that does not exist. Source: docs/reference/iceberg-notes.md 8.
 
 Two ways, as the reference has them. Where all snapshots, gone and left, are one chain behind
 `main`, what the chain has left behind never comes back: a manifest that the oldest snapshot left

@@ -1,4 +1,4 @@
-"""The check that every request passes before it may join a batch (DESIGN section 4).
+"""The check that every request passes before it may join a batch.
 
 Nothing that a request says of itself is believed: entries are walked, counts and partition
 summaries recomputed, schema and spec compared with the table's. What is wrong is

@@ -2,8 +2,8 @@
 
 One table, one producer, a few epochs with a few attempts each, two committers. A step is what one
 party does without looking up in between; everything else may happen between two steps. `Rules` are
-the rules of DESIGN sections 4 to 6 one by one: switched off, each is a mutant, and some property
-must break.
+the safety rules of the protocol one by one: each that is switched off is a mutant, and must break
+some property.
 """
 
 from __future__ import annotations

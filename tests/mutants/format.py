@@ -130,4 +130,13 @@ FORMAT = (
         "                if found.location not in self._names:\n",
         ("tests/service/admin/test_orphan_finder.py -k checksums",),
     ),
+    # --- The arrows between modules ---
+    Mutant(
+        "types_import_what_imports_them",
+        "committer/iceberg/values/types.py",
+        "        return not isinstance(self, StructType | ListType | MapType)\n",
+        "        from committer.iceberg.values import type_json\n\n"
+        "        return isinstance(type_json.print_type(self), str)\n",
+        ("tests/test_house.py -k import_contracts",),
+    ),
 )

@@ -1,7 +1,7 @@
 """Compression codecs of Avro blocks, with a limit on what a block may inflate to.
 
 Nothing here knows containers or schemas. Source: the Avro specification, "Required Codecs" and
-"Optional Codecs"; format.md 8.2.
+"Optional Codecs"; docs/reference/iceberg-notes.md 6.2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The schema is compiled once into nested functions. Nothing here knows manifests. What is read may be
 hostile: every length is checked, nesting is bounded, and only `InvalidMetadataError` comes out.
-Source: the Avro specification, "Binary Encoding"; types as format.md 8.3.
+Source: the Avro specification, "Binary Encoding"; docs/reference/iceberg-notes.md 6.3.
 
 In-memory values: date, time and timestamps stay integers in the unit of the writer schema, a fixed
 or bytes with the logical type decimal is a `Decimal`, one with uuid a `UUID`, an array of key and

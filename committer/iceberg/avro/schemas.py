@@ -1,7 +1,7 @@
 """The schemas of manifests and manifest lists, format versions 1 to 3, as data and as Avro.
 
-No encoding of records. Source: the specification, "Manifests" and "Manifest Lists"; names, docs and
-order as format.md 8.3 and 8.4 give them.
+No encoding of records. Source: the specification, "Manifests" and "Manifest Lists";
+docs/reference/iceberg-notes.md 6.3, 6.4 (names, docs and order).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Which delete files apply to a data file.
 
-Source: the specification, "Scan Planning" (the scope rules of deletes); format.md 8.6 and 8.7.
+Source: the specification, "Scan Planning" (the scope rules of deletes);
+docs/reference/iceberg-notes.md 6.6, 6.7.
 """
 
 from __future__ import annotations

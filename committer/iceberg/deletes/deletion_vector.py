@@ -1,7 +1,8 @@
 """Deletion vectors: the deleted positions of one data file, and their bytes inside a Puffin file.
 
 The only module that knows the bitmap library. Puffin files are `puffin.py` and
-`deletion_vector_file.py`. Source: the Puffin specification, "deletion-vector-v1"; format.md 8.7.
+`deletion_vector_file.py`. Source: the Puffin specification, "deletion-vector-v1";
+docs/reference/iceberg-notes.md 6.7.
 """
 
 from __future__ import annotations

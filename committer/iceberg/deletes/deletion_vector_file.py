@@ -1,7 +1,8 @@
 """Puffin files of deletion vectors, and the delete files that manifests track in them.
 
 One Puffin file holds the vectors of many data files; each has a delete file of its own.
-Source: the specification, "Deletion Vectors"; the Puffin specification; format.md 8.7.
+Source: the specification, "Deletion Vectors"; the Puffin specification;
+docs/reference/iceberg-notes.md 6.7.
 """
 
 from __future__ import annotations

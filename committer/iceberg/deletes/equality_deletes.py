@@ -1,6 +1,6 @@
 """Equality deletes: which columns they may compare, and which data files they cannot touch.
 
-Source: the specification, "Equality Delete Files"; format.md 8.7.
+Source: the specification, "Equality Delete Files"; docs/reference/iceberg-notes.md 6.7.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Position delete files: their rows, what their bounds say, and which data file is theirs.
 
 Deletion vectors are in `deletion_vector.py`. Source: the specification, "Position Delete Files" and
-"Reserved Field IDs"; format.md 2.4 and 8.7.
+"Reserved Field IDs"; docs/reference/iceberg-notes.md 1.4, 6.7.
 """
 
 from __future__ import annotations

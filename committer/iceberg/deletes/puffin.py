@@ -1,7 +1,7 @@
 """Puffin files: blobs behind one another, and a footer that says what and where they are.
 
 What is in a blob is not known here: deletion vectors are in `deletes/deletion_vector.py`.
-Source: the Puffin specification; format.md 8.7.
+Source: the Puffin specification; docs/reference/iceberg-notes.md 6.7.
 """
 
 from __future__ import annotations

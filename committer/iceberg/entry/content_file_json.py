@@ -1,7 +1,7 @@
 """Content File Serialization: a data or delete file as a JSON object.
 
-Source: the specification, Appendix C; format.md 8.5. Printed as current Java prints it, read in the
-older forms too (enum names, partition as an object by field id).
+Source: the specification, Appendix C; docs/reference/iceberg-notes.md 6.5. Printed as current Java
+prints it, read in the older forms too (enum names, partition as an object by field id).
 """
 
 from __future__ import annotations

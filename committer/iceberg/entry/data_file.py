@@ -68,7 +68,7 @@ class DataFile:
 
     @property
     def is_deletion_vector(self) -> bool:
-        """A delete file in Puffin format is a deletion vector. Source: format.md 8.7."""
+        """Whether this is a delete file in Puffin format (docs/reference/iceberg-notes.md 6.7)."""
         return self.content == DataFileContent.POSITION_DELETES and self.file_format == "PUFFIN"
 
     @property
@@ -90,7 +90,7 @@ def with_order(file: DataFile) -> DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """One row of a manifest. Null ids are inherited from the manifest list (format.md 8.6)."""
+    """One row of a manifest. Null ids are inherited: docs/reference/iceberg-notes.md 6.6."""
 
     status: ManifestEntryStatus
     snapshot_id: int | None

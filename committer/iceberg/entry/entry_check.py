@@ -1,6 +1,6 @@
 """What a manifest entry must be so that a producer may add it. Checks decoded entries, one by one.
 
-Source: the specification, "Manifests"; format.md 8.6, 8.7, 8.8.
+Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.6, 6.7, 6.8.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Turns a decoded Avro record (a dict by field id) into a manifest entry, checking its types.
 
-Inheritance is not applied here. Source: the specification, "Manifests"; format.md 8.4.
+Inheritance is not applied here. Source: the specification, "Manifests";
+docs/reference/iceberg-notes.md 6.4.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _CONTENT = dict(enumerate(DataFileContent))
 def entry_from_record(
     record: Record, partition_field_ids: tuple[int, ...], spec_id: int
 ) -> ManifestEntry:
-    """The entry that a record of any writer schema stands for; absent fields read as format.md 8.4.
+    """Return the entry that a record of any writer schema stands for.
 
+    Absent fields read as in docs/reference/iceberg-notes.md 6.4.
     Errors: `InvalidMetadataError` for a missing field or one of a wrong type.
     """
     status, file = record.get(0), record.get(2)

@@ -4,7 +4,7 @@ A general Avro encoder walks some 120 key and value records per entry; this one 
 bytes, ten times faster. Maps are `metric_maps.py`, partition tuples `partition_encoder.py`. Each
 map and list is one block with its size in front, so that whoever checks the entry skips it in one
 jump.
-Source: the specification, "Manifests"; field order as format.md 8.4.
+Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.4 (order of fields).
 """
 
 from __future__ import annotations

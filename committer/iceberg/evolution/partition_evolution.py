@@ -2,7 +2,8 @@
 
 Format version 1 knows fields by position: there a removed field stays as `void`. From version 2 on
 it goes, and a field that any spec of the table had (source, transform and, if one is asked for, the
-name) gets its id again. Source: the specification, "Partition Evolution"; format.md section 4.
+name) gets its id again. Source: the specification, "Partition Evolution";
+docs/reference/iceberg-notes.md 2.2.
 """
 
 from __future__ import annotations

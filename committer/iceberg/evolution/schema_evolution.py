@@ -1,7 +1,8 @@
 """Schema evolution: add, delete, rename, move and promote columns, with ids as the reference gives.
 
 Like `MetadataBuilder` this records first and checks what it can at once; `apply` gives the result.
-Source: the specification, "Schema Evolution" and "Default values"; format.md sections 2.2 and 2.3.
+Source: the specification, "Schema Evolution" and "Default values";
+docs/reference/iceberg-notes.md 1.2, 1.3.
 """
 
 from __future__ import annotations

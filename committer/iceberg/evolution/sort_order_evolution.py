@@ -1,6 +1,6 @@
 """A new sort order for a table, put together key by key.
 
-Source: the specification, "Sorting"; format.md section 4.
+Source: the specification, "Sorting"; docs/reference/iceberg-notes.md 2.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Manifests: read with what their entries inherit. Writing is `manifest_writer.py`.
 
 Checking a manifest that somebody hands over is `manifest_walk.py`, joining manifests without
-decoding `manifest_splice.py`. Source: the specification, "Manifests"; format.md 8.1, 8.4, 8.6, 8.8.
+decoding `manifest_splice.py`. Source: the specification, "Manifests";
+docs/reference/iceberg-notes.md 6.1, 6.4, 6.6, 6.8.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def _iter_entries(
 
 
 def inherit(entries: Iterable[ManifestEntry], row: ManifestFile) -> Iterator[ManifestEntry]:
-    """Fill in what entries leave to their row. Source: format.md 8.6 and 8.8.
+    """Fill in the ids that entries inherit: docs/reference/iceberg-notes.md 6.6, 6.8.
 
     Sequence numbers: of ADDED entries, and of all where the manifest is from version 1 (number 0).
     Row ids: those of live files without one run on from the manifest's, by their record counts.

@@ -1,7 +1,7 @@
 """Manifest lists: their rows as values, written row by row so that encoded rows can be kept.
 
 The manifests themselves are in `manifest.py`.
-Source: the specification, "Manifest Lists"; format.md 8.1, 8.4.
+Source: the specification, "Manifest Lists"; docs/reference/iceberg-notes.md 6.1, 6.4.
 """
 
 from __future__ import annotations

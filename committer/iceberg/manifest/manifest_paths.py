@@ -1,7 +1,7 @@
 """Which files a manifest names, and what it says about each: what clean-up needs, and no more.
 
 Statistics are stepped over; any writer's manifest can be read without the table's schema.
-Source: the specification, "Manifests"; format.md 8.4 and 8.6.
+Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.4, 6.6.
 """
 
 from __future__ import annotations

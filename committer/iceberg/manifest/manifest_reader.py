@@ -3,7 +3,7 @@
 Most entries look alike, so most of their bytes are compared with the entry before; their metrics
 are read by `map_layouts.py`. Whatever is not as expected is left to the decoder of whole entries,
 which reads it or says what is wrong with it. A scan, which needs the less, has its own reader:
-`scan/entry_reader.py`. Source: the specification, "Manifests"; format.md 8.4.
+`scan/entry_reader.py`. Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.4.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A row proves two things: how many files and rows there are of each status, and within which bounds
 the partition values lie. A manifest that some reader would read otherwise than its writer meant it
 belies one of them. What a row leaves out proves nothing; writers of version 1 may leave out all.
-Source: the specification, "Manifest Lists"; format.md 8.4.
+Source: the specification, "Manifest Lists"; docs/reference/iceberg-notes.md 6.4.
 """
 
 from __future__ import annotations

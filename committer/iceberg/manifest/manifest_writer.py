@@ -1,6 +1,6 @@
 """Writes manifests entry by entry: bytes are handed over block by block, and counted meanwhile.
 
-Source: the specification, "Manifests"; format.md 8.1, 8.4.
+Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.1, 6.4.
 """
 
 from __future__ import annotations

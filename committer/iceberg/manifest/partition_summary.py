@@ -1,6 +1,7 @@
 """Summaries of what partition tuples a manifest holds: null, NaN and bounds per field.
 
-Source: the specification, "Manifest Lists", field_summary; orders as format.md 3.1 and 8.4.
+Source: the specification, "Manifest Lists", field_summary;
+docs/reference/iceberg-notes.md 1.5, 6.4.
 """
 
 from __future__ import annotations

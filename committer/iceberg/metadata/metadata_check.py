@@ -1,7 +1,7 @@
 """What must hold in table metadata for any engine to read it, checked once where it is read.
 
 Errors are `InvalidMetadataError` and name the key, what was found and what was expected.
-Source: format.md sections 4 and 6.3 ("Checks when metadata is loaded or built").
+Source: docs/reference/iceberg-notes.md 2.2, 4.5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Metadata files as gzip: which are, packed and unpacked within bounds.
 
-Source: format.md sections 5 and 13 (`write.metadata.compression-codec`).
+Source: docs/reference/iceberg-notes.md 3, 10.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Table metadata as a value: its fields, and how they are looked up.
 
 Reading and printing live in `table_metadata.py`, changes in `metadata_builder.py`.
-Source: the specification, "Table Metadata Fields"; format.md section 6.1.
+Source: the specification, "Table Metadata Fields"; docs/reference/iceberg-notes.md 4.1.
 """
 
 from __future__ import annotations

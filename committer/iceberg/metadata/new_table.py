@@ -1,6 +1,6 @@
 """The first metadata of a new table, as the reference makes it.
 
-Source: format.md section 6.3 ("New tables").
+Source: docs/reference/iceberg-notes.md 4.4.
 """
 
 from __future__ import annotations

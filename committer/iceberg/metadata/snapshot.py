@@ -1,6 +1,6 @@
 """Snapshots, references to them, and the entries of a table's two logs, with their JSON forms.
 
-Source: the specification, "Snapshots" and Appendix C; format.md sections 6.1 and 7.1.
+Source: the specification, "Snapshots" and Appendix C; docs/reference/iceberg-notes.md 4.1, 5.1.
 """
 
 from __future__ import annotations

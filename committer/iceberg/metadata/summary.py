@@ -1,6 +1,7 @@
 """Snapshot summaries: what a commit changed, and the running totals of its branch.
 
-Totals are never recomputed: they follow from the summary before. Source: format.md section 7.2.
+Totals are never recomputed: they follow from the summary before. Source:
+docs/reference/iceberg-notes.md 5.2.
 """
 
 from __future__ import annotations

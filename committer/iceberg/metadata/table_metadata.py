@@ -2,7 +2,7 @@
 
 What metadata is lives in `metadata_model.py`, what must hold in `metadata_check.py`; new tables are
 made in `new_table.py`.
-Source: format.md section 6.1.
+Source: docs/reference/iceberg-notes.md 4.1.
 """
 
 from __future__ import annotations

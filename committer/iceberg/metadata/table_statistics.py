@@ -2,7 +2,7 @@
 
 Frazil carries them along and drops them with their snapshot; it does not interpret them.
 Source: the specification, "Table Statistics", "Partition Statistics" and "Encryption Keys";
-format.md section 6.2.
+docs/reference/iceberg-notes.md 4.2.
 """
 
 from __future__ import annotations

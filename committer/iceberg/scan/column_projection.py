@@ -3,7 +3,8 @@
 Columns are found by field id, never by name or place. What a file does not have is, in this order,
 the value of an identity partition, a column that the name mapping gives the id, the initial default
 or null. Files are read elsewhere: here is which of their columns become what.
-Source: the specification, "Column Projection", "Default values" and "Row Lineage"; format.md 2.2.
+Source: the specification, "Column Projection", "Default values" and "Row Lineage";
+docs/reference/iceberg-notes.md 1.2.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Reads the live data files of a manifest that a scan may need, and of each only what it needs.
 
 Most entries look alike, so most of their bytes are compared with the entry before, or stepped over:
-`manifest_layout.py` says where fields lie. Whatever is not as expected is left to the decoder of
+`entry_layout.py` says where fields lie. Whatever is not as expected is left to the decoder of
 whole entries, which reads it or says what is wrong with it. What is left out is never read at all:
 column metrics nobody asked for, and everything of a file whose partition does not match.
-Source: the specification, "Manifests" and "Scan Planning"; format.md 8.4, 8.6, 8.8.
+Source: the specification, "Manifests" and "Scan Planning";
+docs/reference/iceberg-notes.md 6.4, 6.6, 6.8.
 """
 
 from __future__ import annotations
@@ -297,7 +298,7 @@ class _Reader:
         return tail, position
 
     def _with_row_id(self, tail: Tail, head: Head, record_count: int) -> Tail:
-        """The tail with the row id that a live file without one inherits. Source: format.md 8.8."""
+        """The tail with an inherited row id: docs/reference/iceberg-notes.md 6.8."""
         is_live = head[0] is not ManifestEntryStatus.DELETED
         if tail[4] is not None or not is_live or self._next_row_id is None:
             return tail
@@ -359,7 +360,7 @@ def _with_first_row_id(tail: Tail, first_row_id: int | None) -> Tail:
 
 
 def _inherited(head: Head, row: ManifestFile) -> Head:
-    """Fill in what an entry leaves to its manifest's row. Source: format.md 8.6."""
+    """Fill in the ids that an entry inherits: docs/reference/iceberg-notes.md 6.6."""
     status, snapshot_id, sequence_number, file_sequence_number = head
     if snapshot_id is None:
         snapshot_id = row.added_snapshot_id

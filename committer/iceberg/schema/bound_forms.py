@@ -2,7 +2,7 @@
 
 A reader that plans a scan decodes the bounds of the columns that it filters by, and fails as a
 whole on one that it cannot decode. So this is asked of every bound that a producer hands over.
-Source: the specification, "Appendix D" and "Bounds"; format.md 3.1.
+Source: the specification, "Appendix D" and "Bounds"; docs/reference/iceberg-notes.md 1.5.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Columns that are in no schema: what a reader can say of each row, and what delete files hold.
 
 Their field ids are reserved. `_partition` has no type of its own: it holds the fields of all specs.
-Source: the specification, "Reserved Field IDs"; format.md section 2.4.
+Source: the specification, "Reserved Field IDs"; docs/reference/iceberg-notes.md 1.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which column metrics a table wants collected: `write.metadata.metrics.*`.
 
-Source: format.md section 13 and the reference implementation's defaults.
+Source: docs/reference/iceberg-notes.md 10.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The ids of the fields of a new partition spec: given where they are missing, checked elsewhere.
 
-Source: the specification, "Partition Evolution"; format.md section 4.
+Source: the specification, "Partition Evolution"; docs/reference/iceberg-notes.md 2.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Partition specs: which transforms of which columns make up a partition tuple, and its path.
 
-Source: the specification, "Partitioning" and Appendix C; format.md sections 4 and 5.
+Source: the specification, "Partitioning" and Appendix C; docs/reference/iceberg-notes.md 2.1, 2.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Table schemas: fields with ids, looked up by id or dotted name.
 
-Source: the specification, "Schemas and Data Types"; format.md section 4.
+Source: the specification, "Schemas and Data Types"; docs/reference/iceberg-notes.md 2.1, 2.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sort orders: by which transforms of which columns the rows of a file are sorted.
 
-Source: the specification, "Sorting" and Appendix C; format.md section 4.
+Source: the specification, "Sorting" and Appendix C; docs/reference/iceberg-notes.md 2.1, 2.2.
 """
 
 from __future__ import annotations

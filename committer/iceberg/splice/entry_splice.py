@@ -3,7 +3,7 @@
 An entry that stays in the table becomes EXISTING, with the ids that it inherited written out; its
 path, statistics and all the rest are moved as they are. Only for entries laid out as we write
 (equal shape of the writer schema); others are decoded by `manifest_merge.py`.
-Source: format.md 8.6, 8.8, 9.4.
+Source: docs/reference/iceberg-notes.md 6.6, 6.8, 7.
 """
 
 from __future__ import annotations

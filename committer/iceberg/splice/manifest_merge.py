@@ -1,8 +1,8 @@
 """Merges committed manifests to one: live entries become EXISTING, everything else is moved.
 
 Unlike a manifest that a producer hands over (`manifest_splice.py`), entries here have a history:
-what they inherit from their row of the manifest list is written into them, because the new row
-says something else. DELETED entries are left out. Source: format.md 8.6, 8.8, 9.4.
+what they inherit from their row of the manifest list is written into them, because the new row says
+something else. DELETED entries are left out. Source: docs/reference/iceberg-notes.md 6.6, 6.8, 7.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Joins checked manifests to one without decoding their entries.
 
-An added entry with null ids is final where it is written (format.md 8.10), so a block of them can
-be moved as it stands; only the sync marker behind it belongs to the file. Checking entries is
-`manifest_walk.py`.
+An added entry with null ids is final where it is written (docs/reference/iceberg-notes.md 6.9), so
+a block of them can be moved as it stands; only the sync marker behind it belongs to the file.
+Checking entries is `manifest_walk.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ What the manifest says of itself is recomputed, never believed: counts, rows, pa
 their summaries. Joining checked manifests is `manifest_splice.py`; whether paths and spec belong to
 the table is the caller's question.
 
-Two ways through an entry. The fast one steps over bytes whose order `manifest_layout.py` compiled,
+Two ways through an entry. The fast one steps over bytes whose order `entry_layout.py` compiled,
 and knows the good case only. Whatever it does not expect it leaves to the decoder, which finds the
 entry good or says what is wrong with it. So nothing is refused by the fast way, and what it lets
 pass has been stepped over field by field.

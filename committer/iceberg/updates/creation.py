@@ -1,7 +1,7 @@
 """A new table as the updates that make it, and back: how REST creates in a transaction.
 
 Ids are those that the updates lead to; `new_table.py` gives new ones as an engine does.
-Source: format.md sections 6.3 ("New tables") and 12.8.
+Source: docs/reference/iceberg-notes.md 4.4, 9.3.
 """
 
 from __future__ import annotations

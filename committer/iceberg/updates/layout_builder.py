@@ -1,6 +1,6 @@
 """How schemas, partition specs and sort orders of a table are added, chosen and removed.
 
-A part of `MetadataBuilder`. Source: format.md sections 4 and 6.3.
+A part of `MetadataBuilder`. Source: docs/reference/iceberg-notes.md 2.2, 4.3.
 """
 
 from __future__ import annotations

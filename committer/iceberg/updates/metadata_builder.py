@@ -1,6 +1,7 @@
 """How a change set acts on a table: snapshots, refs, logs, times, sequence numbers, row ids.
 
-The order of the changes matters as it does for the reference. Source: format.md section 6.3, 8.8.
+The order of the changes matters as it does for the reference. Source:
+docs/reference/iceberg-notes.md 4.3, 6.8.
 
 Times. Readers refuse a table whose logs, or whose `last-updated-ms` behind them, run backwards by
 more than a minute. So a time that is about to be written is raised to the latest one that is

@@ -1,7 +1,7 @@
 """Changes of a table as values (the REST model's updates), and their fold into new metadata.
 
 How each change acts on a table lives in `metadata_builder.py`, the JSON form in
-`metadata_update_json.py`. Source: format.md sections 6.3 and 12.8.
+`metadata_update_json.py`. Source: docs/reference/iceberg-notes.md 4.3, 9.3.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SetCurrentSchema:
 class AddPartitionSpec:
     """Add a spec; an equivalent one is found again. Its id is given by the table.
 
-    So are the ids of fields that have `NEW_FIELD_ID` (`changes/partition_field_ids.py`).
+    So are the ids of fields that have `NEW_FIELD_ID` (`schema/partition_field_ids.py`).
     """
 
     spec: PartitionSpec

@@ -1,6 +1,6 @@
 """The JSON form of updates, as REST catalogs take and give them.
 
-Source: the REST catalog's OpenAPI description (`TableUpdate`); format.md section 12.8.
+Source: the REST catalog's OpenAPI description (`TableUpdate`); docs/reference/iceberg-notes.md 9.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What must hold for a change to be applied (the REST model's requirements), as values.
 
-Source: format.md section 12.8.
+Source: docs/reference/iceberg-notes.md 9.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which requirements a change needs, so that nothing it was based on has changed meanwhile.
 
-Source: format.md section 12.8 ("REST requirements derived from changes").
+Source: docs/reference/iceberg-notes.md 9.3.
 """
 
 from __future__ import annotations

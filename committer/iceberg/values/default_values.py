@@ -1,6 +1,6 @@
 """Default values of columns: which a column may have.
 
-Source: the specification, "Default values"; format.md section 2.2.
+Source: the specification, "Default values"; docs/reference/iceberg-notes.md 1.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the files of a table lie and what they are called. Strings in, strings out.
 
-Source: format.md section 5.
+Source: docs/reference/iceberg-notes.md 3.
 """
 
 from __future__ import annotations

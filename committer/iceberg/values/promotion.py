@@ -1,6 +1,6 @@
 """Type promotion: which types may become which, and what that does to values and partitions.
 
-Source: the specification, "Schema Evolution"; format.md section 2.3.
+Source: the specification, "Schema Evolution"; docs/reference/iceberg-notes.md 1.3.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A transform's `function(source type)` is looked up once and called for each value; it maps null to
 null. Vectorised forms for Arrow belong to the workers.
-Source: the specification, "Partition Transforms" and Appendix B; format.md sections 3.3 and 3.4.
+Source: the specification, "Partition Transforms" and Appendix B;
+docs/reference/iceberg-notes.md 1.7, 1.8.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bounds of text and bytes, cut to a width so that they still bound.
 
-Source: the specification, "Manifests" (lower and upper bounds); format.md section 3 and the
-reference implementation's rules for code points.
+Source: the specification, "Manifests" (lower and upper bounds);
+docs/reference/iceberg-notes.md 1.5.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Their JSON form lives in `type_json.py`, bytes and JSON of their values in `single_value.py`.
 Values in memory: date as days, time and timestamps as micro- (or nano-)seconds since the epoch (all
 int), decimal as `Decimal`, uuid as `UUID`, fixed and binary as `bytes`.
-Source: the specification, "Schemas and Data Types" and Appendix C; format.md section 2.
+Source: the specification, "Schemas and Data Types" and Appendix C;
+docs/reference/iceberg-notes.md 1.1.
 """
 
 from __future__ import annotations

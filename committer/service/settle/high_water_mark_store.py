@@ -1,5 +1,5 @@
 """Keeps the high-water mark of each table durable. Whether a table is believed:
-`table_high_water_mark.py`.
+`high_water_check.py`.
 
 The high-water mark is written behind the commits that it tells of, and always before the inbox
 objects go that those commits have landed: whatever moment a process ends at, a request is in the

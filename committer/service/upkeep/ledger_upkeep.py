@@ -2,7 +2,8 @@
 
 Entries of one-shot producers go, and gaps of sequential ones are closed, once nothing of the
 producer may come any more: nothing is in the inbox, nor in quarantine, nor on its way back. The
-details of what has landed are forgotten once its request has left the inbox (`settled.py`).
+details of what has landed are forgotten once its request has left the inbox
+(`settled_requests.py`).
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def test_totals_are_those_of_iceberg_java(name: str) -> None:
             if key.startswith(("added-", "deleted-", "removed-"))
         }
         # The first commit of a branch that it creates has main's head as its parent, but totals
-        # from zero (format.md section 7.2).
+        # from zero (docs/reference/iceberg-notes.md 5.2).
         previous = parent.summary if parent and snapshot.snapshot_id not in FORKS else None
         found = commit_summary(snapshot.operation or "", previous, counts)
         totals = {key: text for key, text in summary.items() if key.startswith("total-")}
