@@ -37,7 +37,7 @@ NOWHERE = "http://127.0.0.1:1"
 
 @pytest.fixture(autouse=True)
 def usual_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What this machine and its user have set does not count."""
+    """Hide the AWS settings of this machine and its user."""
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
@@ -238,7 +238,7 @@ async def test_a_small_body_is_sent_without_asking_first() -> None:
         assert [each.header("expect") for each in proxy.received] == [None, "100-continue"]
 
 
-# --- What errors mean ----------------------------------------------------------------------------
+# --- Classes of errors ---------------------------------------------------------------------------
 
 
 async def test_a_connection_that_was_not_made_has_surely_applied_nothing() -> None:

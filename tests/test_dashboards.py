@@ -15,7 +15,7 @@ from committer.service.telemetry.instruments import Instruments
 ROOT = Path(__file__).parent.parent
 ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
 DASHBOARD = ROOT / "deploy/grafana/frazil.json"
-# What Prometheus adds to every series that it scrapes, and to the buckets of histograms.
+# Labels that Prometheus adds to every series that it scrapes, and to the buckets of histograms.
 ADDED = {"job", "instance", "le"}
 SUFFIXES = {
     "counter": ("_total",),

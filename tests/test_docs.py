@@ -1,4 +1,4 @@
-"""What the how-to pages tell a reader to do is done here, as it stands there."""
+"""Does the steps of the how-to pages as they stand there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error quotes of foreign bytes cannot harm the line or the terminal that shows it."""
+"""Foreign bytes quoted in an error cannot harm the line or the terminal that shows it."""
 
 from __future__ import annotations
 

@@ -365,7 +365,7 @@ def test_every_target_that_a_page_names_exists() -> None:
 
 
 def _anchors(text: str) -> set[str]:
-    """What the headings of a page are called in links."""
+    """Return the anchors of a page's headings, as links name them."""
     headings = re.findall(r"^#+ (.+)$", text, re.M)
     return {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
 

@@ -130,7 +130,7 @@ def test_a_text_that_is_no_entry_is_invalid_metadata(text: str) -> None:
         parse_entry(text)
 
 
-# --- What an operator decides --------------------------------------------------------------------
+# --- Decisions of an operator --------------------------------------------------------------------
 
 
 def test_an_entry_that_nobody_froze_is_what_it_was_before_there_were_operators() -> None:

@@ -66,7 +66,7 @@ def attempt_by_hand(branch: object, producer: object, epoch: object, nonce: obje
 
 
 def line(**changes: Any) -> dict[str, object]:
-    """What a client in any language writes, with nothing but JSON and two hashes."""
+    """Return a line as a client in any language writes it, with only JSON and two hashes."""
     producer: dict[str, object] = {"id": "query-1", "sequential": True}
     found: dict[str, Any] = {"branch": "main", "producer": producer, "epoch": 41} | changes
     known = found["producer"] if isinstance(found["producer"], dict) else {}
@@ -100,7 +100,7 @@ def without(document: Mapping[str, object], name: str) -> dict[str, object]:
     return {key: value for key, value in document.items() if key != name}
 
 
-# --- What is right -------------------------------------------------------------------------------
+# --- Accepted requests ---------------------------------------------------------------------------
 
 
 def test_a_request_made_by_hand_is_read() -> None:
@@ -685,7 +685,7 @@ def test_a_mutated_request_is_refused_or_reads_as_a_whole_request(
     except InvalidRequestError as error:
         assert isinstance(error.reason, Reason)
         return
-    # What is accepted is accepted whole: sealed again it is the same request.
+    # An accepted request is accepted whole: encoded again it is the same request.
     manifests = inline(*(bytes(sealed.manifest(one)) for one in sealed.request.manifests))
     line = sealed.request.model_dump_json(by_alias=True, exclude_none=True).encode()
     assert read_request(line + b"\n" + content[sealed.body :]).request == sealed.request

@@ -1,4 +1,4 @@
-"""What the settings take from files: the rest is shown where settings are used."""
+"""Settings from files: the rest is shown where settings are used."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_variable_that_is_like_none_is_refused(
     assert "hush" not in str(raised.value)
 
 
-# What a pod is given for the services `frazil`, `frazil-metrics` and `frazil-service-http`.
+# A pod's variables for the services `frazil`, `frazil-metrics` and `frazil-service-http`.
 INJECTED = {
     "FRAZIL_SERVICE_HOST": "10.96.0.12",
     "FRAZIL_SERVICE_PORT": "8181",

@@ -109,7 +109,7 @@ def test_the_signature_stands_in_the_line_once_and_as_it_is() -> None:
     text = right.request.signature or ""
     escaped = text.replace("h", "\\u0068")
     assert refusal(spelled(right, f'"{text}"', f'"{escaped}"')) == Reason.SIGNATURE_INVALID
-    # What it says is equal, what was signed is not.
+    # Equal values, but other bytes than the signed ones.
     assert refusal(spelled(right, '"epoch":0', '"epoch": 0')) == Reason.SIGNATURE_INVALID
     # A key that stands twice is refused before: readers differ in which of the two they take.
     twice = f'"signature":"{text}","signature":"{text}"'

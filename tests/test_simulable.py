@@ -1,7 +1,7 @@
 """The service can be simulated: time, ids, chance and I/O come through `World` and the ports alone.
 
-What ruff bans everywhere (clocks, uuids, `random`) is not said again here. This goes further, where
-the simulation runs the code: no module that reaches the machine, no wait but on the loop's clock.
+ruff bans clocks, uuids and `random` everywhere. This test goes further, where the simulation runs
+the code: no module that reaches the machine, no wait but on the loop's clock.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def sources() -> list[Path]:
 
 
 def breaches(source: str, allowed: set[str]) -> Iterator[str]:
-    """What a source has of the machine that it should not have."""
+    """Yield each use of the machine in a source that is not allowed."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (

@@ -1,4 +1,4 @@
-"""The benchmark of the format: each case does what it says, with whoever it is compared with."""
+"""The benchmark of the format: each case does what it says, with each of its peers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_round_that_does_less_is_an_error() -> None:
 
 
 def fresh_memory(size_bytes: int) -> mmap.mmap:
-    """What no earlier test has left: the allocator may have some."""
+    """Return fresh memory of the system: the allocator may return some of an earlier test."""
     memory = mmap.mmap(-1, size_bytes)
     for page in range(0, size_bytes, mmap.PAGESIZE):
         memory[page] = 1

@@ -1,4 +1,4 @@
-"""What `bench.hostile` sends: a request of each kind, under a key that is its own."""
+"""The requests of `bench.hostile`: one of each kind, under a key of its own."""
 
 from __future__ import annotations
 

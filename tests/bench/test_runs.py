@@ -1,4 +1,4 @@
-"""What a run's requests say: rates, latencies, whether they are proven."""
+"""Figures from a run's requests: rates, latencies, whether they are proven."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the DynamoDB catalog promises beyond the contract: Java's items, one call a swap, races."""
+"""The DynamoDB catalog beyond the contract: Java's items, one call a swap, races."""
 
 from __future__ import annotations
 

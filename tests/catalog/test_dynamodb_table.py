@@ -1,4 +1,4 @@
-"""The DynamoDB table of a catalog: made, waited for, refused. What a bad environment is told."""
+"""The DynamoDB table of a catalog: made, waited for, refused; errors of a bad environment."""
 
 from __future__ import annotations
 

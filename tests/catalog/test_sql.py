@@ -1,4 +1,4 @@
-"""What the SQL catalog promises beyond the contract: layout, classes of errors, other clients."""
+"""The SQL catalog beyond the contract: layout, classes of errors, other clients."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def test_errors_of_a_database_server_are_told_apart_by_their_sqlstate(
     class ServerError(Exception):
         sqlstate = state
 
-    assert fault_of(ServerError("words that nobody parses")) is fault
+    assert fault_of(ServerError("words that no code parses")) is fault
 
 
 # --- The probe -----------------------------------------------------------------------------------

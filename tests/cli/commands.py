@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command left behind."""
+    """The exit code and output of a command."""
 
     code: int
     out: str

@@ -78,7 +78,7 @@ class _Hiding:
         return None if is_package and top not in self._shown else spec
 
     def find_distributions(self, *context: Any) -> Iterable[Distribution]:
-        """What is said of a package that is hidden, nobody asks for."""
+        """Find distributions as usual: no code asks for those of a hidden package."""
         return MetadataPathFinder.find_distributions(*context)
 
     def invalidate_caches(self) -> None:

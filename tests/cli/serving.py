@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Poll, because a process tells nobody when it has done something."""
+    """Poll: a process gives no notice when it has done something."""
     end_s = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < end_s, f"waited {DEADLINE_S} s until {what}"

@@ -1,4 +1,4 @@
-"""What a shell is told when somebody presses Tab."""
+"""Completion in a shell, when its user presses Tab."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.serving import REPOSITORY
 
 
 def completed(home: Path, line: str, shell: str = "bash") -> list[str]:
-    """What the last word of a line may become."""
+    """Return the completions of a line's last word."""
     asked = {
         "_FRAZIL_COMPLETE": f"complete_{shell}",
         "COMP_WORDS": line,

@@ -53,7 +53,7 @@ def run(
     without: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """What an installation with these extras answers."""
+    """Return the answers of an installation with these extras."""
     asked = {"extras": extras, "with": shown, "without": without, "program": program}
     ended = subprocess.run(
         [sys.executable, "-m", "tests.cli.installation", json.dumps(asked)],

@@ -88,7 +88,7 @@ def test_a_table_without_rows_has_its_headers() -> None:
 
 
 def on_a_terminal(home: Path, columns: int, *arguments: str) -> list[str]:
-    """What a command prints on a screen of so many columns."""
+    """Return the lines that a command prints on a screen of so many columns."""
     parent, child = pty.openpty()
     ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}

@@ -1,4 +1,4 @@
-"""What lies in the home is its owner's alone, whatever the umask; other places follow the umask."""
+"""Files in the home are their owner's alone, whatever the umask; other places follow the umask."""
 
 from __future__ import annotations
 

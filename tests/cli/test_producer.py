@@ -145,7 +145,7 @@ def test_what_the_ledger_alone_is_against_is_accepted_and_replayed(frazil: Frazi
 def test_only_what_can_be_accepted_is_asked_about(
     frazil: Frazil, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    """Nobody answers the question: what is accepted would need one."""
+    """Refuse before the prompt, which has no answer here; an accepted call would prompt."""
     create(frazil)
     put_entry(frazil)
     reason = frazil.quarantine(request(frazil, epoch=4), "path_not_allowed")

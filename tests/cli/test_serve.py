@@ -64,7 +64,7 @@ def landed(frazil: Frazil) -> str:
 
 
 def live_paths(home: Path) -> list[str]:
-    """What another reader finds in the table."""
+    """Return the table's live files as another reader finds them."""
     catalog = SqlCatalog("frazil", uri=f"sqlite:///{home}/catalog.db", warehouse=str(home))
     try:
         table = catalog.load_table("db.flights")
@@ -137,7 +137,7 @@ def test_a_signal_drains_and_is_exit_code_0(
         assert service.end(number) == 0
         assert "service.stopped" in service.log
         assert "Traceback" not in service.log
-    # Whatever was not committed is still where it was made durable.
+    # Each request that was not committed is still where it was made durable.
     assert len(live_paths(tmp_path)) + len(frazil.outstanding()) >= 20
 
 
@@ -225,7 +225,7 @@ def test_a_private_queue_that_is_killed_comes_back_and_doorbells_go_on(
         assert service.end() == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that nobody can write to")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that no user can write to")
 @pytest.mark.parametrize(
     ("variable", "value", "named"),
     [

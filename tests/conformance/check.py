@@ -15,7 +15,7 @@ _SHOWN_MAX = 10
 
 
 class Mismatch(Exception):
-    """What was found is not what was expected."""
+    """The found value is not the expected one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def same_value(kind: IcebergType, found: object, wanted: object, place: str = ""
     """Like `same` for JSON single values of a type.
 
     Java 17 prints some floats with a digit too many or a neighbour of the nearest digits; later
-    ones, and we, print the nearest of the shortest. What is the same float is the same value.
+    ones, and we, print the nearest of the shortest. Equal floats are equal values.
     """
     if kind == FloatType() and isinstance(found, float) and isinstance(wanted, float):
         found, wanted = _as_float(found), _as_float(wanted)

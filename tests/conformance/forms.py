@@ -1,4 +1,4 @@
-"""What Frazil has read, in the keys and value forms of `expected.json`; and typed comparisons."""
+"""Frazil's findings in the keys and value forms of `expected.json`; and typed comparisons."""
 
 from __future__ import annotations
 

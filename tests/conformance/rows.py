@@ -58,7 +58,7 @@ _TIMES = (TimeType, TimestampType, TimestamptzType, TimestampNanoType, Timestamp
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """What a file holds: its fields, and rows with a value for each of them."""
+    """The contents of a file: its fields, and rows with a value for each of them."""
 
     fields: StructType
     rows: Sequence[tuple[object, ...]]

@@ -14,7 +14,7 @@ from tests.conformance.table import Table
 
 
 def check_scan(table: Table, said: dict[str, Any]) -> None:
-    """One filter; of a table whose manifests nobody but Java reads, the refusal."""
+    """Check one filter; of a table whose manifests only Java reads, check the refusal."""
     try:
         found = _tasks(table, parse_expression(said["filter"]))
     except InvalidMetadataError:

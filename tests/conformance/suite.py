@@ -33,7 +33,7 @@ class Group:
 
 
 def groups(folder: Path) -> list[Group]:
-    """All tables and files of vectors of a folder; hidden files are nobody's.
+    """Return all tables and files of vectors of a folder, without hidden files.
 
     Errors: `FileNotFoundError` if there are none.
     """

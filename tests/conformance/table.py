@@ -44,7 +44,7 @@ class Table:
 
     @cached_property
     def prefix(self) -> str:
-        """What locations in the table's files start with, up to the table's own folder."""
+        """The prefix of all locations in the table's files, up to the table's own folder."""
         location = str(self.expected["metadata_location"])
         start, found, _ = location.partition(f"/{self.name}/")
         if not found:

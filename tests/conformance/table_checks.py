@@ -1,6 +1,6 @@
 """The checks of one table: each fact of its `expected.json`; what is read is written again.
 
-A key of `expected.json` that nobody has heard of is a failed check.
+An unknown key of `expected.json` is a failed check.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _check_key(table: Table, key: str) -> None:
         raise Mismatch("not a key that this suite knows")
 
 
-# --- What Java says of the metadata --------------------------------------------------------------
+# --- Java's findings in the metadata -------------------------------------------------------------
 
 
 def _specs(table: Table) -> object:
@@ -128,7 +128,7 @@ _FACTS: dict[str, Facts] = {
     "encryption_keys": lambda table: [key_form(key) for key in table.metadata.encryption_keys],
 }
 
-# Who wrote what, and where Java itself fails: nothing to compare.
+# The writers of the files, and where Java itself fails: nothing to compare.
 _SAID_FOR_READERS = {
     *("written_by", "via", "facts_by"),
     *("spark_count_error", "scan_error_example", "scan_error_example2"),
@@ -265,7 +265,7 @@ def _as_the_format_says(table: Table, row: dict[str, Any]) -> dict[str, Any]:
 
 def _with_nested(found: Any, wanted: Any) -> Any:
     """Java's own reader finds no nested field by a name mapping and gives null, though it finds
-    their bounds when it adds the file. What we read there is taken.
+    their bounds when it adds the file. Such a field is expected as Frazil reads it.
     """
     return {
         key: {inner: found[key][inner] if part is None else part for inner, part in value.items()}
@@ -300,7 +300,7 @@ _CHECKS: dict[str, TableCheck] = {
 }
 
 
-# --- What is read is written again ---------------------------------------------------------------
+# --- Each file that is read is written again -----------------------------------------------------
 
 
 def _check_printed_again(path: Path) -> None:

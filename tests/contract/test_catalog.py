@@ -115,7 +115,7 @@ ODD_NAMES = (
 async def test_a_name_that_no_table_can_have_is_that_of_none(
     harness: CatalogHarness, namespace: tuple[str, ...], name: str
 ) -> None:
-    """Who asks may be a request, which would wait for ever behind any other error."""
+    """A request that names such a table would wait for ever behind any other error."""
     await create(harness)
     identifier = TableIdentifier(namespace, name)
     with pytest.raises(NoSuchTableError):

@@ -201,7 +201,7 @@ async def test_what_an_owner_gives_up_ends_the_wait(harness: QueueHarness, verb:
     one, other, third = (harness.leases(name) for name in ("one", "two", "three"))
     await one.renew(JOIN)
     await third.renew(JOIN)
-    # Last, so that nobody has seen it lapse before somebody waits, however long that takes.
+    # Last, so that no member has seen it lapse before the wait begins, however long that takes.
     claim = claiming(7, lease_s=SHORT_S if verb == "lapse" else LONG_S, is_new=True)
     version = (await other.renew(claim)).version
     waiting = asyncio.create_task(one.wait_for_change(version, wait_s=EVER_S))
@@ -254,7 +254,7 @@ async def test_an_unreachable_server_says_so_and_works_again_later(harness: Queu
 
 
 async def test_a_lost_answer_is_asked_for_again(harness: QueueHarness) -> None:
-    """What took effect without our knowing is known after the next exchange."""
+    """A renewal that took effect though its answer was lost is known after the next exchange."""
     process = UUID(int=77)
     await harness.leases("one", process=process).renew(claiming(1, 2, is_new=True))
     seen = await harness.leases("one", process=process).renew(claiming(1, 2, is_new=True))

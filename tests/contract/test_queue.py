@@ -134,7 +134,7 @@ async def test_what_is_acknowledged_is_forgotten_and_the_rest_comes_back_after_a
     deliveries = await take(queue)
     await queue.acknowledge(tokens(deliveries[:4]))
     assert await take(queue) == [], "this client holds the rest"
-    assert await take(harness.queue("two")) == [], "and nobody else gets it"
+    assert await take(harness.queue("two")) == [], "and no other client gets it"
     again = await take(harness.queue("one"))
     assert seen(again) == [4, 5]
     assert [each.deliveries for each in again] == [2, 2]

@@ -1,7 +1,7 @@
 """Publishes each hostile case to a running committer, a good request before it and one behind it.
 
-The command makes tables in a namespace of its own. What it has published is taken out of the
-quarantine at the end, and the tables are dropped; their files stay where they lie.
+The command makes tables in a namespace of its own. At the end its requests are removed from the
+quarantine, and the tables are dropped; their files stay.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _POLL_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of a case. `found`: a reason code, `lands`, or what else was seen; delays are
+    """The outcome of a case. `found`: a reason code, `lands`, or what else was seen; delays are
     those of the good requests before and behind it, None where one has not landed."""
 
     name: str

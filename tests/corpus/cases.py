@@ -12,7 +12,7 @@ from tests.corpus.paths import PATHS
 from tests.corpus.repeats import REPEATS
 from tests.corpus.tables import FLIGHTS
 
-# What a check refuses that reads the request from its doorbell.
+# Refused by a check that reads the request from its doorbell.
 DOORBELLS = (*PATHS, *MANIFESTS)
 REFUSED: tuple[Hostile, ...] = (
     *LINES,

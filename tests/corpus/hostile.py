@@ -1,4 +1,4 @@
-"""What a hostile request is: raw bytes under a key, and the reason code that they must get."""
+"""A hostile request: raw bytes under a key, and the reason code that they must get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a client puts into the inbox, past every check of ours, and what it wrote before.
+    """The objects that a client writes, past every check of Frazil: the request, and its files.
 
     `told`: what its doorbell carries, if that is something else. `make` puts an entry of another
     kind than a file where the request would be.

@@ -1,4 +1,4 @@
-"""What stands in the inbox in the place of a request, and doorbells that tell of other content."""
+"""Entries in the place of a request in the inbox, and doorbells that announce other content."""
 
 from __future__ import annotations
 

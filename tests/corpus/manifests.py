@@ -31,7 +31,7 @@ _REASONS = {
 
 
 def _avro() -> Iterable[Hostile]:
-    """What the readers of manifests refuse, with the header that the table wants."""
+    """Yield Avro that the readers of manifests refuse, with the header that the table wants."""
     for name, hostile in AVRO.items():
         if hostile.target == "manifest":
             reason = _REASONS.get(name, Reason.MANIFEST_MALFORMED)

@@ -93,7 +93,7 @@ OTHER_NAMES = (
     "{t}/data/fl\xfcge-{a}.parquet",
 )
 
-# What a client may only read, and an expiry would delete with the rest of a snapshot's files.
+# Files that a client may only read; an expiry would delete them with the snapshot's other files.
 METADATA = (
     "{t}/metadata/{a}.parquet",
     "{t}/metadata/00003-{a}.metadata.json",

@@ -76,7 +76,7 @@ WAYS: dict[str, Lists] = {
     "in a manifest that is named twice": _in_one_that_is_named_twice,
 }
 
-# What another spelling makes of `data/carrier=AA/00000-<attempt>.parquet`.
+# Other spellings of `data/carrier=AA/00000-<attempt>.parquet`, as replacements.
 SPELLINGS: dict[str, tuple[str, str]] = {
     "the same": ("", ""),
     "an upper-case ending": (".parquet", ".PARQUET"),

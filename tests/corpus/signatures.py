@@ -15,7 +15,7 @@ from tests.corpus.tables import SIGNED
 from tests.support.builders.bad_requests import good
 from tests.support.builders.signing import OLD, bound, signed, with_changes
 
-# What the committer of the tests knows: one key for everything, others for something else.
+# The keys of the tests' committer: one key for everything, others for something else.
 _OTHERS = (
     bound(SigningKey("other-table", b"t" * 32), tables=["db.other", "sales.*"]),
     bound(SigningKey("other-producer", b"p" * 32), producers=["nightly"]),

@@ -83,7 +83,7 @@ async def publish_good(house: ServiceHarness, table: LoadedTable, producer: str)
 
 
 async def judge(house: ServiceHarness, sent: dict[str, Hostile]) -> list[str]:
-    """Who got another end than the right one."""
+    """Return the requests with another outcome than the right one."""
     records = {record.key: record for record in await house.quarantined()}
     wrong = [f"{sent[key].name}: not in quarantine" for key in sent.keys() - records.keys()]
     for key, record in records.items():
@@ -137,7 +137,7 @@ TOLD_ALL = (*GARBAGE, *map(forged, DOORBELLS))
 
 @pytest.mark.parametrize("number", range(len(batches(TOLD_ALL))))
 async def test_a_hostile_doorbell_cannot_take_a_request_out_of_the_inbox(number: int) -> None:
-    """Who can write to the queue alone tells of another content under the key of a request."""
+    """A client with access to the queue alone announces other content under a request's key."""
     house, table = await open_house()
     corpus = batches(TOLD_ALL)[number]
     for index, hostile in enumerate(corpus):

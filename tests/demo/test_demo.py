@@ -1,6 +1,6 @@
 """`frazil demo` as a user runs it: real Spark applications, a real committer, a real queue server.
 
-Each run is a process. What it left running is looked for among all processes of the machine.
+Each run is a process. Processes that it left running are looked for on the whole machine.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def test_many_streams_make_one_table_that_other_readers_find_whole(tmp_path: Pat
     assert re.search(r"^paths named twice +0 +0$", out, re.MULTILINE)
     assert "every flight is in the table exactly once, say both readers" in out
     assert f"warehouse   file://{demo.home}/warehouse/demo/flights" in out
-    # The inbox holds what is outstanding, and nothing is. What has landed the high-water mark
-    # tells.
+    # The inbox holds outstanding requests, and there are none. The high-water mark records the
+    # landed ones.
     left = [path for path in (demo.home / "requests").rglob("*") if path.is_file()]
     assert [path.parent.name for path in left] == ["witness"]
     assert_every_hint_works(demo)
@@ -186,7 +186,7 @@ def test_an_application_that_dies_fails_the_demo_with_its_last_words(tmp_path: P
     _, what, end = demo.output.partition("frazil: spark-1 ended with SIGKILL; the end of ")
     log, _, words = end.partition(":\n")
     assert what
-    # What it said before, or what its Java said when it had lost it.
+    # Lines that it logged before, or that its Java logged after losing it.
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     assert lines
     assert set(lines) <= {line.strip() for line in Path(log).read_text().splitlines()}

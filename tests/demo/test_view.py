@@ -1,4 +1,4 @@
-"""What is printed where nobody looks at a screen: whole lines, and not too many."""
+"""The output without a terminal: whole lines, and not too many."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class ClientCalls:
                     self._bodies[prefix + node.name] = node
 
     def permissions(self, methods: Iterable[str]) -> set[str]:
-        """What IAM must allow for these methods, and for whatever they use."""
+        """Return the actions that IAM must allow for these methods, and for those that they use."""
         special = _PERMISSIONS[self._service]
         return {
             permission

@@ -37,7 +37,7 @@ class Stage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What `ENV` sets."""
+        """Return the variables that `ENV` sets."""
         pairs = (pair for value in self.all("ENV") for pair in shlex.split(value))
         return dict(pair.split("=", 1) for pair in pairs)
 

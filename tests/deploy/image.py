@@ -2,8 +2,8 @@
 
 Each stage gets a root file system of its own: this machine's, read through an overlay that keeps
 what is written in memory. All of it is in a mount namespace, so nothing here changes, and it ends
-with its process. Needs root on Linux; without it the tests are skipped. What differs from a real
-build: the base system and the release of Python are this machine's.
+with its process. Needs root on Linux; without it the tests are skipped. Unlike in a real build, the
+base system and the release of Python are this machine's.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def image(folder: Path) -> Iterator[Image]:
 
 
 def _make_context(found: list[Stage], context: Path) -> None:
-    """What a build is sent: of what is copied, everything that git does not ignore."""
+    """Make the context of a build: all copied files that git does not ignore."""
     names = [
         name for stage in found for origin, what, _ in copied(stage) if not origin for name in what
     ]

@@ -1,4 +1,4 @@
-"""What `deploy/kustomize` holds, read without kustomize: its files, and what they generate."""
+"""Reads `deploy/kustomize` without kustomize: its files, and what they generate."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ AWS = Path(__file__).parent.parent.parent / "deploy/aws"
 BUCKET = "arn:aws:s3:::YOUR_BUCKET"
 TABLE = "arn:aws:dynamodb:YOUR_REGION:YOUR_ACCOUNT:table/iceberg"
 
-# What a call to S3 says of itself: a condition, or that it is a part of an upload.
+# Condition keys of a call to S3: its own condition, or that it is a part of an upload.
 CREATES = {"s3:if-none-match": "*", "s3:ObjectCreationOperation": "true"}
 REPLACES = {"s3:if-match": "an etag", "s3:ObjectCreationOperation": "true"}
 OVERWRITES = {"s3:ObjectCreationOperation": "true"}

@@ -1,4 +1,4 @@
-"""What is set up on AWS: as the code needs it, and no more."""
+"""The setup on AWS: as the code needs it, and no more."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ STORAGE_METHODS = {
     "operator": {"get", "head", "create", "replace", "delete", "list"},
     "sweeper": {"get", "delete", "list"},
 }
-# What commands do, not `frazil serve`.
+# Modules of commands, not of `frazil serve`.
 BY_PEOPLE = set((ROOT / "committer/service/admin").glob("*.py"))
 LOOKED_AT = {"objects_before", "close", "inner"}
 
@@ -118,7 +118,7 @@ def test_producers_delete_and_replace_nothing_in_the_inbox() -> None:
         assert not re.search(r"(inbox|quarantine|storage)\.(delete|replace)\b", path.read_text())
 
 
-# --- What the roles keep apart -------------------------------------------------------------------
+# --- Separation of the roles ---------------------------------------------------------------------
 
 KEY = "requests/inbox/a-table/a-producer/00000000000000000007/an-attempt"
 METADATA = "warehouse/db/flights/metadata/00001-x.metadata.json"

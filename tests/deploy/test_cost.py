@@ -1,4 +1,4 @@
-"""What the page on cost says is paid for, counted."""
+"""The calls that the page on cost lists, counted."""
 
 from __future__ import annotations
 

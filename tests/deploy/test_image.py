@@ -22,7 +22,7 @@ from tests.deploy.image import Image, image
 STAGES = stages(DOCKERFILE.read_text())
 FINAL = STAGES[-1]
 
-# --- What it says --------------------------------------------------------------------------------
+# --- Its text ------------------------------------------------------------------------------------
 
 
 def test_every_stage_begins_with_one_base_of_a_named_release() -> None:
@@ -106,7 +106,7 @@ def test_the_image_has_what_the_committer_needs_and_neither_spark_nor_a_server()
     }  # fmt: skip
 
 
-# --- What comes of it ----------------------------------------------------------------------------
+# --- Its result ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

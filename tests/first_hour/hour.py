@@ -267,7 +267,7 @@ class Hour:
 
 
 def _chunks(descriptor: int) -> Iterator[bytes]:
-    """What a terminal gets, until its program has ended."""
+    """Yield the output on a terminal until its program has ended."""
     while True:
         try:
             chunk = os.read(descriptor, 65536)

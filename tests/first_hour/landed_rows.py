@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def verdict(ids: Sequence[int], beside: Sequence[str]) -> str:
-    """What is said of one carrier's ids."""
+    """Return the verdict on one carrier's ids."""
     count = len(ids) - len(beside)
     expected = sorted([*range(count), *map(int, beside)])
     if count < 1 or sorted(ids) != expected:

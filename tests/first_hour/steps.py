@@ -1,4 +1,4 @@
-"""What a new user does with a page: its code blocks as they stand there, and a few commands beside.
+"""A new user's walk through a page: its code blocks as they stand there, and a few other commands.
 
 A walk is a list of steps. Every code block of a page is a step of its walk: run, or left out with
 a reason that is printed. Steps are data; `hour.py` does them.

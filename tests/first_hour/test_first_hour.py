@@ -62,7 +62,7 @@ def test_what_differs_from_run_to_run_is_left_out(printed: str, kept: str) -> No
     assert settled(printed, {}) == [kept]
 
 
-# --- What timing decides -------------------------------------------------------------------------
+# --- Output that depends on timing ---------------------------------------------------------------
 
 (SNAPSHOTS,) = (step for step in README.steps if isinstance(step, Type) and step.varying)
 FIRST = """\

@@ -1,4 +1,4 @@
-"""What was printed, without what differs from run to run."""
+"""Transcripts of output, with parts masked that differ from run to run."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def known(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
-# What our columns hold in another form, and PyIceberg's: to one that both can have.
+# Columns with another form here than in PyIceberg: converters to a common form.
 OURS: Mapping[str, Callable[[Any], Any]] = {
     "lower_bounds": in_hex,
     "upper_bounds": in_hex,

@@ -78,7 +78,7 @@ def test_a_table_that_is_not_there_is_told_with_those_that_are(home: Path) -> No
         frazil.load_table("db.x", home=str(home))
 
 
-# --- What reading leaves behind ------------------------------------------------------------------
+# --- Side effects of reading ---------------------------------------------------------------------
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
@@ -138,7 +138,7 @@ except frazil.FrazilError as error:
 
 
 def read_with(home: Path, extras: Sequence[str], *without: str) -> list[Any]:
-    """What an installation with these extras prints."""
+    """Return the output of an installation with these extras."""
     program = READ.replace("HOME", repr(str(home)))
     asked = {"extras": extras, "with": [], "without": without, "program": program}
     command = [sys.executable, "-m", "tests.cli.installation", json.dumps(asked)]

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     unknown = set(options.targets) - set(TARGETS)
     if unknown:
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
-    # What asks for more gets a MemoryError, and that is a fault.
+    # A reader that asks for more gets a MemoryError, and that is a fault.
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
     seed = secrets.randbits(32) if options.seed is None else options.seed
     names = options.targets or list(TARGETS)

@@ -11,7 +11,7 @@ from tests.fuzz.targets import REFUSALS, Target
 
 # Far above what honest input of this size needs on a slow machine; a hang is found all the same.
 SECONDS_MAX = 10.0
-# Quoted characters that nobody can print take up to ten for one.
+# An unprintable character takes up to ten in a quotation.
 _MESSAGE_MAX = 10_100
 
 
@@ -20,7 +20,7 @@ class HangError(Exception):
 
 
 def fault(target: Target, content: bytes) -> str | None:
-    """What is wrong with the reader's answer; None if it reads the input or refuses it clearly."""
+    """Return the fault of the reader's answer; None if it reads the input or refuses it clearly."""
     try:
         with limited_s(SECONDS_MAX):
             target.read(content)

@@ -1,6 +1,6 @@
 """Input that was made to do harm, each with the words of the refusal it deserves.
 
-What the fuzzer finds is written down here, in the form that shows what it does.
+Findings of the fuzzer are kept here, in the form that shows what they do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests as a client damages them, read, checked and planned as a committer does it.
 
-What passes the check must be joined without an error, and can be read: entry by entry, and each
-bound by the type of its column.
+A request that passes the check must be joined without an error, and be readable: entry by entry,
+and each bound by the type of its column.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def manifest_seeds() -> list[bytes]:
 
 
 def _first_rows() -> int:
-    """What the first request's line says of its manifest."""
+    """Return the added rows that the first request states for its manifest."""
     return _sealed()[0].request.manifests[0].added_rows_count
 
 

@@ -1,4 +1,4 @@
-"""What reads bytes that somebody else wrote: each reader with the honest input to start from."""
+"""The readers of foreign bytes: each with the honest input to start from."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Target:
 
 
 def _read_metadata(content: bytes) -> None:
-    """What can be read can be printed, and is then read as the same."""
+    """Read metadata, print it, and compare it with the printed one read again."""
     metadata = parse_table_metadata(content)
     again = parse_table_metadata(print_table_metadata(metadata))
     if repr(again) != repr(metadata):
@@ -122,7 +122,7 @@ def _read_vector(content: bytes) -> None:
 
 
 def _walk(content: bytes) -> None:
-    """As a manifest that somebody hands over, of the table that the honest ones are from."""
+    """Read it as a submitted manifest, of the table that the honest ones are from."""
     metadata, _ = _scanned()
     walk_additions(
         content,

@@ -30,7 +30,7 @@ class AwsPlaces:
 
     @classmethod
     def new(cls, dynamodb: DynamoDbServer, s3: S3Server) -> AwsPlaces:
-        """Places that nobody has used yet."""
+        """Return places that were never used."""
         return cls(dynamodb.url, dynamodb.new_table_name(), s3.url, s3.new_root())
 
 

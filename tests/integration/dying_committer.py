@@ -6,7 +6,7 @@ ports), the moment is `before` the call, `within` (half of the objects) or `afte
 calls of that name from 1. Calls count once the file `DIES_WHEN` exists. Every call is noted in the
 file `CALLS_SEEN`: a line of `+` if it counts, `*` if it is about several objects, and the name.
 
-`DIES_BY`: `exit` (nothing is cleaned up, as by kill -9), or `stop` (SIGSTOP, until somebody sends
+`DIES_BY`: `exit` (nothing is cleaned up, as by kill -9), or `stop` (SIGSTOP, until the test sends
 SIGCONT).
 """
 
@@ -35,7 +35,7 @@ from committer.service.upkeep import expirer
 
 EXIT_CODE = 86
 
-# What a location names, by the first of these that is found in it.
+# The kind of a location: the first of these that is found in it.
 _KINDS = {
     "probe": r"/frazil-probe-",
     "inbox": r"/requests/inbox(/|$)",
@@ -98,7 +98,7 @@ class Point:
                 self.catalog_is_idle.set()
 
     async def strike(self) -> None:
-        """Who stands still does so without the database's lock in its hand: nobody could go on."""
+        """Exit, or stop. Stop without the database's lock: else every process would wait for it."""
         if self.by != "stop":
             os._exit(EXIT_CODE)
         while self.catalog_calls:
@@ -121,7 +121,7 @@ class Mortal:
     def _watched(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
             answer = call(*args, **kwargs)
-            # What is deleted together varies, and so it is called by what goes last.
+            # The objects deleted together vary, so the call is named after the last one.
             objects = _objects(args)[-1:] if method == "delete" else _objects(args)
             name = f"{self._port}.{method} {kind_of(objects)}".strip()
             if isasyncgen(answer):
@@ -158,13 +158,13 @@ class Mortal:
 
 
 def kind_of(objects: Sequence[Any]) -> str:
-    """What sort of objects a call is about."""
+    """Return the kinds of a call's objects."""
     kinds = {_kind(one) for one in objects}
     return " and ".join(sorted(kind for kind in kinds if kind))
 
 
 def _objects(args: Sequence[Any]) -> Sequence[Any]:
-    """What a call is about: its first argument, one or many."""
+    """Return a call's objects: its first argument, one or many."""
     first = args[0] if args else None
     if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
         return first
@@ -196,7 +196,7 @@ def run(environment: Mapping[str, str], log: str, folder: str) -> None:
 
 
 def _make_mortal(point: Point) -> None:
-    """Whatever opens an adapter gets a mortal one."""
+    """Make every opened adapter a mortal one."""
     open_storage, open_catalog = backends.open_storage, backends.open_catalog
 
     def mortal_storage(*args: Any, **kwargs: Any) -> Any:

@@ -1,8 +1,8 @@
 """Whether a table holds what was published, exactly once, whatever has happened meanwhile.
 
 Of the attempts at one epoch exactly one is in the table, whole. Another attempt with its
-fingerprint was superseded: it is nowhere. One with another fingerprint is in quarantine. What
-receipts say is true, and readers that are not ours see the same.
+fingerprint was superseded: it is nowhere. One with another fingerprint is in quarantine. The
+receipts are true, and readers that are not ours see the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.integration.traffic import RealProducer, Written
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """What was found, for a test to say."""
+    """The findings, for a test to print."""
 
     contents: Contents
     requests: int
@@ -48,7 +48,7 @@ async def check_files(
     assert len(by_path) == len(live), "a file is in the table twice"
     landed, losers = _winners(published, by_path)
     wanted = {path for one in landed for path in one.paths}
-    assert wanted == by_path.keys(), "there are files that nobody has published"
+    assert wanted == by_path.keys(), "there are files that no producer has published"
     clashes = {one.inbox_key for one in losers if not _is_replay(one, landed)}
     table_uuid = str(table.metadata.table_uuid)
     in_quarantine = [

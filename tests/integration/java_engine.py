@@ -30,7 +30,7 @@ _ATTEMPTS = re.compile(r"CommitReport\{.*?attempts=CounterResult\{unit=COUNT, va
 
 @dataclass(frozen=True, slots=True)
 class JavaCatalog:
-    """What Iceberg Java must know: jars, and the options of `spark.sql.catalog.frazil`."""
+    """Iceberg Java's view of the catalog: jars, and the options of `spark.sql.catalog.frazil`."""
 
     jars: Sequence[Path]
     options: Mapping[str, str]
@@ -59,8 +59,8 @@ class JavaEngine:
         return self._ask(statement)
 
     def expire_as_trino(self, table: str) -> None:
-        """What Trino's `ALTER TABLE … EXECUTE expire_snapshots` does, with Iceberg's own library,
-        for a threshold of nothing.
+        """Expire snapshots as Trino's `ALTER TABLE … EXECUTE expire_snapshots` does, with Iceberg's
+        own library, for a threshold of 0.
         """
         self._ask({"expire": table})
 
@@ -146,7 +146,7 @@ def _answer(spark: Any, question: Any) -> list[list[Any]]:
 
 
 def main(options: str, jars: str) -> None:
-    # What Java prints must not come between the answers.
+    # Java's output must not get between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     spark = _session(json.loads(options), jars)

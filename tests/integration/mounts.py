@@ -42,7 +42,7 @@ def read_only(mount: Path) -> Iterator[None]:
 
 @contextmanager
 def read_only_file(path: Path) -> Iterator[None]:
-    """A single file that nobody may open for writing while inside."""
+    """Make a single file read-only for every process while inside."""
     _mount(os.fsencode(path), path, None, _BIND, None)
     try:
         _mount(None, path, None, _REMOUNT | _BIND | _READ_ONLY, None)

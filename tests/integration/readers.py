@@ -1,4 +1,4 @@
-"""What a table holds, as three readers see it that share no code: ours, PyIceberg and DuckDB."""
+"""The contents of a table, by three readers that share no code: ours, PyIceberg and DuckDB."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A whole Frazil of real processes in a folder of its own, and the blows that it may get.
 
 `python -m committer serve`, a private Valkey, a SQLite catalog and local folders, as `make demo`
-has them. What is started here ends with the `with` block, however that is left.
+has them. All processes started here end with the `with` block, however that is left.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def until(
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on at the moment."""
+    """Return a port of this machine that no process listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -76,7 +76,7 @@ def free_port() -> int:
 
 
 class Process(Protocol):
-    """What a house wants of a process: `subprocess.Popen` has it."""
+    """The part of `subprocess.Popen` that is used of a process."""
 
     @property
     def pid(self) -> int: ...
@@ -184,11 +184,11 @@ class RealHouse:
         return await self.is_ready() and not await asyncio.to_thread(self.conditions)
 
     def readiness(self) -> tuple[int, dict[str, Any]]:
-        """Status and body of `/readyz`; status 0 while nobody listens."""
+        """Return status and body of `/readyz`; status 0 while no committer listens."""
         return self._ask("readyz")
 
     def conditions(self) -> dict[str, str]:
-        """All conditions, as `/status` has them; none while nobody listens."""
+        """All conditions, as `/status` has them; none while no committer listens."""
         _, body = self._ask("status")
         found: dict[str, str] = body.get("conditions", {})
         return found
@@ -211,7 +211,7 @@ class RealHouse:
             self.committer.wait(60)
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What the committers have logged under this name so far."""
+        """Return the events of this name that the committers have logged so far."""
         if not self.log_file.exists():
             return []
         lines = self.log_file.read_text(errors="replace").splitlines()
@@ -219,7 +219,7 @@ class RealHouse:
         return [line for line in parsed if line.get("event") == name]
 
     def logged(self, level: str) -> list[dict[str, Any]]:
-        """What the committers have logged at this level so far."""
+        """Return the events of this level that the committers have logged so far."""
         lines = self.log_file.read_text(errors="replace").splitlines()
         return [parsed for parsed in map(_parse, lines) if parsed.get("level") == level]
 
@@ -233,7 +233,7 @@ class RealHouse:
         self.server.process.kill()
         self.server.process.wait()
 
-    # --- What is durable -------------------------------------------------------------------------
+    # --- Durable state ---------------------------------------------------------------------------
 
     @asynccontextmanager
     async def storage(self) -> AsyncIterator[Storage]:

@@ -29,7 +29,7 @@ _INTERRUPTED_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What survives every driver: the input, one file a micro-batch, and the checkpoint."""
+    """The state that survives every driver: input, one file a micro-batch, and checkpoint."""
 
     folder: Path
     table: str

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 
 GOOD = "db.good"
 BROKEN = "db.broken"
-# What a test of an environment must not wait for: a table at fault is asked again after 15 s.
+# A table at fault is asked again after 15 s at the latest; the rest is slack for a busy machine.
 RECOVERY_S_MAX = 60.0
 
 
@@ -84,7 +84,7 @@ async def _make_foreign_table(server: DynamoDbServer) -> None:
 
 
 async def _refusal(house: AwsHouse, fault: Fault) -> str:
-    """What a committer with the fault says before it ends."""
+    """Return the message with which a committer refuses the fault before it ends."""
     good, house.variables = house.variables, fault.variables
     try:
         house.launch()
@@ -146,7 +146,7 @@ async def test_table_that_lost_a_file_waits_for_it_while_other_tables_go_on(
 async def test_table_that_lost_a_manifest_is_still_appended_to(
     dynamodb_server: DynamoDbServer, s3_server: S3Server
 ) -> None:
-    """An append needs no older manifest. What it listed stays listed: nobody hides the loss."""
+    """An append needs no older manifest. Lost ones stay listed, so that the loss is not hidden."""
     with aws_house(dynamodb_server, s3_server) as house:
         async with _two_tables(house) as (good, broken):
             before = await house.load(BROKEN)

@@ -130,7 +130,7 @@ async def _append_by_java(house: AwsHouse, java: JavaEngine) -> list[int]:
     return ids
 
 
-# --- What is there at the end --------------------------------------------------------------------
+# --- The state at the end ------------------------------------------------------------------------
 
 
 async def _check(

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(1_800)]
 DEATHS_A_TABLE = 8
 COMMITS_BEFORE = 2
 ROUNDS_MAX = 12
-# What a start surely goes through, late or soon after it is ready.
+# Calls of every start, before or soon after the committer is ready.
 CALLS_AT_START = {
     "catalog.probe",
     "queue.probe",
@@ -38,7 +38,7 @@ CALLS_AT_START = {
     "storage.list inbox",
     "storage.list quarantine",
 }
-# What a commit, a refusal, a merge and an expiry surely go through.
+# Calls of every commit, refusal, merge and expiry.
 CALLS_SURELY = {
     "catalog.load",
     "catalog.swap",
@@ -95,11 +95,11 @@ def _portions(deaths: Sequence[Death]) -> Iterator[Sequence[Death]]:
         yield mixed[start : start + DEATHS_A_TABLE]
 
 
-# --- What can be died at -------------------------------------------------------------------------
+# --- Points to die at ----------------------------------------------------------------------------
 
 
 async def _find_deaths(house: DyingHouse) -> list[Death]:
-    """By a run in which nobody dies."""
+    """Find the points to die at, by a run in which no committer dies."""
     async with _table(house, "reference") as work:
         await house.start()
         await work.warm_up()

@@ -1,5 +1,5 @@
-"""A committer stands still for longer than anybody waits for it, another one takes over its work,
-and then it goes on where it stood. Two owners at once: each request is in its table once.
+"""A committer is stopped for longer than its leases last, another one takes over its work, and then
+the first continues where it was. Two owners at once: each request is in its table once.
 """
 
 from __future__ import annotations

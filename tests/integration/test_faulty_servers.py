@@ -93,7 +93,7 @@ class Work:
         await self.settle()
 
     async def refuse(self) -> None:
-        """A request that nobody announces, and that goes to quarantine: the first has landed."""
+        """Publish a request without a doorbell that is quarantined: the first has landed."""
         clashing = self.published[2]
         if not clashing.epochs:
             await clashing.publish()
@@ -156,7 +156,7 @@ async def _table(house: AwsHouse, name: str) -> AsyncIterator[Work]:
         await silent.close()
 
 
-# --- What is spoiled -----------------------------------------------------------------------------
+# --- Spoiled answers -----------------------------------------------------------------------------
 
 
 async def _spoil_dynamodb(proxies: Proxies, work: Work) -> None:
@@ -174,7 +174,7 @@ async def _spoil_dynamodb(proxies: Proxies, work: Work) -> None:
 
 
 async def _spoil_s3(proxies: Proxies, work: Work) -> None:
-    """What is written of a commit and of a refusal, and what is listed, read and deleted."""
+    """Spoil the writes of a commit and of a refusal, the listings, reads and deletions."""
     proxy = proxies.s3
     await work.refuse()
     place = urlsplit(work.house.places.root)
@@ -213,7 +213,7 @@ async def _spoil_redis(proxies: Proxies, work: Work) -> None:
         await work.publish()
 
 
-# --- What has become of it -----------------------------------------------------------------------
+# --- The outcome ---------------------------------------------------------------------------------
 
 
 async def _check(work: Work) -> None:

@@ -55,7 +55,7 @@ async def _round(house: RealHouse, published: list[RealProducer], blow: Blow) ->
 async def _flush_before_reading(house: RealHouse) -> None:
     """Doorbells are lost for sure: the committer stands still, and was not even sent some."""
     house.signal(signal.SIGSTOP)
-    await until(lambda: _is_unread(house), "doorbells that nobody has read")
+    await until(lambda: _is_unread(house), "doorbells that no committer has read")
     assert await _flush(house) > 0
     house.signal(signal.SIGCONT)
 

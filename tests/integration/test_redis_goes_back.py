@@ -62,7 +62,7 @@ async def test_requests_land_once_after_the_log_of_the_queue_lost_its_tail() -> 
 async def _lose_doorbells(
     house: RealHouse, published: list[RealProducer], tasks: asyncio.TaskGroup
 ) -> None:
-    """Nobody has read them, and the log does not know them any more."""
+    """Publish doorbells that no committer has read, and remove them from the server's log."""
     house.signal(signal.SIGSTOP)
     log = _Log(house)
     before = log.size

@@ -95,7 +95,7 @@ async def test_committers_come_end_die_and_stand_still_while_work_goes_on() -> N
                 found = await check_exactly_once(house, name, group)
                 assert (found.quarantined, found.superseded) == (0, 0)
         moves = house.events("shards.moved")
-        assert sum(event["lost"] for event in moves) > 0, "nobody stood still for long enough"
+        assert sum(event["lost"] for event in moves) > 0, "no committer was stopped for long enough"
         assert not [one for replica in (first, third) for one in replica.conditions()]
     told = ", ".join(f"{what} {s:.2f} s" for what, s in took_s.items())
     print(f"all shards owned again after: {told} (lease {LEASE_S} s)")

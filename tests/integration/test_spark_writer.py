@@ -110,7 +110,7 @@ class House:
         return await SqlCatalog.open(uri=uri, name="frazil", storage=LocalStorage())
 
     def requests(self, table: str) -> list[EncodedRequest]:
-        """What waits in the inbox for a table, in the order of epochs; the committer takes each."""
+        """Return a table's requests in the inbox, by epoch; the committer accepts each."""
         requests = asyncio.run(self._requests(table, self.inbox()))
         metadata = asyncio.run(self._load(TableIdentifier.parse(table)))
         checker = Checker(CheckBasis.of("frazil", metadata), metadata.current_schema)
@@ -150,7 +150,7 @@ class House:
         return [key for key in keys if key.startswith(f"{metadata.table_uuid}/")]
 
     def orphans(self, table: str) -> set[str]:
-        """What `frazil table orphans` names, young as it is."""
+        """Return the files that `frazil table orphans` names, however young."""
         rows = self.command("table", "orphans", table, "--older-than", "0s", "--json")
         return {row["location"].removeprefix("file://") for row in rows if "location" in row}
 
@@ -163,7 +163,7 @@ class House:
         }
 
     def command(self, *words: str) -> list[Any]:
-        """What a command of `frazil` prints as JSON lines."""
+        """Return the JSON lines that a command of `frazil` prints."""
         answer = subprocess.run(
             [sys.executable, "-m", "committer", *words],
             env={**os.environ, **self.variables()},
@@ -429,7 +429,7 @@ def test_a_running_query_fails_once_its_column_is_renamed_or_dropped(
         StreamingQueryException, match="carrier: found string, expected no such column"
     ):
         running.next_micro_batch()
-    # What was written before the change still fits the table.
+    # Files written before the change still fit the table.
     assert [ids_of(each) for each in running.house.requests(running.table)] == [[0, 1, 2]]
 
 

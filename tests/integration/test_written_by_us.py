@@ -106,7 +106,7 @@ def _plain(value: object) -> object:
             return value
 
 
-# --- What each reader sees -----------------------------------------------------------------------
+# --- The rows of each reader ---------------------------------------------------------------------
 
 
 def rows_by_java(written: Written) -> Texts:
@@ -160,7 +160,7 @@ def test_all_readers_see_our_rows(written: Written, reader: str) -> None:
 
 
 def _duckdb_apart(written: Written) -> str:
-    """What DuckDB says in a process of its own, which it ends itself perhaps."""
+    """Return DuckDB's output in a process of its own, which DuckDB may crash."""
     program = (
         "import sys; from tests.integration.test_written_by_us import duckdb_rows;"
         "duckdb_rows(sys.argv[1], sys.argv[2:])"
@@ -307,7 +307,7 @@ def test_java_prunes_by_our_bounds_and_summaries(all_written: dict[str, Written]
     assert bounds == [[min(ids), max(ids)]]
 
 
-# --- What Java makes of our tables, and we of Java's ---------------------------------------------
+# --- Tables written by Frazil and Java in turn ---------------------------------------------------
 
 
 def test_we_read_what_java_rewrites_and_all_read_what_we_append_then(written: Written) -> None:

@@ -274,7 +274,7 @@ class WrittenTable:
         self.update(AddSnapshot(snapshot), SetSnapshotRef(branch, ref))
         return snapshot
 
-    # --- What is there ---------------------------------------------------------------------------
+    # --- The state of the table ------------------------------------------------------------------
 
     @property
     def _now_ms(self) -> int:
@@ -314,7 +314,7 @@ class WrittenTable:
         ]
 
     def reload(self, metadata_location: str) -> None:
-        """Go on with what somebody else has made of the table."""
+        """Continue with the metadata that another engine has committed."""
         self.metadata = parse_table_metadata(self.read(metadata_location))
         self.metadata_location = metadata_location
 

@@ -22,7 +22,7 @@ class TooManyStatesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong in some reachable state, and a shortest way there."""
+    """A violation in some reachable state, and a shortest way there."""
 
     what: str
     trace: tuple[str, ...]
@@ -50,8 +50,8 @@ def explore(
 ) -> Explored[State]:
     """Visit all states; judge each by `is_wrong`, and by `is_stuck` where no step is left.
 
-    `faults` happen as well, but nobody may count on them: where only a fault could follow, the
-    system has come to rest. Errors: `TooManyStatesError`.
+    `faults` happen as well, but are not progress: where only a fault could follow, the system is at
+    rest. Errors: `TooManyStatesError`.
     """
     came_from: dict[State, tuple[str, State] | None] = {start: None}
     frontier = [start]

@@ -1,4 +1,4 @@
-"""What others do to the table of the model, beside the committers."""
+"""Acts of other engines on the table of the model, beside the committers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.model.table import NONE, Versions
 
 
 def foreign_acts(state: State, versions: Versions) -> Iterator[tuple[str, State]]:
-    """What other engines and tools do to the table, as far as the budget goes."""
+    """Yield the acts of other engines and tools on the table, within the budget."""
     budget, table = state.budget, state.pointer
     if budget.append:
         after = versions.following(table, ("append", budget))

@@ -1,4 +1,4 @@
-"""What a committer forgets of one-shot producers, in the model: in a swap of its own, at once."""
+"""Forgets one-shot producers in the model: in a swap of its own, at once."""
 
 from __future__ import annotations
 

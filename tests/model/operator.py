@@ -1,4 +1,4 @@
-"""What an operator decides after a rollback, in the model."""
+"""Decisions of an operator after a rollback, in the model."""
 
 from __future__ import annotations
 

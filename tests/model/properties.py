@@ -1,4 +1,4 @@
-"""What must hold in every state of the protocol, and what must have come about where it rests."""
+"""Properties of every state of the protocol, and of every state at rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_stuck(state: State) -> str | None:
         if not _has_landed(state, request):
             return f"{request} waits for ever"
         if request not in state.receipts and request in state.inbox:
-            return f"{request} has landed, and nobody says so"
+            return f"{request} has landed, and gets no receipt"
     left = (state.inbox | state.bells) - state.quarantine
     return f"{min(left)} is never cleaned up" if left else None
 
@@ -67,7 +67,9 @@ def _dangling(state: State) -> str | None:
 
 
 def _vanished(state: State) -> str | None:
-    """Only an operator takes a commit back; and then somebody is asked, or it lands again."""
+    """Return a landed request that is missing: only a rollback may remove one, and then an operator
+    is asked about it, or it lands again.
+    """
     rows = state.pointer.head.rows
     missing = state.landed - set(rows)
     if not missing or _asks_an_operator(state):
@@ -76,7 +78,7 @@ def _vanished(state: State) -> str | None:
     if silent and not state.was_put_back:
         return f"{min(silent)} had landed, and is not in the table any more"
     lost = silent - state.inbox
-    return f"{min(lost)} was taken back, and nobody is asked" if lost else None
+    return f"{min(lost)} was rolled back, and no operator is asked" if lost else None
 
 
 def _asks_an_operator(state: State) -> bool:

@@ -21,7 +21,7 @@ from tests.model.table import NONE, Mark, Metadata, Request, Requests, Snapshot,
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is published, what may go wrong, how many committers there are.
+    """The published requests, the possible faults, and the number of committers.
 
     `is_one_shot`: each epoch is a producer of its own, whose ledger entry goes once its inbox
     object is gone. `before`: landed long ago.
@@ -34,7 +34,7 @@ class Scenario:
     before: Requests = NONE
 
 
-# What a forgotten request stood for.
+# The fingerprint of a forgotten request.
 UNPROVEN = -1
 
 Named = Iterator[tuple[str, State]]
@@ -42,7 +42,7 @@ Named = Iterator[tuple[str, State]]
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """What may happen in a scenario under given rules."""
+    """The possible steps of a scenario under given rules."""
 
     scenario: Scenario
     rules: Rules
@@ -69,10 +69,10 @@ class Protocol:
             budget=self.scenario.budget,
         )
 
-    # --- What the parties do ---
+    # --- Steps of the parties ---
 
     def steps(self, state: State) -> Named:
-        """All that happens without anybody's fault."""
+        """Yield all steps without a fault."""
         yield from self._publish(state)
         for swap in state.flights:
             yield self._arrive(state, swap)
@@ -151,7 +151,7 @@ class Protocol:
             )
 
     def _informed(self, state: State, committer: Committer) -> Committer:
-        """What it holds for proven is not, once it hears what an operator has decided since."""
+        """Drop the committer's proofs once it learns of a later decision of an operator."""
         if committer.decided == state.decided:
             return committer
         done = NONE if self.rules.older_proofs_are_void_after_a_thaw else committer.done
@@ -177,8 +177,8 @@ class Protocol:
         )
 
     def _unanswered(self, committer: Committer) -> Requests:
-        """What lands only while it is in the inbox: all of a producer that the ledger does not
-        know, and what was in hand already when an operator took epochs out of the ledger.
+        """Return the requests that land only while in the inbox: all of a producer that the ledger
+        does not know, and those in hand when an operator removed epochs from the ledger.
         """
         if committer.base is None:
             return NONE
@@ -214,7 +214,7 @@ class Protocol:
         if self._is_rolled_back(base):
             other = set(committer.hand - same)
             if other and not state.was_put_back:
-                wrong = f"{_names(other)} refused as rolled back, and nobody has put the table back"
+                wrong = f"{_names(other)} refused as rolled back, but the table was not restored"
                 refused = state._replace(wrong=wrong)
         if other and base not in committer.doubted:
             yield f"{place} refuses {_names(other)}", self._quarantined(refused, place, other)
@@ -230,7 +230,7 @@ class Protocol:
         return kept.with_committer(place, committer._replace(hand=committer.hand - refused))
 
     def _find(self, base: Metadata, request: Request) -> Request | None:
-        """What has landed of the request's epoch, as far as the ledger of this base tells."""
+        """Return the landed request of the epoch, according to the ledger of this base."""
         if not self.rules.ledger_is_asked:
             return None
         entries = base.ledger
@@ -252,8 +252,8 @@ class Protocol:
         return found[0] if self.rules.fingerprints_are_compared else request
 
     def _forgotten(self, base: Metadata, request: Request) -> Request | None:
-        """What may have landed, and has no entry any more: a manifest list proves it, or nothing
-        does.
+        """Return a request that may have landed and has no entry any more: proven by a manifest
+        list, or unproven.
         """
         if not base.may_have_forgotten(request):
             return None
@@ -279,7 +279,7 @@ class Protocol:
         return base.has_lost_entries(state.high_water_mark)
 
     def _mark(self, metadata: Metadata) -> Mark:
-        """Entries of one-shot producers go, so nobody can say later that one is missing."""
+        """Return the mark. Entries of one-shot producers expire, so none is ever missing."""
         mark = metadata.mark
         return mark._replace(epoch=-1) if self.scenario.is_one_shot else mark
 
@@ -308,7 +308,7 @@ class Protocol:
         committer = state.committers[place]
         base = committer.base
         assert base is not None
-        # What sets two attempts of one batch on one base apart: who, and what happened before.
+        # Attempts of one batch on one base differ by the committer and the steps before.
         swap = self._versions.following(base, ("swap", place, batch, state.budget), batch=batch)
         after = committer._replace(flight=swap, is_fresh=False)
         sent = state._replace(flights=state.flights | {swap})
@@ -361,7 +361,7 @@ class Protocol:
             yield f"{place} deletes {_names(committer.done)}", deleted.with_committer(place, after)
 
     def _expire(self, state: State) -> Named:
-        """What was rolled back expires, with the data files that only it needs. Not while a
+        """Expire rolled-back snapshots, with the data files that only they need. Not while a
         producer is frozen.
         """
         gone = state.rolled_back - set(state.pointer.head.rows)
@@ -375,10 +375,10 @@ class Protocol:
                 ),
             )
 
-    # --- What befalls them ---
+    # --- Faults ---
 
     def faults(self, state: State) -> Named:
-        """What nobody can count on, as far as the budget goes."""
+        """Yield the faults within the budget."""
         budget = state.budget
         for place, committer in enumerate(state.committers):
             if budget.unknown and committer.flight is not None:

@@ -8,7 +8,7 @@ from tests.model.table import NONE, Mark, Metadata, Requests
 
 
 class Committer(NamedTuple):
-    """What one process knows; a crash forgets it.
+    """The memory of one process; a crash loses it.
 
     `seen`: in hand and found in the inbox since `base` was read. `is_fresh`: nothing was done since
     then. `flight`: what a swap without an answer would make current. `doubted`: bases of swaps

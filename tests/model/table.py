@@ -28,7 +28,7 @@ NONE: Requests = frozenset()
 class Snapshot(NamedTuple):
     """`added` by it, and all `rows` that a reader of it sees. `snapshot_id` names its file, too.
 
-    What it has added is in its manifest list's header, as evidence.
+    Its added rows are in its manifest list's header, as evidence.
     """
 
     snapshot_id: int
@@ -106,7 +106,7 @@ class Metadata:
 
     @property
     def files(self) -> frozenset[int]:
-        """What a reader of it needs."""
+        """Return the files that a reader of it needs."""
         return frozenset((self.number, *(one.snapshot_id for one in self.snapshots)))
 
     @property

@@ -225,7 +225,7 @@ CHECKS = (
         "",
         _CHECK,
     ),
-    # --- What is counted ---
+    # --- Counting ---
     Mutant(
         "a_check_that_fails_is_not_counted",
         "committer/service/table/content_checks.py",

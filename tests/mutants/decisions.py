@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 _TESTS = "tests/service/admin/test_decisions.py -k "
 
 DECISIONS = (
-    # --- What is found, and what has become of it since ---
+    # --- Found requests that have ended since ---
     Mutant(
         "refused_while_the_inbox_is_listed_is_missed",
         "committer/service/ingest/reconciler.py",
@@ -46,7 +46,7 @@ DECISIONS = (
         "        if known is not None:\n",
         ("tests/plan/test_commit.py -k frozen_since",),
     ),
-    # --- What a rollback took ---
+    # --- Rollbacks ---
     Mutant(
         "thaw_remembers_nothing_of_the_history_that_is_left",
         "committer/service/admin/producer_admin.py",
@@ -112,7 +112,7 @@ DECISIONS = (
         "        wanted = await self._wanted_attempts()\n",
         ("tests/service/upkeep/test_expirer.py -k during_the_search",),
     ),
-    # --- What the high_water_mark knows of decisions ---
+    # --- Decisions in the high-water mark ---
     Mutant(
         "second_decision_of_a_millisecond_passes_for_the_first",
         "committer/service/settle/high_water_mark_store.py",

@@ -115,7 +115,7 @@ FORMAT = (
         "may_match(file)",
         ("tests/iceberg/scan/test_plan_files.py -k compares",),
     ),
-    # --- What Hadoop leaves beside files ---
+    # --- Hadoop's checksum files ---
     Mutant(
         "checksums_stay_behind",
         "committer/storage/file_writes.py",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-# What tests that run in one process need.
+# Needed by tests that run in one process.
 CACHE = ".cache"
 COPIED = ("frazil", "committer", "workers", "pyspark_frazil", "tests", "docs", "pyproject.toml")
 

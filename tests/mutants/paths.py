@@ -9,7 +9,7 @@ _ONE_SHOTS = "tests/service/table/test_one_shots.py"
 _OF_PLAN = "tests/plan/test_one_shots.py"
 
 PATHS = (
-    # --- What clients of the simulation try ---
+    # --- Clients of the simulation ---
     Mutant(
         "another_requests_attempt_is_taken",
         "committer/request.py",

@@ -160,7 +160,7 @@ PROTOCOL = (
         "SNAPSHOTS_MAX = 0\n",
         ("tests/service/table/test_epochs.py -k manifest_list_still_knows",),
     ),
-    # --- Who may land ---
+    # --- Admission ---
     Mutant(
         "unknown_producer_is_not_looked_up",
         "committer/service/table/admission.py",
@@ -300,7 +300,7 @@ PROTOCOL = (
         "        while False:\n",
         ("tests/service/tasks/test_steps.py",),
     ),
-    # --- What a commit says ---
+    # --- The contents of a commit ---
     Mutant(
         "timestamps_follow_the_clock_back",
         "committer/plan/commit.py",

@@ -1,6 +1,6 @@
 """Runs what should notice a mutant, in a process of its own, on a broken copy of the tree.
 
-What notices a mutant must find nothing wrong with the unbroken tree: so it is asked that as well.
+A test that kills a mutant must pass on the unbroken tree: so it runs there as well.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def seeds_from(first: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a mutant. `killer` is None if it has survived; `said`: what was noticed."""
+    """The outcome of a mutant. `killer` is None if it has survived; `said`: the failure."""
 
     mutant: Mutant
     killer: str | None
@@ -99,9 +99,9 @@ def _tests(arguments: Sequence[str], broken: Path, unbroken: Path) -> Alarm | No
 
 
 def _run(command: Sequence[str], folder: Path) -> str | None:
-    """What it said; None where it did not end in time, which proves nothing.
+    """Run a command, and return its output; None where it timed out, which proves nothing.
 
-    Errors: `RuntimeError` for whatever is a mistake in the table.
+    Errors: `RuntimeError` for a mistake in the table of mutants.
     """
     environment = os.environ | {
         "PYTHONPATH": str(folder),

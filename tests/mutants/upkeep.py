@@ -182,7 +182,7 @@ UPKEEP = (
         "        if location is None:\n",
         ("tests/service/upkeep/test_expirer.py",),
     ),
-    # --- What attempts leave over ---
+    # --- Leftover files of attempts ---
     Mutant(
         "doubted_attempt_counts_as_refused",
         "committer/service/table/commit_loop.py",

@@ -1,4 +1,4 @@
-"""What is true of the Redis queue beyond the port: lost answers, refusals, keys, rubbish."""
+"""The Redis queue beyond the port: lost answers, refusals, keys, rubbish."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_doorbells_whose_delivery_was_lost_come_with_the_next_read(
 ) -> None:
     await harness.queue().announce([doorbell(number) for number in range(3)])
     if command == b"XCLAIM":
-        await take(harness.queue())  # somebody of our name held them and died
+        await take(harness.queue())  # a consumer of our name held them and died
     queue = through(proxy, harness)
     proxy.spoil(command, Fault.CUT_ANSWER)
     with pytest.raises(QueueUnavailableError):

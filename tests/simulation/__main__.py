@@ -60,7 +60,7 @@ def show(outcome: Outcome, *, lines: int) -> None:
 
 
 def replay_command(seed: int) -> str:
-    """What to type to see a seed again."""
+    """Return the command that replays a seed."""
     return f"python -m tests.simulation --replay {seed} --shrink"
 
 

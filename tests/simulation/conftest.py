@@ -1,4 +1,4 @@
-"""What the tests of the invariants share."""
+"""Fixtures of the tests of the invariants."""
 
 from __future__ import annotations
 

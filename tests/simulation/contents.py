@@ -1,5 +1,4 @@
-"""What snapshots hold, read back from manifest lists and manifests, and the rules for it (I2, I6,
-I7).
+"""Reads the contents of snapshots from manifest lists and manifests, and checks them (I2, I6, I7).
 
 Manifests and lists never change, so each is decoded once. Reading is synchronous, as the checks run
 in the moment of a swap.
@@ -42,7 +41,7 @@ class LiveFile:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotContents:
-    """What one snapshot holds. `added`: paths that this very snapshot added, repeats included.
+    """The contents of a snapshot. `added`: paths that this very snapshot added, repeats included.
 
     `problems` break I6 or I7: objects that are missing, manifests that their rows belie.
     """
@@ -77,7 +76,7 @@ class Contents:
         self._snapshots: dict[str, SnapshotContents] = {}
 
     def of(self, snapshot: Snapshot) -> SnapshotContents:
-        """What a snapshot holds; remembered by its manifest list."""
+        """Return the contents of a snapshot, cached by its manifest list."""
         location = snapshot.manifest_list or ""
         known = self._snapshots.get(location)
         if known is None:

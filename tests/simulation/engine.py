@@ -1,6 +1,6 @@
 """One attempt of another engine: from a table as it was loaded to a swap, by Iceberg's rules.
 
-Reads and writes real manifests. What an engine wants of a table is in `foreign.py`.
+Reads and writes real manifests. The changes that engines make are in `foreign.py`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ NewManifest = tuple[ManifestFile, NewObject]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one attempt swaps in, and what it has to write before. `finish`: what the engine makes
-    of the base and of what these updates make of it, where that is not Iceberg Java.
+    """The updates of one attempt, and the objects to write before. `finish`: the engine's own last
+    step, from the base and the updated metadata, where the engine is not Iceberg Java.
     """
 
     updates: tuple[Update, ...]

@@ -45,7 +45,7 @@ class Expiry(Enum):
         return self in (Expiry.OLD_CLEARED, Expiry.SOME_CLEARED)
 
     def step(self) -> Step:
-        """What it wants of a table."""
+        """Return the step that expires the snapshots of a table."""
         return partial(_expire, self)
 
 

@@ -1,7 +1,7 @@
 """A table of a simulation as files that any engine can read.
 
-What committers and other engines wrote of metadata stays byte for byte; the data files, which are
-their own names in a simulation, become Parquet files with as many rows as their entries say.
+Metadata of committers and other engines stays byte for byte; the data files, which have no content
+in a simulation, become Parquet files with as many rows as their entries say.
 """
 
 from __future__ import annotations

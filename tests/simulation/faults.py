@@ -17,7 +17,7 @@ from tests.simulation.chance import draws
 
 
 class Fault(Enum):
-    """What befalls one call."""
+    """A fault of one call."""
 
     ERROR_BEFORE = "error before effect"  # surely nothing applied, and the caller knows
     ERROR_AFTER = "effect then error"

@@ -44,7 +44,7 @@ RETRIES_MAX = 4
 
 
 class Deed(Enum):
-    """What another engine does to a table."""
+    """An action of another engine on a table."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -63,7 +63,7 @@ class Deed(Enum):
     DROP_AND_CREATE = "drop and create"
 
 
-# What leaves a table's history and ledger as they are.
+# Deeds that leave a table's history and ledger as they are.
 HARMLESS = (
     Deed.APPEND,
     Deed.OVERWRITE,
@@ -78,7 +78,7 @@ HARMLESS = (
     Deed.EVOLVE_SPEC,
     Deed.REUSE_SPEC_ID,
 )
-# What sets a table back, so that somebody has to decide.
+# Deeds that set a table back, so that an operator has to decide.
 SETTING_BACK = (Deed.ROLL_BACK, Deed.RESTORE, Deed.UNSET)
 
 
@@ -87,7 +87,7 @@ class ForeignPlan:
     """`deeds` one after the other, a pause of about `pause_s` before each.
 
     `think_s`: between load and swap; the engines with Java take seconds. `orphans_older_than_s`: as
-    `remove_orphan_files` has it, three days unless somebody is careless.
+    `remove_orphan_files` has it, three days unless its user is careless.
     """
 
     deeds: tuple[Deed, ...] = (Deed.APPEND,)
@@ -160,7 +160,7 @@ class Foreign:
         self.gave_up.append(deed)
         return None
 
-    # --- What is more than one swap --------------------------------------------------------------
+    # --- Deeds of more than one swap -------------------------------------------------------------
 
     async def _expire(self, ports: Ports) -> None:
         """Remove snapshots, then perhaps the files that no other snapshot needs."""
@@ -177,7 +177,7 @@ class Foreign:
         await ports.storage.delete(sorted(unneeded))
 
     async def _clean_orphans(self, ports: Ports) -> None:
-        """Delete what lies below the table, is old, and is named by nobody."""
+        """Delete old files below the table that no metadata names."""
         table = await ports.catalog.load(self._identifier)
         before_ms = ports.world.now_ms() - int(self._plan.orphans_older_than_s * 1000)
         location = table.metadata.location
@@ -232,7 +232,7 @@ class Foreign:
         self.landed.append(Deed.DROP_AND_CREATE)
 
 
-# --- What a deed wants of a table ----------------------------------------------------------------
+# --- The changes of each deed --------------------------------------------------------------------
 
 
 async def _append(worker: Worker) -> Change | None:
@@ -323,7 +323,7 @@ async def _roll_back(worker: Worker) -> Change | None:
 
 
 async def _unset(worker: Worker) -> Change | None:
-    """Somebody tidies up properties that look like nobody's."""
+    """Remove the ledger's properties, as an engine does that takes them for leftovers."""
     keys = [key for key in worker.metadata.properties if key.startswith(LEDGER_PREFIX)]
     return Change((RemoveProperties(tuple(keys)),)) if keys else None
 

@@ -1,4 +1,4 @@
-"""What an onlooker has seen of a run: requests, verdicts, receipts, and what operators decided.
+"""The observed history of a run: requests, verdicts, receipts, and decisions of operators.
 
 Kept beside the system under test, which never reads it. Effects are noted where they take place,
 at the servers, under the name of the process that caused them, so that a call whose answer was lost
@@ -47,8 +47,8 @@ class Listener(Protocol):
 class History:
     """The notes of one run. `now_ms` is the onlooker's own clock, which no fault moves.
 
-    `violations` is what a run is judged by: whoever drives it stops once it is not empty. Nothing
-    is raised inside a port, as the service would take it for a fault.
+    A run is judged by `violations`: its driver stops it once they are not empty. Nothing is raised
+    inside a port, as the service would take it for a fault.
     """
 
     now_ms: Callable[[], int]
@@ -60,14 +60,14 @@ class History:
     operators: set[str] = field(default_factory=set)
     # Doorbells by token, as they were handed out last.
     tokens: dict[str, str] = field(default_factory=dict)
-    # What operators decided, by inbox key. Accepted: it may land whatever the ledger says.
+    # Decisions of operators, by inbox key. Accepted: it may land whatever the ledger says.
     discarded: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
     # Requests that claim another's files, by inbox key, and the reason why none of them lands.
     claims: dict[str, str] = field(default_factory=dict)
-    # Tables that somebody else has put back or emptied of our properties, and nobody has accepted.
+    # Tables that were restored, or stripped of the ledger, and that no operator has accepted yet.
     tampered: dict[UUID, str] = field(default_factory=dict)
-    # What is worth a line in a trace.
+    # Adds a line to the trace.
     tell: Callable[[str, str], None] = lambda process, text: None
 
     def violated(self, invariant: str, text: str) -> None:

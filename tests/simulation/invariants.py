@@ -1,7 +1,7 @@
 """The invariants I1 to I15 over one run: those of each effect at once, all of them at quiescence.
 
-What a committer does is judged in the moment it takes effect, by what the servers hold then; what
-others do is followed, not judged. Violations are noted in the history, never raised inside a port.
+Each effect of a committer is judged at once, by the state of the servers then; effects of others
+are followed, not judged. Violations are noted in the history, never raised inside a port.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.simulation.table_view import TableView
 
 T = TypeVar("T")
 
-# What landed may be quarantined once more for these reasons: nothing proves any more what it was.
+# A landed request may also be quarantined for these reasons: its landing cannot be proven any more.
 _MAY_FOLLOW_LANDING = frozenset(
     {
         Reason.EPOCH_LANDED_UNPROVEN.value,
@@ -42,7 +42,7 @@ _MAY_FOLLOW_LANDING = frozenset(
         Reason.TABLE_UUID_MISMATCH.value,
     }
 )
-# What may be wrong with any request, since a table has changed or gone.
+# Reasons that may hold for any request, since a table may have changed or been dropped.
 _OF_THE_TABLE = frozenset(
     {
         Reason.TABLE_UNKNOWN.value,
@@ -93,7 +93,7 @@ class Invariants:
         self._decided: set[tuple[UUID, str]] = set()
         # Taken out of quarantine by an operator.
         self._put_back: set[str] = set()
-        # What the catalog has refused when it came alone, in one attempt or another.
+        # Requests that the catalog refused when sent alone, in one attempt or another.
         self._refused: set[str] = set()
         self._by_attempt: dict[tuple[str, int, str], list[str]] = defaultdict(list)
         history.listener = self
@@ -146,8 +146,8 @@ class Invariants:
             self._violated("I1", f"{process} quarantines {key}, which has landed, as unproven")
 
     def _must_be_remembered(self, key: str) -> bool:
-        """Whether a request has landed, and that counts, and it has never left the inbox since; and
-        nobody has changed the ledger.
+        """Return whether a request has landed, still counts, and has stayed in the inbox since; and
+        the ledger was not changed by others.
         """
         landing, sealed = self._landing(key), self._published.get(key)
         if landing is None or sealed is None or key in self._superseded | self._put_back:
@@ -232,8 +232,8 @@ class Invariants:
                     self._violated("I11", f"{process} lets `{name}` forget {key}")
 
     def _foreign_ledger(self, process: str, view: TableView, swap: Swap) -> None:
-        """Who takes entries away freezes the table; but of one-shot producers no high-water mark
-        knows.
+        """Follow a swap that removes entries: it freezes the table, except for entries of one-shot
+        producers, which no high-water mark records.
         """
         removed = [key for key in _changed_entries(swap) if key not in swap.metadata.properties]
         if removed:
@@ -249,8 +249,8 @@ class Invariants:
                 self._refused.add(inbox_key(view.table_uuid, producer, epoch, proof.attempt))
 
     def _landed_after_all(self, view: TableView, swap: Swap) -> None:
-        """I10: what was told to be in quarantine does not land, unless somebody replays it; or the
-        catalog refused it to one committer, and not to another that had begun with it too.
+        """I10: a request reported as quarantined does not land, unless an operator replays it; or
+        the catalog refused it to one committer, but not to another that had started it too.
         """
         known = swap.base.metadata.snapshots_by_id
         for snapshot in swap.metadata.snapshots:
@@ -365,7 +365,7 @@ class Invariants:
             self._check_table(identifier, self._views[table_uuid])
 
     def may_wait(self, key: str) -> bool:
-        """What is for a table that somebody has put back waits until an operator decides."""
+        """Return whether the request may wait for an operator, as its table was restored."""
         tampered = self._history.tampered
         return bool(tampered) and UUID(key[:36]) in tampered
 
@@ -423,7 +423,7 @@ class Invariants:
             if landing is None or landing.proof != proof:
                 self._violated("I11", f"a list proves epoch {epoch} of {producer} by {proof}")
 
-    # --- What the servers hold -------------------------------------------------------------------
+    # --- The state of the servers ----------------------------------------------------------------
 
     def _has_ended(self, key: str) -> bool:
         """Whether a request has its verdict, by what is durable now."""
@@ -442,7 +442,7 @@ class Invariants:
         return key in (self._put_back if is_there else self._superseded)
 
     def _landing(self, key: str) -> Landing | None:
-        """What has landed of the key's epoch."""
+        """Return the landing of the key's epoch."""
         sealed = self._published.get(key)
         if sealed is not None:
             view = self._views.get(sealed.request.table_uuid)

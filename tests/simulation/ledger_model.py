@@ -52,10 +52,10 @@ class Landing:
 
 @dataclass(slots=True)
 class LedgerModel:
-    """What has landed in one table. `landed` by branch, producer and epoch, as long as it counts;
-    `attempts` is all that ever did, `snapshot_ids` where: one that was taken back and landed again
-    has several. `added`: by which snapshot each path came. `forgotten`: one-shot producers whose
-    entries have gone, by branch and id, with the latest time of their nonces.
+    """The landings of one table. `landed` by branch, producer and epoch, as long as it counts;
+    `attempts`: all that ever landed, `snapshot_ids`: where; one that was rolled back and landed
+    again has several. `added`: the snapshot that added each path. `forgotten`: one-shot producers
+    whose entries have expired, by branch and id, with the latest time of their nonces.
     """
 
     table_uuid: UUID
@@ -68,7 +68,7 @@ class LedgerModel:
     forgotten: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def find(self, request: CommitRequest) -> Landing | None:
-        """What has landed of the request's epoch."""
+        """Return the landing of the request's epoch."""
         return self.landed.get((request.branch, request.producer.id, request.epoch))
 
     def ever_landed(self, request: CommitRequest) -> list[Landing]:
@@ -125,7 +125,7 @@ class LedgerModel:
             key = inbox_key(self.table_uuid, producer, epoch, proof.attempt)
             sealed = self.published(key)
             if sealed is None:
-                yield "I3", f"snapshot {snapshot.snapshot_id} holds {key}, which nobody published"
+                yield "I3", f"snapshot {snapshot.snapshot_id} holds {key}, never published"
                 continue
             if sealed.request.branch != branch:
                 yield "I3", f"{key} is for `{sealed.request.branch}`, and landed on `{branch}`"
@@ -169,7 +169,7 @@ class LedgerModel:
         if missing := expected - added:
             yield "I3", f"snapshot {snapshot_id} lacks {len(missing)} files: {min(missing)}"
         if unknown := added - expected:
-            yield "I3", f"snapshot {snapshot_id} has {len(unknown)} files of nobody: {min(unknown)}"
+            yield "I3", f"snapshot {snapshot_id} has {len(unknown)} unknown files: {min(unknown)}"
         if len(added) != len(contents.added):
             yield "I2", f"snapshot {snapshot_id} adds a file twice"
         for path in added:
@@ -177,7 +177,7 @@ class LedgerModel:
             if before != snapshot_id:
                 yield "I2", f"{path} was added by snapshot {before}, and again by {snapshot_id}"
 
-    # --- What the ledger says --------------------------------------------------------------------
+    # --- The ledger ------------------------------------------------------------------------------
 
     def changed_entries(self, before: TableMetadata, after: TableMetadata) -> Iterator[Problem]:
         """I11 of one swap: each entry that it changed says what has landed."""
@@ -274,7 +274,7 @@ def _paths_of(sealed: EncodedRequest, read: Read) -> Iterator[str]:
 def evidence_of_history(
     metadata: TableMetadata, contents: Mapping[int, SnapshotContents]
 ) -> dict[tuple[str, int], Landed]:
-    """What the retained snapshots of main prove, newest first: the ledger, rebuilt for an audit."""
+    """Return the landings that the snapshots of main prove, newest first: a rebuilt ledger."""
     found: dict[tuple[str, int], Landed] = {}
     head = metadata.current_snapshot
     while head is not None:

@@ -1,8 +1,8 @@
 """The event loop of a simulation: virtual time, a seeded order of task wake-ups, no threads.
 
-What was called soon stays first in, first out, as asyncio promises; only tasks that are ready at
-one time change places. Tasks of a process that is stopped (SIGSTOP) keep what comes until it goes
-on. No sockets, no signals: the ports are the only way out.
+Callbacks of `call_soon` stay first in, first out, as asyncio promises; only the order of tasks that
+are ready at one time varies. Tasks of a stopped process (SIGSTOP) queue their wake-ups until it
+continues. No sockets, no signals: the ports are the only way out.
 """
 
 from __future__ import annotations

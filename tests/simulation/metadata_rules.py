@@ -1,4 +1,4 @@
-"""What table metadata must be, and how one version must follow another (I4, I5, I8). Pure.
+"""Rules for table metadata, and for one version that follows another (I4, I5, I8). Pure.
 
 Each rule yields a sentence for everything that breaks it. Written from the specification, without
 the code that it judges.

@@ -1,6 +1,6 @@
 """Operators: they look at what is in quarantine or frozen now and then, and decide something.
 
-What they run is what the commands run. They may crash half way, and begin again.
+They run the same code as the commands. They may crash half way, and begin again.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ class QuarantineOperator:
 
 class LedgerOperator:
     """Decides about the producers of one table, and about the table itself: freezes, thaws and
-    forgets, lets requests land that the ledger refuses, and accepts a table that somebody has put
-    back.
+    forgets, lets requests land that the ledger refuses, and accepts a restored table.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class LedgerOperator:
             await ports.world.sleep(self._plan.pause_s * 2 * ports.world.jitter())
             await self._look(ports)
             self._looks += 1
-        # Whatever he has frozen he thaws before he goes: nothing waits for him in vain.
+        # The operator thaws every frozen producer before it ends: no request waits in vain.
         await self._thaw_all(ports)
         await self._accept_table(ports)
 

@@ -1,4 +1,4 @@
-"""What a life of a process is given: the ports, each with its faults and its onlookers."""
+"""The ports of a process's life, each with its faults and its onlookers."""
 
 from __future__ import annotations
 

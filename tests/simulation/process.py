@@ -23,7 +23,7 @@ RESTART_S_MAX = 8.0
 
 @dataclass(slots=True)
 class Stage:
-    """What all processes of a run share: chance, faults, and onlookers.
+    """Shared by all processes of a run: chance, faults, and onlookers.
 
     `slowness` stretches every way on the wire. `outages`: ports whose server is away.
     `late`: effects that are still to come, long after their call.
@@ -48,10 +48,10 @@ class Stage:
 
 
 class Body(Protocol):
-    """What a process does with each of its lives."""
+    """The program of a process, run in each of its lives."""
 
     async def run(self, life: Life) -> None:
-        """Work until the end; begun anew after a crash. Whatever it raises ends the life."""
+        """Work until the end; started anew after a crash. Any exception ends the life."""
 
     def stop(self) -> None:
         """End soon, in order (SIGTERM)."""

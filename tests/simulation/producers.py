@@ -1,8 +1,8 @@
 """Producers with Spark's behaviour: what they replay after which crash, and what they call it.
 
-The publisher is the real one. What Spark keeps in its checkpoint (the offset log before a
-micro-batch, the commit log behind it) is on the actor and survives; a driver's life is one call of
-`run`, or less: it also dies by itself, at each step of a micro-batch.
+The publisher is the real one. Spark's checkpoint (the offset log before a micro-batch, the commit
+log behind it) is on the actor and survives; a driver's life is one call of `run`, or less: it also
+dies by itself, at each step of a micro-batch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DriverDiedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerPlan:
-    """What a streaming query does. Chances are for each micro-batch, or step of it.
+    """The plan of a streaming query. Chances are for each micro-batch, or step of it.
 
     `sinks`: each writes every micro-batch, one after the other. `restored_at`: before this epoch
     the checkpoint is put back by `restored_by` epochs, and goes on with other offsets. `zombie`: a
@@ -74,7 +74,7 @@ class ProducerPlan:
 
 @dataclass(slots=True)
 class Checkpoint:
-    """What Spark has on disk: the offset log by epoch, and the last epoch of the commit log."""
+    """Spark's state on disk: the offset log by epoch, and the last epoch of the commit log."""
 
     offsets: dict[int, str] = field(default_factory=dict)
     committed: int = -1
@@ -125,7 +125,7 @@ class SparkProducer:
                 except NoSuchTableError:
                     return
                 except PublishError:
-                    # The query fails, and somebody starts it again, though not for ever.
+                    # The query fails, and is started again a few times.
                     self._refusals += 1
                     if self._refusals > self._plan.gives_up_after:
                         return
@@ -255,9 +255,9 @@ class _Driver:
             )
 
     async def _is_rerun_of_landed(self, written: WrittenEpoch) -> bool:
-        """Whether an earlier run has landed the epoch. Then all that this one writes is a copy of
-        it, and whether it writes twice nobody can tell once the first write has left the inbox; nor
-        where the ledger was put back, and says no more than that the epoch has landed.
+        """Return whether an earlier run has landed the epoch. Then all that this one writes is a
+        copy of it; a second write of it cannot be detected once the first has left the inbox, nor
+        where the ledger was restored, and says only that the epoch has landed.
         """
         table = await self._ports.catalog.load(written.identifier)
         text = table.metadata.properties.get(property_key(written.producer.id))
@@ -337,7 +337,7 @@ class OneShots:
 
 
 class Malformed:
-    """A client that puts what it likes under keys of its own: it must disturb nobody."""
+    """A client that puts anything under keys of its own: it must not affect other producers."""
 
     def __init__(self, name: str, table: LoadedTable, *, count: int, seed: int) -> None:
         self.name = name

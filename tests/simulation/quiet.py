@@ -1,4 +1,4 @@
-"""What the service logs during a run: nothing, or notes in the trace of a run that is looked at."""
+"""The service's log of a run: nothing, or notes in the trace of a run that is replayed."""
 
 from __future__ import annotations
 

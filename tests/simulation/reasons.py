@@ -21,10 +21,10 @@ def untrue(
     *,
     may_freeze: bool,
 ) -> str | None:
-    """What is wrong with a reason; None if it is true, or says nothing of the ledger.
+    """Return what is wrong with a reason; None if it is true, or says nothing of the ledger.
 
-    `may_freeze`: whether somebody has put the table back, or an operator has frozen the producer.
-    Whoever only shortens the history freezes nobody.
+    `may_freeze`: whether the table was restored, or an operator has frozen the producer. Removing
+    old snapshots freezes no producer.
     """
     landings = ledger.ever_landed(request)
     match reason:
@@ -37,7 +37,7 @@ def untrue(
                 return "its epoch has never landed"
         case Reason.PRODUCER_FROZEN.value:
             if not may_freeze:
-                return "nobody has put the table back, nor frozen its producer"
+                return "the table was not restored, nor its producer frozen"
         case _:
             pass
     return None

@@ -34,7 +34,7 @@ class _Silent:
 
 
 class SimMetrics(Metrics):
-    """Metrics of all committers of all runs: nobody reads them, and counting takes its time."""
+    """Metrics of all committers of all runs: they are not counted, which would take time."""
 
     history: History | None = None
 
@@ -43,7 +43,7 @@ class SimMetrics(Metrics):
         self.instruments = cast("Instruments", _Silent())
 
     def crashed(self, where: str) -> None:
-        """What the service takes for its own bug is one: no fault of ours may look like that."""
+        """Note a violation: no injected fault may look like a bug of the service."""
         if self.history is not None:
             self.history.violated("crash", f"`{where}`: {traceback.format_exc(limit=-4)}")
 
@@ -100,7 +100,7 @@ class Replica:
         try:
             await Service(self._parts(life), self._overview(life)).run(self._stop)
         except* FrazilError as group:
-            # It ends with a message, and whoever watches over it starts it again.
+            # It ends with a message, and its supervisor starts it again.
             life.process.stage.trace.add(life.process.name, "gives up", str(group.exceptions[0]))
             life.process.comes_back = True
         finally:

@@ -20,7 +20,7 @@ FAILURES_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is kept of a run."""
+    """The summary of a run."""
 
     seed: int
     digest: str
@@ -36,7 +36,7 @@ class Summary:
 
 @dataclass(slots=True)
 class Totals:
-    """What all runs add up to."""
+    """Totals of all runs."""
 
     seeds: int = 0
     commits: int = 0
@@ -90,7 +90,7 @@ class Totals:
 
 
 def summarise(outcome: Outcome) -> Summary:
-    """What is kept of an outcome."""
+    """Return the summary of an outcome."""
     return Summary(
         seed=outcome.scenario.seed,
         digest=outcome.trace.digest,

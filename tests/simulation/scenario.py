@@ -33,7 +33,7 @@ from tests.simulation.servers import WAREHOUSE
 from tests.simulation.world import START_MS
 
 NAMESPACE = ("db",)
-# What one seed in two has most of its faults at.
+# One seed in two has most of its faults at one of these.
 FOCI = (
     *(None, None, None, None),
     *("catalog.swap", "catalog.swap"),
@@ -42,7 +42,7 @@ FOCI = (
 
 
 class Fate(Enum):
-    """What befalls a server, and not a call."""
+    """A fault of a server, rather than of a call."""
 
     QUEUE_LOST = "the queue loses everything"
     QUEUE_FAILS_OVER = "an old replica of the queue takes over"
@@ -78,8 +78,7 @@ class Scenario:
     """Everything that a run depends on.
 
     `rate`, `focus`, `weights`, `script`, `spared`: see `Faults`. `slowness` stretches each way on
-    the wire. `play_s`: after this time the curtain falls, whoever is still at it. `forgets_soon`:
-    see `forgetting`.
+    the wire. `play_s`: after this time every actor is stopped. `forgets_soon`: see `forgetting`.
     """
 
     seed: int
@@ -280,7 +279,7 @@ _FLOOD = ProducerPlan(epochs=100, trigger_s=0.02, files_max=1, backlog_max=3)
 def _set_back(
     chance: random.Random, table: int, properties: Mapping[str, str], harm: Deed | None
 ) -> list[Role]:
-    """Somebody puts a table back, or takes its ledger away, and somebody decides about that.
+    """Restore a table, or remove its ledger, and let an operator decide about that.
 
     Not to older metadata where files are deleted with commits: between the question whether they
     are needed and the deletion there is always a moment.
@@ -354,12 +353,12 @@ def _one_shots(name: str, count: int, table: int) -> Role:
 
 
 def operator_role(name: str, plan: OperatorPlan) -> Role:
-    """Somebody who decides about the quarantine."""
+    """Return an operator that decides about the quarantine."""
     return Role(name, lambda seed, tables: QuarantineOperator(name, plan, seed=seed))
 
 
 def ledger_operator_role(name: str, plan: OperatorPlan, table: int = 0) -> Role:
-    """Somebody who decides about the producers of one of the tables, and about that table."""
+    """Return an operator that decides about one of the tables, and about its producers."""
     return Role(
         name,
         lambda seed, tables: LedgerOperator(name, tables[table].identifier, plan, seed=seed),

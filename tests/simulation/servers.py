@@ -1,7 +1,7 @@
 """The servers: storage, catalog and queue in memory, which outlive every process.
 
-They are the adapters that pass the contract suites of the real ones. What befalls a server rather
-than a call (Redis loses everything, or its tail, or an old replica takes over) is done here.
+They are the adapters that pass the contract suites of the real ones. Faults of a server rather than
+of a call (Redis loses everything, or its tail, or an old replica takes over) are done here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SimQueueServer(MemoryServer):
         self._replica = _copies(self.shards)
 
     def replicate(self) -> None:
-        """Let the replica catch up. What comes later is lost if the server is."""
+        """Let the replica catch up. Later writes are lost if the server is."""
         self._replica = _copies(self.shards)
 
     def fail_over(self) -> None:
@@ -83,6 +83,6 @@ class Servers:
         for number, shard in enumerate(self.queue.shards):
             for key, doorbell in shard.doorbells.items():
                 pending = shard.pending.get(key)
-                holder = pending.consumer if pending else "nobody"
+                holder = pending.consumer if pending else "none"
                 found[f"{number:02d}:{key}, held by {holder}"] = doorbell.inbox_key
         return found

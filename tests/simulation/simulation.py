@@ -35,7 +35,7 @@ BEFORE_SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run."""
+    """The outcome of a run."""
 
     scenario: Scenario
     violations: tuple[Violation, ...]
@@ -152,7 +152,7 @@ class Simulation:
                 self.history.foreign.add(role.name)
 
     async def _play_on(self) -> None:
-        """Until every actor has done its part. Who takes too long is stopped for good."""
+        """Run until every actor has done its part. An actor that takes too long is stopped."""
         while not self.history.violations and self.loop.time() < self._scenario.play_s:
             if all(actor.is_done for actor in self.actors):
                 return

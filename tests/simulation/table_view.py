@@ -33,10 +33,10 @@ from tests.simulation.metadata_rules import (
 
 
 class TableView:
-    """A table by its uuid. `taken` are files that somebody else has removed from a branch. `again`:
-    live files that an operator lets land once more, as he took for true a ledger that lacks them.
+    """A table by its uuid. `taken`: files that another engine has removed from a branch. `again`:
+    live files that an operator lets land once more, as it accepted a ledger that lacks them.
 
-    `is_restored`: it was put back to older metadata, whose files may have been deleted since.
+    `is_restored`: it was restored to older metadata, whose files may have been deleted since.
     `was_set_back`: that, or a branch of it to an older snapshot. `frozen`: the ledger's properties
     whose producers were ever frozen by an operator.
     """
@@ -84,7 +84,7 @@ class TableView:
             self.again |= forgiven & self.live(metadata)
 
     def may_freeze(self, request: CommitRequest) -> bool:
-        """Whether anybody has given a reason to freeze the request's producer."""
+        """Return whether there was a reason to freeze the request's producer."""
         return self.was_set_back or property_key(request.producer.id, request.branch) in self.frozen
 
     # --- A swap ----------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class TableView:
     def swap(
         self, swap: Swap, *, is_ours: bool, accepted: Collection[str] = ()
     ) -> Iterator[Problem]:
-        """The pointer was moved. What anybody does must be Iceberg; what we do must be right."""
+        """Follow a swap. Every engine's must be valid Iceberg, and the committer's also right."""
         before, after = swap.base.metadata, swap.metadata
         location = swap.metadata_location
         if self.current is None or self.current.metadata_location != swap.base.metadata_location:

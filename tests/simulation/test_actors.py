@@ -1,4 +1,4 @@
-"""What other engines and operators do beside a committer, without faults: nothing is lost by it."""
+"""Other engines and operators beside a committer, without faults: no request is lost."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_one_shot_requests_land_once_whatever_of_them_is_forgotten() -> None:
 
 
 def quarantined(simulation: Simulation) -> list[QuarantineRecord]:
-    """What is in quarantine in the end."""
+    """Return the records in quarantine at the end."""
     quarantine = Quarantine(simulation.servers.storage, INBOX)
     published = simulation.invariants.published
     held = [key for key in published if at_once(quarantine.contains(key))]

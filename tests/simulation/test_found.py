@@ -1,4 +1,4 @@
-"""What the simulation has found in the service: each seed that did, and what it was.
+"""Bugs that the simulation has found in the service: each with its seed.
 
 A seed means the same as long as scenarios are drawn the same way, and the service asks for the same
 things in the same order: so what was mended has a test of its own beside the code, too, and seeds
@@ -19,7 +19,7 @@ from tests.simulation.simulation import Outcome, Simulation
 FOUND = {
     4: "a second write of one micro-batch was taken for the first, which had just landed",
     177: "a doorbell whose object could not be read for a moment was never acknowledged",
-    235: "what a consumer held of a shard that it lost and got back was handed to nobody again",
+    235: "doorbells held of a shard that was lost and regained were never delivered again",
     749: "a committer that was told to end during an exchange about leases waited for the next one",
     65: "quarantined from the inbox while the queue was away, then landed by its doorbell",
     273: "a quarantining that was cut off, whose reason went away, landed from the inbox",
@@ -32,11 +32,11 @@ FOUND = {
 # At the pace that is drawn for them. 33, 108, 162, 7767 and 3001755 fail still when their mend is
 # taken out.
 FOUND_SINCE = {
-    33: "what a consumer held of a shard that it lost and got back was handed to nobody again",
-    60000077: "what was being taken over with a shard that went and came back was handed to nobody",
+    33: "doorbells held of a shard that was lost and regained were never delivered again",
+    60000077: "doorbells taken over with a shard that was lost and regained were never delivered",
     108: "a one-shot request that came again landed twice: its entry had gone early",
     162: "a quarantining that was cut off, whose reason went away, landed from the inbox",
-    1036: "landed while the record of its quarantining, which nobody had answered for, was to come",
+    1036: "landed while the record of its quarantining, whose write had no answer, was to come",
     7767: "landed once more after a rollback, when an expiry had deleted its data files",
     7001097: "as 7767",
     90000580: "landed twice: a ledger was unset ahead of its high-water mark, the table replaced",

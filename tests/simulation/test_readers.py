@@ -39,7 +39,7 @@ def _read_by_others(seed: int, folder: Path) -> int:
         if head is None or view.is_restored or view.again or view.current is None:
             continue
         live = view.contents.of(head).live
-        # What has landed, but for what other engines have replaced since.
+        # All landed files, except those that other engines have replaced since.
         assert view.landed_paths() - view.taken <= live.keys(), seed
         rows = {path: file.record_count for path, file in live.items()}
         wanted = expected(len(live), export(simulation.servers, view.metadata, rows))

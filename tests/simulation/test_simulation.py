@@ -43,5 +43,5 @@ def test_a_committer_that_crashes_after_its_swap_lands_nothing_twice() -> None:
     scenario = replace(small(), script=dict.fromkeys(calls, Fault.CRASH_AFTER))
     outcome = Simulation(scenario).run()
     assert not outcome.violations
-    # Who has the table decides whether it befalls one of them or both.
+    # Depending on who owns the table it hits one of them or both.
     assert outcome.faults.coverage["catalog.swap", Fault.CRASH_AFTER]

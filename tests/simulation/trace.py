@@ -1,4 +1,4 @@
-"""What happened, in short lines, and a hash of it: equal runs have equal hashes."""
+"""The trace of a run, in short lines, and its hash: equal runs have equal hashes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The way of a call: to its server, an effect there at one moment, and the answer back.
 
-What is on its way when the caller gives up, or ends, may still arrive. An answer that is lost is
-an error for the caller (of a swap: `Unknown`) once its time is up.
+A call on its way when the caller gives up, or ends, may still arrive. A lost answer is an error for
+the caller (of a swap: `Unknown`) once its time is up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SERVERS = {"storage": "storage", "catalog": "catalog", "queue": "queue", "lease
 
 @dataclass(slots=True)
 class Effect(Generic[T]):
-    """What a call does at its server. Not frozen, as that takes as long as half the call.
+    """The effect of a call at its server. Not frozen, as that takes as long as half the call.
 
     `method` is `port.name`. `apply` waits for nothing, unless it `blocks`. `partly` does it for
     some of several items. `lost`: the answer to a call whose answer is lost (raises, or a value).
@@ -154,7 +154,7 @@ class Sent(Generic[T]):
                 self._apply(fault.value, unseen=True)
                 self._life.process.befall(fault, self._back)
             case _:
-                raise AssertionError(f"nobody carries out {fault}")
+                raise AssertionError(f"no code carries out {fault}")
 
     def _arrive_slowly(self) -> None:
         self._stage.late -= 1
@@ -205,7 +205,7 @@ class Sent(Generic[T]):
         self._stage.later(self._back_s, self._tell, answer)
 
     def _take_and_lose(self) -> Callable[[], T]:
-        """It waits as long as it would have; what comes meanwhile goes where nobody is."""
+        """Take as the server does, but lose the answer, with all deliveries in it."""
         task = self._stage.loop.create_task(self._effect.apply(), context=self._stage.context)
 
         def taken(done: asyncio.Task[T]) -> None:

@@ -12,7 +12,7 @@ from bench.frazil import Frazil, shares
 from bench.statistics import median
 from tests.soak.samples import Sample, sample
 
-# What the page promises: see "For memory" in docs/how-to/tune.md.
+# The promise of "For memory" in docs/how-to/tune.md.
 RESIDENT_MIB_MAX = 2_048
 _MIB = 1024 * 1024
 _PRODUCERS = 200
@@ -22,7 +22,7 @@ _SAMPLE_S = 0.25
 
 @dataclass(slots=True)
 class Recovery:
-    """What a committer did with the backlog. `violations` is empty where all went well."""
+    """The recovery of a committer from the backlog. `violations` is empty where all went well."""
 
     requests: int
     tables: int

@@ -1,4 +1,4 @@
-"""What is done to the processes of a soak, and when. The schedule comes from the seed alone."""
+"""The faults of a soak's processes, and their times. The seed alone determines the schedule."""
 
 from __future__ import annotations
 

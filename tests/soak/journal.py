@@ -1,8 +1,8 @@
-"""What the writers of a soak write down: each attempt before it is published, and how it ended.
+"""The journals of a soak's writers: each attempt before it is published, and how it ended.
 
-A writer may be killed at any moment, as a Spark driver may. What it wrote down is its checkpoint:
-the next process of its goes on from it. At the end all journals together say what every table has
-to hold. One line of JSON is one event; a line that a kill cut off counts as not written.
+A writer may be killed at any moment, as a Spark driver may. Its journal is its checkpoint: its next
+process continues from it. At the end all journals together say what every table has to hold. One
+line of JSON is one event; a line that a kill cut off counts as not written.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _event(parsed: dict[str, Any]) -> Event:
 
 @dataclass(slots=True)
 class Past:
-    """What a producer knows of itself when it starts again."""
+    """A producer's own past, read from its journal when it starts again."""
 
     epochs: int = 0
     is_open: bool = False  # nothing tells whether the last epoch was published

@@ -1,4 +1,4 @@
-"""What a soak found, as a page and a picture."""
+"""The results of a soak, as a page and a picture."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def print_page(story: Story, environment: Mapping[str, str], picture: str) -> st
             "",
             *(f"* {at_s:.0f} s: {blow}" for at_s, blow in story.struck),
             "",
-            "## What the committers logged of it",
+            "## Also logged by the committers",
             "",
             "| event, warnings and errors | times |",
             "|---|---|",

@@ -1,4 +1,4 @@
-"""What is measured while a soak runs, and whether it stays flat."""
+"""Measurements during a soak, and whether they stay flat."""
 
 from __future__ import annotations
 

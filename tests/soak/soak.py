@@ -205,7 +205,7 @@ async def _judge(crew: Crew, story: Story, tables: Sequence[str]) -> None:
 
 
 def _read_log(house: RealHouse, story: Story) -> None:
-    """What the committers said. A crash is a violation; warnings are what blows look like."""
+    """Read the committers' log. A crash is a violation; faults cause warnings."""
     story.commits = len(house.events("commit.landed"))
     for level in ("warning", "error", "critical"):
         for line in house.logged(level):

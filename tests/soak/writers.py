@@ -28,7 +28,7 @@ from workers.settings import WorkerSettings
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one process does. `numbers`: of its producers; number `n` writes to table `n` modulo
+    """The work of one process. `numbers`: of its producers; number `n` writes to table `n` modulo
     the count of tables. Those below `waiting` wait for their commits. `interval_s`: from one epoch
     of a producer to the next, on average.
     """

@@ -64,7 +64,7 @@ class S3Harness:
 
     @property
     def calls(self) -> list[str]:
-        """What has come to the proxy, since this was asked last."""
+        """Return and clear the calls that the proxy has received."""
         calls = [name_of(request) for request in self.proxy.received]
         self.proxy.received.clear()
         return calls

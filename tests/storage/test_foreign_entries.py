@@ -315,7 +315,7 @@ def public() -> Iterator[Path]:
 def test_a_folder_without_rights_hides_what_is_in_it_and_nothing_else(public: Path) -> None:
     root = public
     if os.geteuid() != 0:
-        pytest.skip("only root can become somebody else")
+        pytest.skip("only root can become another user")
     for name in ("a", "b", "c"):
         (root / name).mkdir()
         (root / name / "x").write_bytes(b"")

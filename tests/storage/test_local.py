@@ -1,4 +1,4 @@
-"""What is true of local files beyond the port: durability, processes, permissions, pruning."""
+"""Local files beyond the port: durability, processes, permissions, pruning."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ async def test_leftovers_of_a_crash_and_links_to_folders_are_not_listed(tmp_path
     storage = LocalStorage()
     await storage.create([NewObject(f"{tmp_path}/x/a", b"")])
     (tmp_path / "x/.frazil-1-1.tmp").write_bytes(b"half")
-    (tmp_path / "x/.frazil").write_bytes(b"somebody's own")
+    (tmp_path / "x/.frazil").write_bytes(b"another program's")
     (tmp_path / "loop").symlink_to(tmp_path)
     assert await names(storage, tmp_path) == ["x/.frazil", "x/a"]
 
@@ -392,7 +392,7 @@ async def test_a_too_long_name_is_named(tmp_path: Path) -> None:
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """The superuser may do everything: be somebody else for a while."""
+    """Be another user for a while: the superuser may do everything."""
     superuser = os.geteuid() == 0
     if superuser:
         os.seteuid(65_534)

@@ -1,4 +1,4 @@
-"""What is true of storage on S3 beyond the port: calls, lost answers, parts, overload, refusals."""
+"""Storage on S3 beyond the port: calls, lost answers, parts, overload, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What killed processes have left half written goes, and what is being written stays."""
+"""Half-written files of killed processes are removed, and files being written stay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ file_writes.create_groups([[NewObject(sys.argv[1], b"x")]])
 
 
 def leave(path: Path) -> Path:
-    """What a process leaves that is killed between writing and naming."""
+    """Return the file of a process that is killed between writing and naming it."""
     ended = subprocess.run([sys.executable, "-c", _KILLED, path], cwd=ROOT, check=False)
     assert ended.returncode == -9
     (left,) = path.parent.glob(".frazil-*.tmp")

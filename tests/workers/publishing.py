@@ -89,7 +89,7 @@ class Bench:
     async def land(
         self, written: WrittenEpoch, *, attempt: int | None = None, is_remembered: bool = True
     ) -> None:
-        """What the committer does, as far as a producer can see it: the ledger moves.
+        """Land an epoch as the committer does, as far as a producer sees it: the ledger changes.
 
         Not `is_remembered`: later epochs have landed since.
         """

@@ -18,7 +18,7 @@ FEW = PublishPolicy(backlog=BacklogPolicy(requests_max=3, wait_s=60.0))
 
 
 class DrainingWorld(ManualWorld):
-    """Another consumer acknowledges one doorbell whenever somebody sleeps."""
+    """A world in which another consumer acknowledges one doorbell during each sleep."""
 
     def __init__(self) -> None:
         super().__init__()

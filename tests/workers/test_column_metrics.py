@@ -100,7 +100,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 
 
 def order(value: Any) -> Any:
-    """What the specification compares: -0.0 below +0.0, uuids as unsigned bytes."""
+    """Return the specification's sort key: -0.0 below +0.0, uuids as unsigned bytes."""
     if isinstance(value, float):
         return value, math.copysign(1, value)
     return value.bytes if isinstance(value, UUID) else value

@@ -1,4 +1,4 @@
-"""What a driver is told of a catalog that is not there."""
+"""The error on a driver for a catalog that does not exist."""
 
 from __future__ import annotations
 

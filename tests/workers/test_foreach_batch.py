@@ -8,7 +8,7 @@ from workers.foreach_batch import sink
 
 
 class _ConnectSession:
-    """What Spark Connect's session does when it is asked for the context."""
+    """A session that refuses to return its context, as Spark Connect's does."""
 
     @property
     def sparkContext(self) -> object:

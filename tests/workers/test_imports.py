@@ -1,4 +1,4 @@
-"""What is imported where. A process of its own each, because this one has imported everything."""
+"""The imports of each module, each in a process of its own: this one has imported everything."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Jvm:
         self.socket.shutdown(socket.SHUT_WR)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """What `ArrowStreamSerializer.load_stream` yields."""
+        """Yield batches as `ArrowStreamSerializer.load_stream` does."""
         yield from pa.ipc.open_stream(self.worker)
 
     @property
@@ -86,7 +86,7 @@ def test_rows_that_came_to_their_end_are_a_file(jvm: Jvm, tmp_path: Path) -> Non
 
 
 def test_an_end_that_is_not_sent_yet_is_waited_for_by_nobody(jvm: Jvm, tmp_path: Path) -> None:
-    """Whoever waited here, with a JVM that waits for our answer, would wait for ever."""
+    """Do not wait: a JVM that waits for the task's answer would never send it."""
     jvm.send(batches=3, has_end=True)
 
     def not_sent_yet() -> None:

@@ -1,4 +1,4 @@
-"""What a table asks for in vain is named once, all of it, and nothing else is."""
+"""Each property of a table that the writer does not follow is named once, and no other."""
 
 from __future__ import annotations
 

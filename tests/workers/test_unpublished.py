@@ -1,4 +1,4 @@
-"""What an aborted write has left: deleted exactly where no request can name it."""
+"""The files of an aborted write are deleted exactly where no request can name them."""
 
 from __future__ import annotations
 

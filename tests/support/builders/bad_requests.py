@@ -76,7 +76,7 @@ def hand_over(
 
 
 def refer(path: str, content: bytes) -> ManifestReference:
-    """What a request says of a manifest of one file that it names by its path."""
+    """Return a request's reference, by path, to a manifest of one file."""
     return ManifestReference(
         content="data",
         partition_spec_id=0,

@@ -79,7 +79,7 @@ def table_dir(name: str) -> Path:
 
 
 def expected(name: str) -> dict[str, Any]:
-    """What Iceberg Java says of a table."""
+    """Return Iceberg Java's findings in a table."""
     found: dict[str, Any] = json.loads((table_dir(name) / "expected.json").read_bytes())
     return found
 

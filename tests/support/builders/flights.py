@@ -83,7 +83,7 @@ def build_codes(
 
 
 def foreign_swap(table: LoadedTable, *updates: Update) -> Swap:
-    """What another engine commits: any updates, under a metadata location of its own."""
+    """Return a swap of another engine: any updates, under a metadata location of its own."""
     metadata = apply_updates(
         table.metadata,
         updates,

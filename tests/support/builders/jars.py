@@ -1,8 +1,8 @@
 """The jars of foreign engines for Spark, and DynamoDB Local: fetched once into `.cache/jars`.
 
 By Maven where there is one, else by the resolver inside PySpark; that one cannot choose releases as
-DynamoDB Local needs it, so this server needs Maven. What arrives is compared with hashes that are
-written down here, whoever brought it. `python -m tests.support.builders.jars` fetches all ahead of
+DynamoDB Local needs it, so this server needs Maven. Each jar is compared with a hash that is
+written down here, whatever its source. `python -m tests.support.builders.jars` fetches all ahead of
 the tests.
 """
 

@@ -70,7 +70,7 @@ REFUSED = [
     f"{TABLE}/data/x\t.parquet",
     f"{TABLE}/data/x\x7f.parquet",
     f"{TABLE}\\data\\x.parquet",
-    # what nobody can see, or what moves a terminal
+    # invisible characters, and escapes that move a terminal's cursor
     f"{TABLE}/data/x\x1b[2J.parquet",
     f"{TABLE}/data/x\x9b2J.parquet",
     f"{TABLE}/data/x\x85.parquet",

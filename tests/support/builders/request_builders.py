@@ -1,4 +1,4 @@
-"""Commit requests as a client makes them: real manifests of files that nobody needs to open."""
+"""Commit requests as a client makes them: real manifests of files that no test opens."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _CHUNK_BYTES_MAX = 1 << 20
 
 
 class Fault(Enum):
-    """What happens to the request that matches, and to its answer."""
+    """The fault of the matching request, or of its answer."""
 
     CUT_REQUEST = auto()  # the server never sees it; the connection breaks
     CUT_ANSWER = auto()  # the server does it; the connection breaks instead of the answer
@@ -115,7 +115,7 @@ class FaultProxy:
         return len(held)
 
     async def send_aside(self, chunk: bytes) -> None:
-        """Let the server do it, for nobody. Returns when it has answered."""
+        """Let the server do it, and drop the answer. Returns when it has answered."""
         reader, writer = await self._connect()
         writer.write(chunk)
         await writer.drain()

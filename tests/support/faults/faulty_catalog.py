@@ -25,7 +25,7 @@ from committer.request import TableIdentifier
 
 
 class Fault(Enum):
-    """What befalls one swap."""
+    """A fault of one swap."""
 
     LOST_REPLY = auto()  # applied if the base is current; the answer is lost
     REQUEST_LOST = auto()  # never applied; the answer is lost too

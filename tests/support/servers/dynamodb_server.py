@@ -118,7 +118,7 @@ def _free_port() -> int:
 
 
 def _shim() -> Path:
-    """What keeps the server from listening to other machines, for which it has no option.
+    """Return the library that binds the server to this machine, for which it has no option.
 
     Errors: `NotHereError` where it cannot be made.
     """

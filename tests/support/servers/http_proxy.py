@@ -29,7 +29,7 @@ _NOT_PASSED_ON = frozenset({"connection", "content-length", "keep-alive", "trans
 
 
 class Fault(Enum):
-    """What happens to a request, and to its answer."""
+    """A fault of a request, or of its answer."""
 
     CUT_REQUEST = auto()  # the server never sees it; the connection breaks
     CUT_ANSWER = auto()  # the server does it; the connection breaks instead of the answer
@@ -46,7 +46,7 @@ DELAY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the client is told in the server's place. The server never sees the request."""
+    """An answer in the server's place. The server never sees the request."""
 
     status: int
     body: bytes = b""

@@ -144,7 +144,7 @@ class RedisHarness:
         await self.redis.flushall()
 
     async def stop(self) -> None:
-        # What it was told is to be there again: on a busy disk it may put off its writes.
+        # All writes must survive: on a busy disk the server may defer them.
         await self.redis.config_set("appendfsync", "always")
         self._running.kill()
 

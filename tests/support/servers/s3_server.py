@@ -2,7 +2,7 @@
 
 `FRAZIL_TEST_S3_URL=http://127.0.0.1:9000` names another one. Its keys and region are then those of
 the usual AWS settings (`AWS_ACCESS_KEY_ID`, …), its bucket is `FRAZIL_TEST_S3_BUCKET`
-(`frazil-test`), which is made if there is none. What the tests have written is removed.
+(`frazil-test`), which is made if there is none. The tests remove their objects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.05
 _READY_S_MAX = 60.0
 _STARTS_MAX = 3
-# Anybody may use this bucket: requests without a signature, which a test has changed underway.
+# A public bucket: a test changes requests on their way, so they cannot have a signature.
 OPEN_BUCKET = "frazil-open"
 
 
