@@ -1,13 +1,13 @@
-"""Which files attempts have left behind that did not land and never will. Pure.
+"""Finds the files of attempts that did not land and never will. Pure.
 
-The proof is the table's own history. A swap replaces one base, and whoever replaced it stands
-behind it in the metadata log: where that is somebody else, the attempt did not land. Whether it
-never will rests on its answer (`Conflict`, `Rejected`); where that was lost, on its base being
-gone: as long as the base's metadata file exists, somebody may put the table back to it, and an
-attempt that is still on its way would find its condition true.
+The proof is the table's own history. A swap replaces one base, and the metadata log names the file
+that replaced it: if that is another attempt's, this one did not land. It never will if its answer
+says so (`Conflict`, `Rejected`). If the answer was lost, it never will once its base is deleted: as
+long as the base's metadata file exists, an operator may restore the table to it, and a swap that is
+still in flight would find its condition true.
 
-What an attempt shares with others (the manifests of its batch, merged ones) is left over only if
-that is so of every attempt that names it.
+A file that several attempts share (a manifest of the batch, a merged one) is garbage only if it is
+garbage of every attempt that names it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SentAttempt:
 
 
 def sent_attempt(plan: CommitPlan, before: Iterable[str]) -> SentAttempt:
-    """What is kept of an attempt. `before`: what the catalog wants written before its swap."""
+    """The record of an attempt. `before`: the catalog's objects, written before its swap."""
     base, manifest_list = plan.swap.base, plan.snapshot.manifest_list or ""
     return SentAttempt(
         base.metadata_location,
@@ -65,7 +65,7 @@ def sequence_number_of(metadata: TableMetadata) -> int:
 
 
 class Fate(Enum):
-    """What became of an attempt, by metadata that was read after its answer."""
+    """The fate of an attempt, by metadata that was read after its answer."""
 
     LANDED = auto()
     DEAD = auto()  # another commit has replaced its base
@@ -105,7 +105,7 @@ class LeftOver:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is left over of attempts, and the manifests of those that may have landed."""
+    """The garbage of attempts, and the manifests of those that may have landed."""
 
     left_over: tuple[LeftOver, ...]
     in_use: frozenset[str]

@@ -109,7 +109,7 @@ class NeedsManifestList:
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """What an attempt writes in one parallel round, the swap behind it, and the state after it.
+    """The objects that an attempt writes in parallel, the swap after them, and the state after it.
 
     `landed` is keyed by inbox key. `cleanup` and `upkeep` are those that this commit takes along.
     """
@@ -378,7 +378,7 @@ def _requirements(
     branch: str,
     expired: ExpiredSnapshots | None,
 ) -> tuple[Requirement, ...]:
-    """What a catalog that evaluates changes itself has to check: for an expiry, every ref."""
+    """The refs that a catalog which evaluates changes itself must check: all, for an expiry."""
     asserted = {branch: parent.snapshot_id if parent and branch in metadata.refs else None}
     if expired is not None:
         asserted |= {name: ref.snapshot_id for name, ref in metadata.refs.items()}

@@ -16,7 +16,7 @@ from committer.plan.state import ListedManifest
 
 @dataclass(frozen=True, slots=True)
 class ManifestCounts:
-    """What the summary says of manifests. A merged one is created by the commit that lists it."""
+    """Return the summary's counts of manifests. The commit that lists a merged one creates it."""
 
     created: int
     kept: int
@@ -36,7 +36,7 @@ class ManifestCounts:
 def _told(
     metadata: TableMetadata, batch: Batch, prepared: Sequence[PreparedManifest], version: str
 ) -> dict[str, str]:
-    """What a summary says beside its counts. Engines put their name into each, as Java does."""
+    """Return the summary's entries beside its counts: the engine's name, as Java writes it."""
     engine = {"engine-name": "frazil", "engine-version": version}
     limit = partition_limit(metadata.properties)
     totals = summarize_totals((one.totals for one in prepared), limit) if limit else {}

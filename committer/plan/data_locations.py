@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.locations import data_folder, metadata_folder
 
-# Iceberg compares locations as strings, and orphan clean-up matches them as strings: whatever could
-# spell one object in two ways, or leave the folder, is refused, and so is what nobody can see. A
+# Iceberg compares locations as strings, and orphan clean-up matches them as strings: a path
+# that could spell one object in two ways, leave the folder or hide characters is refused. A
 # percent sign alone is fine (partition values are percent-encoded in paths).
 _SUSPICIOUS = re.compile(
     r"""[\\?#]                  # backslash, query, fragment
@@ -31,7 +31,7 @@ _SHARED_MAX = 8
 
 FILE_NAME_BYTES_MAX = 255
 
-# What writers name most of their files: nothing in it could be spelled in another way.
+# The names that writers give most of their files: they have one spelling only.
 _PLAIN_SEGMENT = r"[A-Za-z0-9_=-][A-Za-z0-9_=.+:@,-]*"
 
 

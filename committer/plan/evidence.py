@@ -45,7 +45,7 @@ def print_evidence(requests: Sequence[CommitRequest]) -> str:
 
 
 def read_evidence(manifest_list: bytes, snapshot: Snapshot) -> EpochEvidence:
-    """What a manifest list proves, by producer and epoch. Without our header it proves nothing.
+    """Return the epochs that a manifest list proves landed. Without Frazil's header it proves none.
 
     Errors: `InvalidMetadataError` for bytes that are no manifest list.
     """
@@ -62,7 +62,7 @@ def read_evidence(manifest_list: bytes, snapshot: Snapshot) -> EpochEvidence:
                 snapshot.sequence_number,
             )
     except (ValueError, TypeError):
-        return {}  # somebody else's header of this name proves nothing either
+        return {}  # a foreign header of this name proves nothing either
     return found
 
 

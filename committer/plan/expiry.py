@@ -1,7 +1,7 @@
-"""Which snapshots and refs expire, and when it is worth a place in a commit.
+"""Chooses the snapshots and refs that expire, and decides when that is worth a place in a commit.
 
-Iceberg's rules, to the letter, with a floor of our own below them. What becomes of the files is
-`reachability.py`. Source: docs/reference/iceberg-notes.md 8.
+Iceberg's rules, to the letter, with a floor of Frazil's own below them. Deleting their files is
+planned in `reachability.py`. Source: docs/reference/iceberg-notes.md 8.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _GC_PROPERTY = "gc.enabled"
 _KEEP_PROPERTY = "history.expire.min-snapshots-to-keep"
 _AGE_PROPERTY = "history.expire.max-snapshot-age-ms"
 _REF_AGE_PROPERTY = "history.expire.max-ref-age-ms"
-# What an engine does that finds no property.
+# The defaults of engines that find no property.
 _ICEBERG_DEFAULTS = {_KEEP_PROPERTY: 1, _AGE_PROPERTY: 432_000_000, _REF_AGE_PROPERTY: 2**63 - 1}
 
-# What a table gets that Frazil creates: 5,000 snapshots or one hour, whichever is more.
+# The properties of a table that Frazil creates: 5,000 snapshots or one hour, whichever is more.
 NEW_TABLE_PROPERTIES: Mapping[str, str] = {
     EXPIRE_PROPERTY: "true",
     _KEEP_PROPERTY: "5000",
@@ -43,7 +43,7 @@ EXPIRED_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a table's properties ask for. A ref's own values go first. Ages in ms."""
+    """The retention that a table's properties ask for. A ref's own values go first. Ages in ms."""
 
     min_snapshots_to_keep: int
     max_snapshot_age_ms: int
@@ -63,7 +63,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What waiting requests need: the snapshots they were made against, the branches they go to."""
+    """The snapshots that pending requests were made against, and the branches they are for."""
 
     snapshot_ids: frozenset[int] = frozenset()
     branches: frozenset[str] = frozenset()
@@ -106,7 +106,7 @@ def may_expire(properties: Mapping[str, str], *, default: bool) -> bool:
 def due_expiry(
     state: TableState, *, now_ms: int, needed: Needed, default: bool
 ) -> ExpiredSnapshots | None:
-    """What a next commit should remove; None if nothing, or too little to be worth it."""
+    """Return what the next commit should expire; None if that is nothing, or too little."""
     if not may_expire(state.metadata.properties, default=default):
         return None
     found = expirable(state, now_ms=now_ms, needed=needed)
@@ -121,7 +121,7 @@ def due_expiry(
 def applicable_expiry(
     expired: ExpiredSnapshots | None, state: TableState, branch: str, *, now_ms: int
 ) -> ExpiredSnapshots | None:
-    """What was chosen earlier, if all of it would be chosen again for a commit to this branch."""
+    """Return the earlier choice if all of it would be chosen again for a commit to this branch."""
     if expired is None or branch in expired.refs:
         return None
     return expired if still_expirable(expired, state, now_ms=now_ms) else None
@@ -162,7 +162,7 @@ def expirable(
 
 
 def _all_have_lists(metadata: TableMetadata) -> bool:
-    """What an old v1 snapshot holds without a manifest list is left to engines that read it."""
+    """Whether all have manifest lists: old v1 snapshots without one are left to other engines."""
     return all(snapshot.manifest_list is not None for snapshot in metadata.snapshots)
 
 

@@ -1,4 +1,4 @@
-"""Fair turns for producers: whoever has much waiting delays itself alone. Pure.
+"""Fair turns for producers: a producer with a long queue delays itself alone. Pure.
 
 Self-clocked fair queueing: work is tagged with the virtual time at which it would end if all
 producers shared one server evenly, and is taken in the order of these tags. Small work passes large

@@ -1,9 +1,9 @@
-"""What is known to have been committed to a table, kept outside of it: the high-water mark.
+"""The high-water mark: a record, outside of the table, of what was committed to it.
 
 Metadata cannot say of itself that it is old. So a high-water mark of the newest metadata that was
 seen is kept beside the inbox, and no metadata is believed that lacks what the high-water mark
-knows: it was restored, registered again from an older file, or has lost entries of the ledger. What
-to do about that only an operator knows, who may accept it (`frazil table accept`). Pure, with its
+knows: it was restored, registered again from an older file, or has lost entries of the ledger. Only
+an operator can decide about that, and may accept it (`frazil table accept`). Pure, with its
 text form:
 
     {"v":1,"table":"<uuid>","accepted-ms":0,"sequence-number":42,"snapshot-id":…,
@@ -34,7 +34,8 @@ HIGH_WATER_MARK_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class HighWaterMark:
-    """What a table was seen to hold. Grows only, by `joined`, unless an operator accepts less.
+    """The newest state that a table was seen in. Grows only, by `joined`, unless an operator
+    accepts less.
 
     `accepted_ms`: which acceptance it follows, 0 before any; a later one makes all that was known
     before it void. `snapshot_id`: the snapshot that has the sequence number; in format version 1,
@@ -57,7 +58,7 @@ class HighWaterMark:
 
     @classmethod
     def of(cls, state: TableState, *, accepted_ms: int = 0) -> HighWaterMark:
-        """What a state of the table shows."""
+        """Return the high-water mark of a state of the table."""
         metadata = state.metadata
         newest = _newest(metadata)
         return cls(
@@ -114,7 +115,7 @@ class HighWaterMark:
         )
 
     def _again(self, forgotten_at: Mapping[str, int]) -> dict[str, int]:
-        """What has landed again, but what was to be forgotten once more since."""
+        """Return the epochs that landed again and were not forgotten once more since."""
         again = self.landed_again.items()
         return {key: one for key, one in again if self.forgotten_at.get(key) == forgotten_at[key]}
 
@@ -130,8 +131,8 @@ class HighWaterMark:
 
     @property
     def decided(self) -> tuple[int, int]:
-        """What an operator has said of the table so far: what was seen before he said more does not
-        prove that anything needs not land again.
+        """When the operator last accepted less, and last let epochs be forgotten. A state that was
+        seen before a later decision does not prove that an epoch need not land again.
         """
         return self.accepted_ms, self.forgotten_ms
 
@@ -162,8 +163,8 @@ class HighWaterMark:
 
 
 def missing_from(state: TableState, mark: HighWaterMark) -> Iterator[str]:
-    """What the high-water mark knows and the table lacks, one sentence each. Nothing: it may be
-    believed.
+    """Yield what the high-water mark knows and the table lacks, one sentence each. Nothing: the
+    metadata may be believed.
 
     A table that was rolled back (its branch moved to an older snapshot) lacks nothing here: that is
     in its own history, and freezes producers.
@@ -192,8 +193,8 @@ def missing_from(state: TableState, mark: HighWaterMark) -> Iterator[str]:
 
 def snapshots_above(metadata: TableMetadata, mark: HighWaterMark) -> list[Snapshot]:
     """Our retained snapshots that are newer than the high-water mark: a process that ended between
-    a commit and its high-water mark has left them. Those that no branch leads to count too: whoever
-    replaces a table or sets it back may have unset the ledger as well.
+    a commit and its high-water mark has left them. Those that no branch leads to count too: an
+    operator who replaces or restores a table may have unset the ledger as well.
     """
     newest_first = takewhile(lambda one: not _is_below(one, mark), reversed(metadata.snapshots))
     return [one for one in islice(newest_first, SNAPSHOTS_MAX) if has_evidence(one)]
@@ -212,7 +213,7 @@ def _is_below(snapshot: Snapshot, mark: HighWaterMark) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """What a snapshot proves to have landed, and the property `key` of its producer lacks."""
+    """An epoch that a snapshot proves landed, and that its producer's property `key` lacks."""
 
     key: str
     producer: str
@@ -228,10 +229,10 @@ class Unclaimed:
 def not_in_ledger(
     state: TableState, mark: HighWaterMark, landed: EpochEvidence
 ) -> Iterator[Unclaimed]:
-    """What a snapshot proves to have landed and no entry of its producer has.
+    """Yield the epochs that a snapshot proves landed and that no entry of their producer has.
 
-    An entry that is away this soon was taken out by somebody: those of one-shot producers leave a
-    tombstone.
+    An entry that is missing this soon was removed by hand: Frazil leaves a tombstone for those of
+    one-shot producers.
     """
     for (producer, epoch), one in landed.items():
         if not any(
@@ -262,7 +263,7 @@ def _keys_of(state: TableState, mark: HighWaterMark, producer: str) -> Iterator[
 
 
 def dropped_branches(state: TableState, mark: HighWaterMark) -> dict[str, int]:
-    """What of the ledger went together with a branch: somebody dropped both, and knew it."""
+    """Return the ledger keys that were dropped together with their branch, on purpose."""
     gone: dict[str, int] = {}
     for key, epoch in mark.required:
         parsed = parse_property_key(key)
@@ -274,7 +275,7 @@ def dropped_branches(state: TableState, mark: HighWaterMark) -> dict[str, int]:
 
 
 def _has_landed(ledger: Ledger, key: str, epoch: int) -> bool:
-    """An entry that nobody can read freezes its producer, not the table."""
+    """Whether the epoch landed. An unreadable entry freezes its producer, not the table."""
     entry = ledger.entries.get(key)
     if entry is None:
         return key in ledger.frozen or ledger.has_tombstone(key)

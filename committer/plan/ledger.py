@@ -72,7 +72,7 @@ class Ledger:
     one_shots: Mapping[str, OneShots] = field(default_factory=dict)
 
     def ask(self, request: CommitRequest) -> LedgerAnswer:
-        """What becomes of a request, as far as the ledger knows."""
+        """Return the ledger's answer for a request."""
         key = property_key(request.producer.id, request.branch)
         entry = self.entries.get(key)
         if entry is not None and self._is_accepted(key, entry, request):
@@ -84,7 +84,7 @@ class Ledger:
             answer = _look_up(entry, request)
         if key not in self.frozen:
             return answer
-        # What an operator froze has a history all the same; one that is in doubt proves nothing.
+        # A producer that an operator froze still has a history; one in doubt proves nothing.
         if isinstance(answer, Duplicate) and key not in self.broken:
             return answer
         return Refused(Reason.PRODUCER_FROZEN, self.frozen[key])
@@ -243,7 +243,7 @@ class History:
 
 
 def history_of(metadata: TableMetadata, branch: str) -> History:
-    """What is retained behind the head of a branch."""
+    """The retained snapshots behind the head of a branch."""
     ref = metadata.refs.get(branch)
     if branch != MAIN and (ref is None or ref.type != "branch"):
         return History(frozenset(), None, is_dropped=True)

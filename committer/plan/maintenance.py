@@ -30,7 +30,7 @@ class MergedManifest:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What the next commit takes along if it still applies, and leaves out if not."""
+    """Maintenance that the next commit applies if it is still valid, and leaves out if not."""
 
     merged: tuple[MergedManifest, ...] = ()
     expired: ExpiredSnapshots | None = None

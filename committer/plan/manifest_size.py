@@ -11,7 +11,7 @@ _DEFAULT_BYTES = 8 * 1024 * 1024
 
 
 def target_bytes(properties: Mapping[str, str]) -> int:
-    """What the table's properties say; the reference's default where they say nothing readable."""
+    """Return the table's target size; Iceberg Java's default if no property is readable."""
     return min(positive(properties, TARGET_PROPERTY, _DEFAULT_BYTES), TARGET_BYTES_MAX)
 
 

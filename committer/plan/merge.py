@@ -1,6 +1,6 @@
 """Which manifests of a branch head are worth merging. How is `iceberg/splice/manifest_merge.py`.
 
-The reference merges all small manifests again with every hundredth commit, so that a file's entry
+Iceberg Java merges all small manifests again with every hundredth commit, so that a file's entry
 is rewritten hundreds of times. Here a manifest is taken only if those that are smaller have as many
 entries together as it has: an entry is rewritten once for each doubling of the manifest that it
 lies in, and a large manifest is left alone. Source: docs/reference/iceberg-notes.md 7.
@@ -35,7 +35,7 @@ class MergePolicy:
 
 
 def merge_policy(properties: Mapping[str, str]) -> MergePolicy:
-    """What the table's properties say; the reference's defaults where they say nothing readable."""
+    """Return the table's merge policy; Iceberg Java's defaults where no property is readable."""
     default = MergePolicy()
     return MergePolicy(
         is_enabled=properties.get(ENABLED_PROPERTY, "true").strip().lower() == "true",
@@ -127,7 +127,7 @@ def _packed(chosen: Sequence[ManifestFile], target_bytes: int) -> list[tuple[Man
 
 
 def merge_context(metadata: TableMetadata, group: Sequence[ManifestFile]) -> ManifestContext:
-    """What the manifest that holds a group's files says of itself."""
+    """Return the context of the manifest that a group is merged to."""
     spec = metadata.spec_by_id(group[0].partition_spec_id)
     return ManifestContext(
         metadata.format_version, schema_of_spec(spec, metadata), spec, group[0].content

@@ -1,7 +1,7 @@
 """One-shot producers that the ledger has forgotten: why none of their requests lands twice.
 
-The entry of a one-shot producer goes a while after its request has left the inbox. What stays is a
-tombstone: 48 bits of a hash of its id. Tombstones go too, the oldest first, and raise the horizon
+The entry of a one-shot producer expires a while after its request has left the inbox, and leaves a
+tombstone: 48 bits of a hash of its id. Tombstones expire too, oldest first, and raise the horizon
 to the latest nonce time that they stood for: a request of an unknown producer whose nonce is not
 younger than the horizon may have landed. The nonce is bound into the attempt, and so into the names
 of the data files: a client cannot make a landed file younger. All of it is one table property for
@@ -36,7 +36,7 @@ VERSION = 1
 KEPT_MS = 7 * 24 * 3_600_000
 # Eight bytes each, in every metadata file: 256 KiB.
 TOMBSTONES_MAX = 32_768
-# What goes together.
+# Tombstones that expire together.
 _GROUP_MS = KEPT_MS // 28
 _GROUP_MAX = TOMBSTONES_MAX // 32
 _MARK_CHARACTERS = 8
@@ -120,7 +120,7 @@ def _is_old(group: TombstoneGroup, now_ms: int) -> bool:
 
 
 def mark_of(producer: str) -> str:
-    """What stays of a producer's id. Two are alike by chance once in 2**48."""
+    """Return the tombstone of a producer's id. Two are alike by chance once in 2**48."""
     return urlsafe_b64encode(blake2b(producer.encode(), digest_size=6).digest()).decode()
 
 
@@ -140,7 +140,7 @@ def one_shots_key(branch: str) -> str:
 
 
 def read_one_shots(metadata: TableMetadata) -> dict[str, OneShots]:
-    """What a table says, by branch. A property that was copied from another table says nothing."""
+    """Return the one-shots by branch. A property that was copied from another table is ignored."""
     found: dict[str, OneShots] = {}
     for key, text in metadata.properties.items():
         if key != PREFIX and not key.startswith(f"{PREFIX}@"):

@@ -1,9 +1,9 @@
-"""Which objects below a table's folders nothing names: what a report and a removal rest on. Pure.
+"""Finds the objects below a table's folders that nothing names, for reports and removals. Pure.
 
 Names are compared in the widest way (`comparable_location`), and so is the last part of each path
 by itself: a folder may be reached by another path (a link, a mount, an alias of a bucket), but the
-names of files are made to be the only ones. What compares equal stays, so all of this can only
-keep too much.
+names of files are made to be the only ones. An object whose name compares equal is kept, so
+all of this can only keep too much.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _METADATA = (".metadata.json", ".metadata.json.gz", ".gz.metadata.json")
 
 
 class Kind(StrEnum):
-    """What an object is, by its name. Only what is known is ever removed."""
+    """The kind of an object, by its name. Only objects of a known kind are ever removed."""
 
     METADATA_FILE = "metadata file"
     MANIFEST_LIST = "manifest list"
@@ -96,8 +96,8 @@ def places_of(metadata: TableMetadata) -> tuple[str, ...]:
 class SearchScope:
     """Where a table's orphans are looked for: `folders`, but not `foreign` ones within them.
 
-    `shared` are folders of the table that others write to as well: nobody can tell whose files are
-    there.
+    `shared` are folders of the table that others write to as well, where the owner of a file
+    is unknown.
     """
 
     folders: tuple[str, ...]
@@ -127,8 +127,8 @@ class SearchScope:
 
 
 class Names:
-    """What somebody names: two digests of 8 bytes for each file. What was added is always found.
-    What was not is found by chance, once in 2**64, and stays.
+    """The names in use: two digests of 8 bytes for each file. An added name is always found.
+    Another one is found by chance, once in 2**64, and its file is kept.
     """
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ def name_snapshots(
     snapshots: Sequence[Snapshot], names: Names, read: set[str], *, missing_is_error: bool
 ) -> Reading[None]:
     """Add all that these snapshots name: lists, manifests, and the files of every entry, deleted
-    ones too. What stands in `read` was read before, and what is read now is added to it.
+    ones too. Lists in `read` were read before; those that are read now are added to it.
 
     Errors: `InvalidMetadataError` for what is not there, if that is an error, or cannot be read.
     """

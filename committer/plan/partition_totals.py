@@ -1,4 +1,4 @@
-"""What a commit adds to each partition, as snapshot summaries say it.
+"""Counts what a commit adds to each partition, for snapshot summaries.
 
 Only for tables that ask for it: by default no summary has it, and nothing is counted here.
 Source: docs/reference/iceberg-notes.md 5.2.
@@ -23,7 +23,7 @@ _PREFIX = "partitions."
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What is added to one partition. `size_bytes`: of the files."""
+    """The additions to one partition. `size_bytes`: of the files."""
 
     files: int
     records: int
@@ -57,7 +57,7 @@ def partition_limit(properties: Mapping[str, str]) -> int:
 def count_partitions(
     manifests: Sequence[CheckedManifest], spec: PartitionSpec, schema: Schema, limit: int
 ) -> Totals | None:
-    """What manifests of one spec add, by the partition's path; None for more than `limit`.
+    """Count the additions of manifests of one spec by partition path; None for more than `limit`.
 
     Cost: manifests of several partitions are decoded.
     """

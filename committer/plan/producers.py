@@ -26,7 +26,7 @@ from committer.ledger_entry import (
 from committer.plan.ledger import Ledger, history_of
 from committer.reason import Reason
 
-# What the ledger alone has against a request; everything else an operator cannot overrule.
+# The reasons of the ledger alone: an operator can overrule these and no others.
 ACCEPTABLE = frozenset(
     (Reason.EPOCH_CONTENT_DIFFERS, Reason.EPOCH_LANDED_UNPROVEN, Reason.PRODUCER_FROZEN)
 )
@@ -99,8 +99,8 @@ class RolledBack:
 
 
 def rolled_back(metadata: TableMetadata, name: ProducerName, entry: ProducerEntry) -> RolledBack:
-    """What a rollback took away since the producer's last commit; also a later one, of what had
-    landed by leave in between.
+    """Return what a rollback took away since the producer's last commit, and what a later one took
+    of the epochs that landed by leave in between.
     """
     reached = set(history_of(metadata, name.branch).snapshot_ids)
     first = _lost_from(metadata, _last_snapshot_id(entry), reached)

@@ -20,8 +20,8 @@ GAP_MS_MAX = 60_000
 
 @dataclass(frozen=True, slots=True)
 class GapPolicy:
-    """In ms. `length`: of a gap, 0: none. `period`: whoever waits gets a gap within it. `lately`:
-    how long a foreign commit is remembered. `always`: leave gaps without having seen one.
+    """In ms. `length`: of a gap, 0: none. `period`: a waiting writer gets a gap within it.
+    `lately`: how long a foreign commit is remembered. `always`: leave gaps without having seen one.
     """
 
     length_ms: int = 5_000
@@ -40,7 +40,7 @@ class GapPolicy:
 
 @dataclass(frozen=True, slots=True)
 class GapHistory:
-    """What was seen of a table, in ms of one clock. None: not yet.
+    """The latest events of a table, in ms of one clock. None: not yet.
 
     `last_swap_ms`: our latest swap ended. `gap_until_ms`: the latest gap ended.
     """
@@ -62,7 +62,7 @@ class GapHistory:
 def gap_ms(policy: GapPolicy, history: GapHistory, *, now_ms: int) -> int | None:
     """How long the next commit waits so that a gap comes about; None if none is due.
 
-    0: the gap is there already, because nobody had anything to commit.
+    0: the gap is there already, because there was nothing to commit.
     """
     if policy.length_ms == 0 or history.last_swap_ms is None:
         return None
@@ -81,16 +81,16 @@ def gap_ms(policy: GapPolicy, history: GapHistory, *, now_ms: int) -> int | None
 
 
 def _between_ms(policy: GapPolicy) -> int:
-    """From the end of one gap to the beginning of the next: whoever comes too late for one has a
-    whole one within the period. Long gaps are left rarely, so that commits go on.
+    """From the end of one gap to the beginning of the next: a writer that is too late for one has a
+    whole one within the period. Long gaps are rare, so that commits continue.
     """
     return max(policy.period_ms - 2 * policy.length_ms, 2 * policy.length_ms)
 
 
 def is_foreign_change(before: TableMetadata, after: TableMetadata) -> bool:
-    """Whether somebody else has changed a table, by two states of it that differ.
+    """Whether another engine has changed a table, by two states of it that differ.
 
-    What another Frazil did is not foreign: it adds snapshots of ours, or changes the ledger alone.
+    A change by another Frazil is not foreign: it adds snapshots of ours or changes the ledger.
     """
     added = [one for one in after.snapshots if one.snapshot_id not in before.snapshots_by_id]
     if added:

@@ -1,14 +1,14 @@
-"""Which files nobody can reach any more once snapshots are gone.
+"""Finds the files that no snapshot reaches any more after an expiry.
 
-Works on the metadata that is current when files are to be deleted, whoever removed the snapshots.
-What it must read it asks for and is sent: a generator yields locations and receives the objects'
-bytes, None for one that does not exist. Source: docs/reference/iceberg-notes.md 8.
+Works on the metadata that is current when files are to be deleted, also if another engine removed
+the snapshots. Reads are requested: a generator yields locations and receives the objects' bytes,
+None for one that does not exist. Source: docs/reference/iceberg-notes.md 8.
 
-Two ways, as the reference has them. Where all snapshots, gone and left, are one chain behind
+Two ways, as in Iceberg Java. Where all snapshots, gone and left, are one chain behind
 `main`, what the chain has left behind never comes back: a manifest that the oldest snapshot left
 does not list is listed by none, and a data file is dead once a snapshot that is gone has deleted
-it and nobody has added it again. Who could have done that stands in the metadata: the committer
-names all that it adds anew, so only the lists of other engines' snapshots are read for it. This
+it and no later one has added it again. The metadata tells which could have: the committer gives
+all that it adds a new name, so only the lists of other engines' snapshots are read for it. This
 costs what expires and what others have committed since, not what the table holds. Everywhere
 else (tags, branches, staged or rolled back snapshots, cherry-picks) a file goes only if no snapshot
 left names it, and all of them are read for that.
@@ -161,7 +161,7 @@ def _by_chain(
 ) -> Reading[tuple[set[str], set[str]]]:
     ends = {one.snapshot_id: one for one in (oldest, metadata.current_snapshot) if one}
     left = yield from rows_of_all(tuple(ends.values()), missing_is_error=True)
-    # What somebody put back may have gone again before the head.
+    # A file that another engine added again may have been deleted again before the head.
     foreign = [one for one in metadata.snapshots if not is_ours(one) and one is not oldest]
     between = yield from rows_of_all(foreign, missing_is_error=True)
     dead: dict[str, NamedFile] = {}

@@ -1,8 +1,8 @@
 """The check that every request passes before it may join a batch.
 
 Nothing that a request says of itself is believed: entries are walked, counts and partition
-summaries recomputed, schema and spec compared with the table's. What is wrong is
-`InvalidRequestError` with its reason code; the caller quarantines that request alone.
+summaries recomputed, schema and spec compared with the table's. A fault is
+an `InvalidRequestError` with its reason code; the caller quarantines that request alone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CheckedRequest:
 
     @property
     def inflated_bytes(self) -> int:
-        """What is kept beside the bytes of its manifests: blocks that are not moved as they are."""
+        """The size of blocks that are kept beside the manifests, as they cannot be moved as is."""
         blocks = (block for manifest in self.manifests for block in manifest.walked.blocks)
         return sum(len(block.raw) for block in blocks if block.raw is not None)
 
@@ -72,7 +72,7 @@ class NeedsManifests:
 @dataclass(frozen=True, slots=True)
 class Inflates:
     """The request may land, and what is kept of it takes so much more memory than its bytes that
-    whoever asks has to have room for it.
+    the caller has to reserve room for it.
     """
 
     size_bytes: int
@@ -111,7 +111,7 @@ class CheckBasis:
 def within(
     checked: CheckedRequest | NeedsManifests, inflated_bytes_max: int
 ) -> CheckedRequest | NeedsManifests | Inflates:
-    """What was found, unless it keeps more."""
+    """Return the result of the check, or `Inflates` if it keeps more bytes than allowed."""
     if isinstance(checked, CheckedRequest) and checked.inflated_bytes > inflated_bytes_max:
         return Inflates(checked.inflated_bytes)
     return checked

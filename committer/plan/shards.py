@@ -1,7 +1,7 @@
 """Which committer should own which shard, and what one of them does about it next. Pure.
 
-Rendezvous hashing: every member ranks the others for a shard alike, from their names alone. Who
-comes or goes moves its own share and nothing else.
+Rendezvous hashing: every member ranks the others for a shard alike, from their names alone. A
+member that joins or leaves moves its own share and nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MEMBERSHIPS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a member owns by an assignment, and what it should claim and give up next."""
+    """The shards that a member owns by an assignment, and those to claim and to release next."""
 
     owned: frozenset[int]
     claim: frozenset[int] = frozenset()

@@ -1,4 +1,4 @@
-"""What the committer keeps of a table in memory: a commit without foreign changes reads nothing."""
+"""The committer's state of a table in memory: without foreign changes a commit reads nothing."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ from committer.iceberg.values.transforms import UnknownTransform, VoidTransform
 from committer.iceberg.values.types import DecimalType, StructType
 from committer.reason import Reason
 
-# What of a header decides; the codec and the sync marker do not.
+# The header keys that are compared; the codec and the sync marker are not.
 _DECISIVE = ("schema", "partition-spec", "partition-spec-id", "format-version", "avro.schema")
 # A client whose headers never repeat must not fill the memory.
 _FITTING_MAX = 256
