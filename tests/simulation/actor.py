@@ -41,5 +41,8 @@ class ActorBody:
     def stop(self) -> None:
         """It knows no other end than its last act."""
 
+    def ended(self) -> None:
+        """It keeps nothing of a life."""
+
     def restart_otherwise(self, chance: float) -> None:
         """It has no settings."""

@@ -56,6 +56,9 @@ class Body(Protocol):
     def stop(self) -> None:
         """End soon, in order (SIGTERM)."""
 
+    def ended(self) -> None:
+        """A life is over, even one that never ran: a stop was meant for that life only."""
+
     def restart_otherwise(self, chance: float) -> None:
         """Let the next life have other settings."""
 
@@ -183,6 +186,7 @@ class Process:
     def _ended(self, task: asyncio.Task[None]) -> None:
         assert self.life is not None
         self.life.end()
+        self.body.ended()
         self.stage.loop.resume(self.name)
         error = None if task.cancelled() else task.exception()
         if error is not None:

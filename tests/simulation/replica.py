@@ -103,11 +103,12 @@ class Replica:
             # It ends with a message, and its supervisor starts it again.
             life.process.stage.trace.add(life.process.name, "gives up", str(group.exceptions[0]))
             life.process.comes_back = True
-        finally:
-            self._stop = asyncio.Event()
 
     def stop(self) -> None:
         self._stop.set()
+
+    def ended(self) -> None:
+        self._stop = asyncio.Event()
 
     def restart_otherwise(self, chance: float) -> None:
         """With other settings or of another version: others of its kind go on with theirs."""
