@@ -1,8 +1,9 @@
-"""Finds what lies below a table's folders and nothing names, and removes what it is told to.
+"""Finds the objects below a table's folders that nothing names, and removes those that it is told
+to.
 
-What waits is read before the table: a request that leaves the inbox meanwhile is in the table then.
-Before each removal all is read again, so far as it is new: what somebody has come to name since
-stays.
+Waiting requests are read before the table: a request that leaves the inbox in the meantime is in
+the table by then. Before each removal everything new is read again: an object that has been named
+since stays.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What names files, and where they are."""
+    """Everything that can name files, and the places where files are."""
 
     catalog: Catalog
     storage: Storage
@@ -128,7 +129,9 @@ class OrphanFinder:
         await self._name_table()
 
     async def _name_waiting(self, waiting: Inbox | Quarantine, key: str) -> None:
-        """What cannot be read is told: nobody knows what it names."""
+        """Note each waiting request; one that cannot be read is reported, because its files are
+        unknown.
+        """
         try:
             sealed = await _request(waiting, key)
             if sealed is not None:
@@ -141,7 +144,7 @@ class OrphanFinder:
             self._known.add(key)
 
     async def _name_journal(self) -> None:
-        """What an expiry or a sweep is about to delete is not for anybody else."""
+        """Leave out files that an expiry or the garbage collector is about to delete."""
         async for entry in self._sources.journal.list(self.uuid):
             match entry:
                 case ExpiryEntry():
@@ -153,7 +156,8 @@ class OrphanFinder:
                         self._names.add(location)
 
     async def _name_table(self) -> None:
-        # What it knows is in the table that is read behind it, unless that went backwards.
+        # The table, read afterwards, has everything that the high-water mark has, unless it went
+        # backwards.
         high_water_mark = await self._sources.high_water_marks.read(self.uuid)
         table = await self._sources.catalog.load(self.table.identifier)
         if table.metadata.table_uuid != self.uuid:

@@ -1,7 +1,7 @@
 """Carries out what an operator decides about producers and their requests.
 
 Each decision is a change of the ledger, in a swap of its own: it is true for every committer at
-once, and survives them. What the entries become is `plan/producers.py`.
+once, and survives them. `plan/producers.py` computes the new entries.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from committer.storage.replays import Replays
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What a rollback took from a producer: the epochs that landed in snapshots that are gone from
-    the history, and have not landed again since, by leave. `is_whole`: there may be no others.
+    """The epochs that a producer lost to a rollback: those that landed in snapshots that are gone
+    from the history, and have not landed again since, by leave. `is_whole`: there may be no others.
     """
 
     epochs: EpochRanges
@@ -62,11 +62,13 @@ class ProducerAdmin:
     world: World
 
     async def standing(self, table: LoadedTable, name: ProducerName) -> ProducerStatus:
-        """How a producer stands. Errors: `NotFoundError` for one that the ledger does not know."""
+        """Return a producer's status. Errors: `NotFoundError` for one that the ledger does not
+        know.
+        """
         return _known(read_ledger(table.metadata), name)
 
     async def lost(self, table: LoadedTable, name: ProducerName) -> Lost:
-        """What a rollback took from a producer. Errors: those of the storage."""
+        """Return the epochs that a producer lost to a rollback. Errors: those of the storage."""
         found = _known(read_ledger(table.metadata), name)
         if found.state is not ProducerState.ROLLED_BACK or found.entry is None:
             return Lost(EpochRanges(), 0, is_whole=True)
@@ -90,7 +92,9 @@ class ProducerAdmin:
         return epochs, is_whole
 
     async def freeze(self, identifier: TableIdentifier, name: ProducerName, why: str) -> None:
-        """Let nothing of a producer land any more. May be repeated; also one not known yet."""
+        """Freeze a producer: none of its requests lands any more. Idempotent; the producer may be
+        unknown.
+        """
 
         async def decide(table: LoadedTable) -> Sequence[Update]:
             found = standing(read_ledger(table.metadata), name)
@@ -103,7 +107,7 @@ class ProducerAdmin:
     async def thaw(
         self, identifier: TableIdentifier, name: ProducerName, again: EpochRanges
     ) -> None:
-        """Let a frozen producer go on; `again` are epochs that may land once more. May be repeated.
+        """Thaw a frozen producer; `again` are epochs that may land once more. Idempotent.
 
         Errors: `NotFoundError`; `UnsupportedError` where the entry cannot be read.
         """
@@ -185,7 +189,7 @@ class ProducerAdmin:
     async def refusals(
         self, identifier: TableIdentifier, name: ProducerName, requests: Sequence[CommitRequest]
     ) -> dict[str, str]:
-        """What `accept` would return now. Changes nothing."""
+        """Return the refusals that `accept` would return now. Changes nothing."""
         state = TableState.of(await self.catalog.load(identifier))
         return await self._refusals(state, standing(state.ledger, name), requests)
 
@@ -276,7 +280,7 @@ def _known(ledger: Ledger, name: ProducerName) -> ProducerStatus:
 
 
 async def _why_not(reader: EvidenceReader, state: TableState, request: CommitRequest) -> str | None:
-    """What no leave helps against; None if the request may be accepted, by what is proven."""
+    """Return why an operator cannot accept the request; None if it may be accepted."""
     if state.metadata.table_uuid != request.table_uuid:
         return "the table of that name has another uuid now"
     landed = await reader.landed_in(state, request)

@@ -48,7 +48,7 @@ class CheckProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, if one was started."""
+        """The process id, if a process was started."""
         return self._process.pid if self._process else None
 
     async def ask(self, job: Job, buffers: Sequence[bytes]) -> Answer:
@@ -79,7 +79,7 @@ class CheckProcess:
         return self._process
 
     def _end(self) -> int:
-        """Its exit code."""
+        """End the process and return its exit code."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -91,7 +91,7 @@ class CheckProcess:
         return process.wait()
 
     async def close(self) -> None:
-        """End it, whatever it does."""
+        """End the process, even in the middle of a job."""
         self._is_closed = True
         if (process := self._process) is not None:
             process.kill()

@@ -1,7 +1,7 @@
 """The process that reads and checks large requests: frames of pickled jobs in, answers out.
 
-It knows no storage and no loop. A job that wants too much memory or processor time ends with it:
-the parent makes a verdict of that. What is sent back is no larger than the request itself.
+It knows no storage and no loop. A job that needs too much memory or processor time ends the
+process, and the parent turns that into a verdict. The answer is no larger than the request itself.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Worker:
         self._checkers: dict[bytes, Checker] = {}
 
     def do(self, job: Job, buffers: Sequence[bytearray]) -> Answer:
-        """Whatever a request is, there is an answer."""
+        """Answer a job. Every request gets an answer, a malformed one too."""
         try:
             match job:
                 case ReadJob(key):
@@ -178,7 +178,7 @@ class Worker:
 
 
 def pickled_basis(checker: Checker) -> bytes:
-    """What a worker makes an equal checker of."""
+    """Return the pickled basis, from which a worker builds an equal checker."""
     return pickle.dumps((checker.basis, checker.current_schema), pickle.HIGHEST_PROTOCOL)
 
 
@@ -187,12 +187,12 @@ def _content(buffers: Sequence[bytearray]) -> bytes:
 
 
 def _bytes(buffer: bytearray) -> bytes:
-    """Not copied: nothing here changes it, and all that reads bytes reads it."""
+    """Return the buffer as bytes without a copy: nothing here changes it."""
     return cast("bytes", buffer)
 
 
 def _slim(sealed: EncodedRequest) -> ReadAnswer:
-    """Inline files may be millions of objects; whoever waits with the request needs none."""
+    """Drop the inline files: they may be millions of objects, and only the check needs them."""
     request = sealed.request
     needs = request.needs.model_copy(update={"conflict_filter": None, "removed_paths": ()})
     return ReadAnswer(request.model_copy(update={"files": (), "needs": needs}), sealed.body)
@@ -214,7 +214,7 @@ def _parts(checked: CheckedRequest) -> CheckAnswer:
 
 def main() -> None:
     """Answer until there are no more jobs."""
-    # Whoever started it ends it; Ctrl-C and systemd's stop go to the whole group.
+    # The parent ends this process; Ctrl-C and systemd's stop signal reach the whole group.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     jobs, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)

@@ -56,8 +56,8 @@ class Consumer:
         self.has_caught_up = asyncio.Event()
 
     def _shards_changed(self) -> None:
-        """At once: a shard may be back before the next read, and one that is being taken over may
-        go as well.
+        """Release the lost shards at once: a shard may return before the next read, and one that is
+        being taken over may be lost too.
         """
         self._release_shards(frozenset(ALL_SHARDS) - self._shards.owned)
         self._reading.interrupt()
@@ -80,7 +80,7 @@ class Consumer:
             await self._world.sleep(FULL_PAUSE_S)
             return
         if not self._is_proven:
-            # Asked again after each outage: another server may have come back in its place.
+            # Probed again after each outage: another server may have taken its place.
             await self._queue.probe()
             self._intake.trust_from_now()
             self._is_proven = True
@@ -104,13 +104,15 @@ class Consumer:
             self.has_caught_up.set()
 
     def _adapt(self, deliveries: Sequence[Delivery]) -> None:
-        """Read twice as many next time, as long as they are small: nobody knows before."""
+        """Double the next read as long as doorbells are small: the queue tells no sizes."""
         size_bytes = sum(len(one.doorbell.content or b"") for one in deliveries)
         is_small = size_bytes <= READ_BYTES_SMALL
         self._count_max = min(2 * self._count_max, READ_COUNT_MAX) if is_small else READ_COUNT_MIN
 
     async def _wait_for_shards(self) -> None:
-        """Nobody else would notice that the server went away."""
+        """Wait for shards, and raise the failure of the last exchange: no other part notices an
+        outage now.
+        """
         if self._shards.failure is not None:
             raise self._shards.failure
         await self._reading.wait(self._world.sleep(READ_WAIT_S))
@@ -147,7 +149,7 @@ class Consumer:
         return len(reclaimed)
 
     async def _take(self, deliveries: Sequence[Delivery]) -> None:
-        """Those of a shard that was given up meanwhile are its next owner's."""
+        """Hand over the doorbells of owned shards; the next owner reads those of released ones."""
         owned = self._shards.owned
         mine = [one for one in deliveries if shard_of(one.doorbell.table_uuid) in owned]
         if len(mine) < len(deliveries):

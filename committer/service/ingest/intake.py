@@ -1,6 +1,7 @@
 """The way in: doorbells and inbox objects become pending requests of their table's committer.
 
-What cannot even be read goes to quarantine from here; everything else is judged by the table.
+A request that cannot be read goes to quarantine from here; the table committer decides on all
+others.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from committer.storage.inbox import QuarantineRecord
 
 READS_AT_ONCE = 32
 DEFERRED_AT_ONCE = 256
-# An older one may have ended, and its doorbell ring again: lost acknowledgements, a queue that was
-# put back. A producer's clock may be wrong by as much before its requests cost a read each.
+# An older request may have ended, and its doorbell may ring again: after lost acknowledgements, or
+# when a queue was restored. A producer's clock may be wrong by as much before its requests cost a
+# read each.
 TRUSTED_MS = 60_000
 
 
@@ -89,8 +91,9 @@ class Intake:
         return parts is not None and holds(parts.table_uuid, parts.producer, key)
 
     def trust_from_now(self) -> None:
-        """The queue's server is there, perhaps another one, or an older self of it; or shards have
-        become ours. What was published before, somebody may have judged.
+        """Trust only doorbells of requests published from now on. The queue's server is back,
+        perhaps another or a restored one, or this committer has acquired shards: another committer
+        may have finished earlier requests.
         """
         self._trusted_ms = self._shop.world.now_ms()
 
@@ -101,16 +104,16 @@ class Intake:
             await asyncio.gather(*(self._take_delivery(delivery) for delivery in rest))
 
     async def take_key(self, key: str, durable_ms: int, size_bytes: int = 0) -> bool:
-        """Take a request that nobody announced, by its inbox key. False if reading it failed, or if
-        its producer has to wait. `size_bytes`: as far as it is known.
+        """Take a request by its inbox key, without a doorbell. False if reading it failed, or if
+        its producer's breaker is open. `size_bytes`: 0 if it is not known.
         """
         if self.is_held_back(key):
             return False
         return await self._take(key, Waiters(), durable_ms, size_bytes=size_bytes)
 
     async def take_deferred(self) -> None:
-        """Look again at what a doorbell has named and could not be read: if it has left the inbox
-        since, no listing will bring it back to mind. Not while its producer has to wait.
+        """Retry the deferred doorbells. Their requests could not be read; if one has left the inbox
+        since, no listing finds it. Skips producers with an open breaker.
         """
         now_ms = self._shop.world.now_ms()
         waits = (self.is_held_back, self._tables.has_enough)
@@ -121,11 +124,11 @@ class Intake:
     def _take_inline(self, delivery: Delivery) -> bool:
         """Take a request as its doorbell carries it. False where the inbox has to be read.
 
-        A doorbell that rang before may be of a request that has ended since (quarantined and
-        discarded, say): only its inbox object tells that it is still wanted. So may an old one,
-        though it looks new, or one from before the server went away: a queue that was put back has
-        forgotten what it handed out. And a client may have rung twice. Whether it is still there is
-        asked for many of those at once, when they are about to land.
+        A redelivered doorbell may belong to a request that has ended since (quarantined and
+        discarded, say): only the inbox object shows that the request is still wanted. The same
+        holds for an old doorbell and for one from before an outage of the server: a restored queue
+        has forgotten its deliveries. A client may also ring twice. The inbox is asked for many such
+        requests at once, when they are about to land.
         """
         bell = delivery.doorbell
         if delivery.deliveries != 1 or bell.inbox_key in self._deferred:
@@ -203,7 +206,7 @@ class Intake:
         self._shop.metrics.crashed("intake")
 
     def _return_to_inbox(self, pending: Pending) -> None:
-        """A table's committer leaves a request to the inbox; who waits for its end is kept."""
+        """Keep the waiters of a request that its table evicted; it stays in the inbox."""
         self._deferred.add(pending.key, Waiters(tuple(pending.tokens), frozenset(pending.reply_to)))
 
     async def _read(self, key: str, waiters: Waiters) -> EncodedRequest | None:
@@ -231,7 +234,7 @@ class Intake:
         self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
     async def _ended_before(self, key: str, waiters: Waiters) -> None:
-        """The request was committed, quarantined or discarded: an old doorbell."""
+        """Acknowledge an old doorbell: its request was committed, quarantined or discarded."""
         receipt = await self._quarantined_before(key) if waiters.reply_to else None
         self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
@@ -332,8 +335,8 @@ class Intake:
         self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
     async def release_shards(self, shards: Collection[int]) -> bool:
-        """Let the tables of these shards finish the attempt in hand and end. What waits there is
-        the next owner's. False if there was none.
+        """Stop the tables of these shards after their current attempt. The next owner takes their
+        waiting requests. False if there was no such table.
         """
         self._large.release_shards(shards)
         had_some = await self._tables.stop_tables(shards)
@@ -341,19 +344,19 @@ class Intake:
         return had_some
 
     async def stop(self) -> None:
-        """Let every table finish the attempt in hand."""
+        """Stop every table after its current attempt."""
         self._large.abandon()
         await self._tables.stop()
 
     def abandon(self) -> None:
-        """Cancel what is still running; a swap that was sent is awaited all the same."""
+        """Cancel the tables that still run; a swap that was sent is awaited all the same."""
         self._large.abandon()
         self._tables.abandon()
 
 
 def _read_inline(bell: Doorbell) -> EncodedRequest | None:
-    """The request as the doorbell carries it, if it arrived whole. A doorbell is not the truth:
-    what cannot be read in it is judged by the inbox object.
+    """Return the request as the doorbell carries it, if it arrived whole. A doorbell is not the
+    truth: if its copy cannot be read, the inbox object decides.
     """
     content = bell.content
     if content is None or len(content) > LARGE_BYTES_MIN or line_digest(content) != bell.digest:

@@ -1,6 +1,5 @@
-"""Looks now and then at what no event tells: the depth of the queue, and what is in quarantine.
-
-What a catalog has refused is looked at again for a while: another committer may have landed it.
+"""Polls queue depth and quarantine size. Requests that a catalog refused are checked again for a
+while: another committer may have landed them.
 
 Bounded: one round of counting a queue, one listing of the quarantine (its first 10,000 requests),
 and a hundred records, each read once. Now and then the small folders beside the inbox are listed.
@@ -31,13 +30,13 @@ T = TypeVar("T")
 
 INTERVAL_S = 30.0
 LISTED_MAX = 10_000
-# Folders that hold little, and where nobody but committers writes: every ten minutes.
+# Small folders, written by committers alone: listed every ten minutes.
 LOOKS_A_SURVEY = 20
 RECORDS_MAX = 100
 # For longer than an attempt of another committer may be on its way.
 REFUSED_AGE_MS_MAX = 3_600_000
 REFUSED = Reason.COMMIT_REJECTED.value
-# A reason of another release, and records that nobody has read yet.
+# A reason of another release, and records that were not read yet.
 OTHER_REASON = "other"
 NOT_READ = "not_read_yet"
 
@@ -45,7 +44,9 @@ _REASONS = frozenset(reason.value for reason in Reason)
 
 
 class Poller:
-    """Shows both in the metrics, until cancelled. What does not answer is shown as not known."""
+    """Shows both in the metrics, until cancelled. An unavailable queue or quarantine is shown as
+    not known.
+    """
 
     def __init__(
         self,
@@ -103,8 +104,8 @@ class Poller:
         self._foreign[name] = show(name, skips, self._metrics, named)
 
     async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
-        """None if there is no answer, which is logged once. That the queue is away is not: who
-        reads it says so.
+        """Return the answer; None if there is none, which is logged once. An unavailable queue is
+        not logged here: the consumer reports it.
         """
         try:
             answer = await question

@@ -1,4 +1,4 @@
-"""Lists the inbox for what nobody announced, and finds the ledger's upkeep on the way.
+"""Lists the inbox for requests without a doorbell, and finds due ledger clean-up on the way.
 
 The inbox holds what is outstanding only, so a listing costs what is outstanding. Without a queue
 this is how requests are found at all: slower, nothing else.
@@ -35,7 +35,7 @@ READ_INTERVALS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What the last whole listing of the inbox has found, and when it began. `unread_ms`: since
+    """The result of the last complete listing of the inbox, and when it began. `unread_ms`: since
     when the oldest request has been durable that could not be taken, or that its owner has left
     there for long.
     """
@@ -98,7 +98,7 @@ class Reconciler:
         self._age_s = age_s
         self.listing: Listing | None = None
         self._only_counts = False
-        # Since when each request has been listed that nobody here has in hand.
+        # For each listed request that this process does not hold: since when it has been listed.
         self._listed_s: dict[str, float] = {}
 
     @property
@@ -211,8 +211,8 @@ class Reconciler:
         await finish_all(self._take(one, tally) for one in due)
 
     async def _take(self, waiting: Outstanding, tally: _Tally) -> None:
-        """Hand it to its table, which asks the ledger and the quarantine: what has landed or was
-        judged leaves the inbox, the rest is judged.
+        """Hand it to its table, which asks the ledger and the quarantine: a request that has landed
+        or was quarantined leaves the inbox; any other is admitted.
         """
         is_wanted = not self._only_counts and self._may_take(waiting)
         if is_wanted and await self._intake.take_key(
@@ -223,7 +223,7 @@ class Reconciler:
             tally.unread(waiting)
 
     def _is_due(self, waiting: Outstanding, now_ms: int, age_s: float) -> bool:
-        """Whether somebody should have it in hand by now."""
+        """Return whether its owner should have taken it by now."""
         if self._alone:
             age_s = max(age_s, self._shards.patience_s(shard_of_key(waiting.key)))
         elif not self._is_for_us(waiting):

@@ -1,8 +1,8 @@
-"""Takes out of quarantine what one committer was refused while another landed it.
+"""Removes from quarantine the requests that one committer was refused while another landed them.
 
-A catalog's refusal is no matter of the request alone: of two committers that have been handed it,
-one may be refused it and the other not, and between the question whether it has landed and the
-record that says it cannot there is a moment. So what the catalog refused is looked at again.
+A catalog's refusal does not depend on the request alone: of two committers with the same request,
+one may be refused and the other not. Between the check that the request has not landed and the
+write of its quarantine record, the other may land it. So each refused request is checked again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ResolvedRefusals:
             await self._look(identifier, requests)
 
     async def _request(self, key: str) -> CommitRequest | None:
-        """None where nothing can be read, or it has left the quarantine."""
+        """Return the request; None if it cannot be read or has left the quarantine."""
         try:
             _, content = await self._quarantine.get(key)
             return read_request(content, key=key).request

@@ -1,4 +1,4 @@
-"""The table committers of a process: made on demand, gone when idle, ended shard by shard."""
+"""The table committers of a process: made on demand, removed when idle, stopped shard by shard."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.shown_tables import ShownTables
 from committer.service.upkeep.ledger_upkeep import IdleTableUpkeep
 
-# Beyond this nothing more is read until committers have caught up.
+# Above this no more requests are read until the committers have caught up.
 PENDING_REQUESTS_MAX = 50_000
 PENDING_WEIGHT_BYTES_MAX = 160 * 1024 * 1024
-# What a table that gets nowhere may have of that: the others need the room.
+# The share of that which one stuck table may use: the other tables need the room.
 STUCK_REQUESTS_MAX = 1_000
 STUCK_BYTES_MAX = 16 * 1024 * 1024
 
@@ -28,7 +28,7 @@ class TableCommitters:
     def __init__(
         self, shop: Shop, tasks: asyncio.TaskGroup, return_to_inbox: Callable[[Pending], None]
     ) -> None:
-        """`return_to_inbox`: takes requests that are left to the inbox."""
+        """`return_to_inbox`: called with each request that a committer evicts from memory."""
         self._shop = shop
         self._tasks = tasks
         self._return_to_inbox = return_to_inbox
@@ -68,12 +68,12 @@ class TableCommitters:
         return sum(table.large_bytes for table in self._known.values())
 
     def is_stuck(self, key: str) -> bool:
-        """Whether a request's table gets nowhere: it takes nothing large then."""
+        """Return whether a request's table is stuck: it takes no large request then."""
         return any(table.is_stuck for table in self._of_key(key))
 
     def has_enough(self, key: str) -> bool:
-        """Whether a request's table gets nowhere, and has as much in memory as it may then: the
-        rest waits where it is durable.
+        """Return whether a request's table is stuck and has used up its share of memory: further
+        requests wait in the inbox.
         """
         return any(
             table.is_stuck
@@ -105,7 +105,9 @@ class TableCommitters:
         return table
 
     async def _run(self, table: TableCommitter) -> None:
-        """A table's task; gone when idle, and made again when a request comes in between."""
+        """Run a table's committer until it is idle; run it again if a request arrives while it
+        ends.
+        """
         await table.run()
         while table.pending_count and not table.is_stopping:
             await table.run()
@@ -122,8 +124,8 @@ class TableCommitters:
                 del self._by_uuid[str(table.table_uuid)]
 
     async def stop_tables(self, shards: Collection[int]) -> bool:
-        """Let the tables of these shards finish the attempt in hand and end. What waits there is
-        the next owner's. False if there was none.
+        """Stop the tables of these shards after their current attempt. The next owner takes their
+        waiting requests. False if there was no such table.
         """
         ending = [
             task for task, table in self._running.items() if shard_of(table.table_uuid) in shards
@@ -137,7 +139,7 @@ class TableCommitters:
         return bool(ending)
 
     async def stop(self) -> None:
-        """Let every table finish the attempt in hand."""
+        """Stop every table after its current attempt."""
         self.is_stopping = True
         for table in self._known.values():
             table.stop()
@@ -145,6 +147,6 @@ class TableCommitters:
             await asyncio.wait(self._running)
 
     def abandon(self) -> None:
-        """Cancel what is still running; a swap that was sent is awaited all the same."""
+        """Cancel the tables that still run; a swap that was sent is awaited all the same."""
         for task in self._running:
             task.cancel()

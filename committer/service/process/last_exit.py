@@ -25,7 +25,7 @@ def end_by(delay_s: float) -> None:
     if deadline_s >= _deadline_s:
         return
     _deadline_s = deadline_s
-    # By a thread of the system: it needs neither the interpreter nor whoever reads our log.
+    # A thread of the system does it: it needs neither the interpreter nor a reader of the log.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     faulthandler.dump_traceback_later(delay_s + _SAYING_S, exit=True, file=nowhere)
     threading.Thread(target=_end, args=(delay_s,), name="last-exit", daemon=True).start()

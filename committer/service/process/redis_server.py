@@ -3,11 +3,11 @@
 Lives below one folder: unix socket, append-only file, log, lock. It listens on no port and evicts
 nothing. `start_redis_server` blocks for some fifty milliseconds: it belongs to a program's start.
 
-Who stops it: the process that started it, in `stop`, or by its death, however it dies. On Linux the
-kernel sends the server SIGTERM when the *thread* that started it ends (PR_SET_PDEATHSIG), so start
-it from a thread that lasts, such as the main thread. Elsewhere a killed parent leaves the server
-running, and the next start with that folder uses it. A server that runs already is used and left
-alone. `keep_running` starts one again that has died.
+The process that started the server stops it, in `stop` or by its own death. On Linux the kernel
+sends the server SIGTERM when the *thread* that started it ends (PR_SET_PDEATHSIG), so start it from
+a thread that lasts, such as the main thread. Elsewhere a killed parent leaves the server running,
+and the next start with that folder uses it. A server that runs already is used and left alone.
+`keep_running` starts one again that has died.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a server is started with. `binary`: None for the one that is found."""
+    """The program and options of a server. `binary`: None for the one that is found."""
 
     appendfsync: Literal["everysec", "always"] = "everysec"
     binary: Path | None = None

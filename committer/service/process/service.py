@@ -1,4 +1,4 @@
-"""The parts of a running service, and down again without leaving anything half done."""
+"""Starts the parts of the service, and stops them without leaving work half done."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Service:
     def _stop_tables(self, intake: Intake) -> StopTables:
         async def stop_tables(shards: frozenset[int]) -> None:
             if await intake.release_shards(shards):
-                # So that the next owner is not handed what has landed.
+                # So that landed requests are not delivered to the next owner.
                 await self._settler.flush()
 
         return stop_tables
@@ -211,8 +211,8 @@ class Service:
     async def _drain(
         self, intake: Intake, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]
     ) -> None:
-        """Stop reading; finish the attempts in hand; tell what is known, and hand over each shard
-        as soon as it is done. The rest comes again.
+        """Stop reading, finish the current attempts, answer and acknowledge, and release each shard
+        as soon as it is done. The other requests are redelivered.
         """
         for reader in readers:
             reader.cancel()

@@ -1,4 +1,4 @@
-"""What the process knows of itself now: one look at it, shown as metrics and as `/status`.
+"""Collects the current state of the process, shown as metrics and as `/status`.
 
 `/status` is made from the metrics, so that the two cannot disagree.
 """
@@ -56,7 +56,9 @@ class Identity:
 
 
 class StatusCollector:
-    """The parts that know something. Those that work come when the service starts."""
+    """Collects status from the parts of the process. Intake, reconciler and shards are added by
+    `started`.
+    """
 
     def __init__(self, identity: Identity, health: Health, metrics: Metrics) -> None:
         self.health = health
@@ -76,7 +78,7 @@ class StatusCollector:
         return self.metrics.instruments.page()
 
     def status(self) -> Status:
-        """What `/status` says."""
+        """Return the model of `/status`."""
         self._look()
         numbers = _Numbers(self.metrics.instruments.samples())
         health, identity = self.health, self._identity

@@ -1,4 +1,4 @@
-"""What `/status` says, as a model that both sides share: the endpoint and `frazil status`.
+"""The model of `/status`, shared by the endpoint and `frazil status`.
 
 Fields may be added; a reader ignores those that it does not know.
 """
@@ -18,7 +18,7 @@ class _StatusModel(BaseModel):
 
 
 class InboxStatus(_StatusModel):
-    """What the last whole listing of the inbox has found; null before the first."""
+    """The result of the last complete listing of the inbox; null before the first."""
 
     location: str
     requests: int | None
@@ -60,7 +60,7 @@ class MemberStatus(_StatusModel):
 
 
 class ShardsStatus(_StatusModel):
-    """Who works on what. A table belongs to the owner of its shard."""
+    """The committers and their shards. A table belongs to the owner of its shard."""
 
     owned: int
     """By the committer that answers, of 64."""

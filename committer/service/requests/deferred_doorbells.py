@@ -1,4 +1,4 @@
-"""Doorbells whose requests could not be read, or have to wait, and who waits for their end."""
+"""Doorbells whose requests could not be read or are held back, with the waiters for their end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from committer.ports import Delivery
 from committer.service.requests.inbox_keys import shard_of_key
 
-# Beyond this they are left to redelivery and reconciler.
+# Above this, redelivery and the reconciler find them.
 DEFERRED_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Waiters:
-    """Who waits for a request's end: queue tokens to acknowledge, addresses to answer."""
+    """The waiters for a request's end: queue tokens to acknowledge, addresses to answer."""
 
     tokens: tuple[str, ...] = ()
     reply_to: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ class Waiters:
 
 
 class DeferredDoorbells:
-    """Inbox keys that wait for a second look, in the order in which they were missed."""
+    """Inbox keys to read again, in the order in which they were deferred."""
 
     def __init__(self) -> None:
         self._waiters: dict[str, Waiters] = {}
@@ -43,7 +43,7 @@ class DeferredDoorbells:
         return iter(self._waiters)
 
     def add(self, key: str, waiters: Waiters) -> None:
-        """Another copy of the doorbell may have been missed meanwhile."""
+        """Add a key, or join its waiters to those of another copy of the doorbell."""
         if key in self._waiters or len(self._waiters) < DEFERRED_MAX:
             self._waiters[key] = waiters.joined(self._waiters.get(key))
 
@@ -51,6 +51,6 @@ class DeferredDoorbells:
         return self._waiters.pop(key, None)
 
     def release_shards(self, shards: Collection[int]) -> None:
-        """Forget those of shards that are somebody else's now."""
+        """Forget the doorbells of shards that another committer owns now."""
         for key in [key for key in self._waiters if shard_of_key(key) in shards]:
             del self._waiters[key]

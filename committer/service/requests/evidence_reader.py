@@ -71,7 +71,7 @@ class EvidenceReader:
             at_once = min(2 * at_once, READS_AT_ONCE)
 
     async def evidence_of(self, snapshot: Snapshot) -> EpochEvidence:
-        """What landed in one snapshot. Errors: those of the storage."""
+        """Return the epochs that landed in one snapshot. Errors: those of the storage."""
         known = self._read.get(snapshot.snapshot_id)
         if known is not None:
             return known

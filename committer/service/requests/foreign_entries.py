@@ -1,4 +1,5 @@
-"""Entries of the inbox that others have made and that are no requests: named once, in no way.
+"""Counts entries of the inbox that are no requests, logs each once, and never lets one block a
+request.
 
 One in the place of a request (a FIFO, a link, a folder, or more bytes than a request may have) is
 quarantined by reference: its record says why, and nothing of it is read or moved. Any other is
@@ -32,8 +33,8 @@ class ForeignEntries:
         self._named: set[str] = set()
 
     async def saw(self, skips: Skips, is_ours: Callable[[str], bool]) -> None:
-        """A listing has skipped these. `is_ours`: whether this committer tells of a key; each is
-        told of by one.
+        """Note the entries that a listing skipped. `is_ours`: whether this committer reports a key;
+        one committer reports each.
         """
         _count("inbox", skips, self._metrics)
         named: set[str] = set()
@@ -45,7 +46,7 @@ class ForeignEntries:
             elif is_ours(key):
                 await self._name(key, one.kind)
                 named.add(key)
-        # What has gone is named again if it comes back.
+        # An entry that was removed is logged again if it reappears.
         self._named = named
 
     async def _name(self, key: str, kind: SkipKind) -> None:
@@ -95,7 +96,9 @@ def _count(folder: str, skips: Skips, metrics: Metrics) -> None:
 
 
 def _claims_a_place(key: str, kind: SkipKind) -> bool:
-    """Whether it stands where a request would, or is a file that nobody can read for one."""
+    """Return whether it occupies the place of a request: under a request's name, or as an
+    unreadable file.
+    """
     if kind is SkipKind.OVERSIZED:
         return True
     return kind is not SkipKind.NO_ACCESS and parsed(key) is not None

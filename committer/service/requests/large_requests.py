@@ -1,7 +1,7 @@
 """Requests that are too large to be read at once: they wait for room in memory, in fair turns.
 
 A large request waits in the inbox, known here by its key and size alone, until the large ones in
-hand leave room for it. Whose turn it is depends on the producers, not on who came first.
+hand leave room for it. Turns go round the producers, not by order of arrival.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class LargeRequests:
         return min((one.durable_ms for one in self._known.values()), default=None)
 
     def add(self, request: LargeRequest) -> None:
-        """Let a request wait for its turn; another copy of one that waits shares its end."""
+        """Queue a request for its turn; another copy of a queued one shares its end."""
         known = self._known.get(request.key)
         if known is not None:
             known.waiters = known.waiters.joined(request.waiters)
@@ -112,7 +112,7 @@ class LargeRequests:
                 self._known.pop(request.key, None)
 
     async def _next(self) -> LargeRequest | None:
-        """The one whose turn it is, as soon as there is room: nobody passes it meanwhile."""
+        """Return the next request in turn as soon as there is room; no other overtakes it."""
         async with self._room:
             while len(self._turns):
                 request = self._turns.take()
@@ -129,7 +129,7 @@ class LargeRequests:
         return in_hand == 0 or in_hand + size_bytes <= IN_HAND_BYTES_MAX
 
     def release_shards(self, shards: Collection[int]) -> None:
-        """Forget those of shards that are somebody else's now."""
+        """Forget the requests of shards that another committer owns now."""
         for key in [key for key in self._known if shard_of_key(key) in shards]:
             del self._known[key]
 

@@ -1,4 +1,6 @@
-"""What a pass over inbox and quarantine has seen, and what it may not have seen. No I/O."""
+"""The result of a pass over inbox and quarantine: keys seen, and places that it could not see. No
+I/O.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class Folders(Container[str]):
             self._keys.add(key)
 
     def cannot_see(self, skips: Skips, place: Inbox | Quarantine) -> None:
-        """A listing of this place has skipped something."""
+        """Note the entries that a listing of this place skipped."""
         self._unseen.append((skips, place.folder))
 
     def __contains__(self, folder: object) -> bool:

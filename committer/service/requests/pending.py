@@ -1,4 +1,4 @@
-"""A request on its way through the service, with everybody who waits for its end."""
+"""A request on its way through the service, with the waiters for its end."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ class Pending:
 
     @property
     def inflated_bytes_max(self) -> int:
-        """What its check may keep inflated before room has to be made for it: a usual request has
-        less, whose header is longer than its blocks.
+        """Inflated bytes that its check may keep before it waits for room. A usual request has
+        fewer: its header is longer than its blocks.
         """
         size_bytes = len(self.sealed.content)
         return size_bytes + 4 * 1024 if size_bytes <= LARGE_BYTES_MIN else 256 * 1024
 
     @property
     def weight_bytes(self) -> int:
-        """What a small request takes of memory, as measured: twice its bytes, some objects, what
-        its line becomes, by its commas, and what its check may keep.
+        """The memory of a small request, as measured: twice its bytes, some objects, its parsed
+        line (by its commas), and the bytes that its check may keep.
         """
         content, body = self.sealed.content, self.sealed.body
         if len(content) > LARGE_BYTES_MIN:
@@ -83,15 +83,16 @@ class Pending:
 
 
 class Waiting(Collection[str]):
-    """The requests of one table by key: those that are ready, in order, and those put off.
+    """The requests of one table by key: those that are ready, in order, and those that are
+    deferred.
 
-    What fails for a reason of its own (its manifest cannot be read, its quarantine record not
-    written) is put off, so that the others go on without it. What takes long to check is set aside
-    until it is checked.
+    A request that fails for a reason of its own (its manifest cannot be read, its quarantine record
+    not written) is deferred, so that it does not block the others. A request that takes long to
+    check is set aside until it is checked.
     """
 
     def __init__(self, give_back: Callable[[int], None] = lambda _: None) -> None:
-        """`give_back`: told of named bytes that are not needed any more."""
+        """`give_back`: called with the number of named bytes that are released."""
         self._give_back = give_back
         self._ready: dict[str, Pending] = {}
         self._deferred: dict[str, tuple[float, Pending]] = {}
@@ -131,12 +132,12 @@ class Waiting(Collection[str]):
         self.large_bytes += size_bytes if len(pending.sealed.content) > LARGE_BYTES_MIN else 0
 
     def find(self, key: str) -> Pending | None:
-        """A request that waits: ready, put off or set aside."""
+        """A request that waits: ready, deferred or set aside."""
         found = self._ready.get(key) or self._aside.get(key)
         return found or self._deferred.get(key, (0, None))[1]
 
     def all(self) -> Iterator[Pending]:
-        """Every request that waits: ready, put off or set aside."""
+        """Every request that waits: ready, deferred or set aside."""
         yield from self._ready.values()
         yield from (pending for _, pending in self._deferred.values())
         yield from self._aside.values()
@@ -151,8 +152,8 @@ class Waiting(Collection[str]):
         return list(islice(self._ready.values(), count_max))
 
     def reread(self, key: str, sealed: EncodedRequest) -> None:
-        """A ready request is what its inbox object says, not what a doorbell said: judge it anew,
-        for the same waiters.
+        """Replace a ready request by the content of its inbox object, because the doorbell's copy
+        differs. It is admitted anew, for the same waiters.
         """
         told = self.end(key)
         self.add(Pending(key, sealed, told.durable_ms, told.tokens, told.reply_to))
@@ -173,7 +174,7 @@ class Waiting(Collection[str]):
         pending.named_bytes = 0
 
     def evict(self, is_left: Callable[[Pending], bool], kept: Container[str]) -> Iterator[Pending]:
-        """Take out ready requests that are left to the inbox, where they are found again."""
+        """Take ready requests out of memory; they stay in the inbox and are found there again."""
         for key, pending in list(self._ready.items()):
             if key not in kept and is_left(pending):
                 yield self.end(key)
@@ -187,7 +188,7 @@ class Waiting(Collection[str]):
         self._ready[key] = self._aside.pop(key)
 
     def defer(self, key: str, until_s: float) -> None:
-        """Leave a ready request alone until then."""
+        """Retry a ready request no sooner than then."""
         self._deferred[key] = (until_s, self._ready.pop(key))
 
     def recall(self, now_s: float) -> float | None:
@@ -204,7 +205,7 @@ class Outcome:
     """A request with its verdict, or a doorbell without a request.
 
     `key`: the inbox object to remove, once what proves that it has landed (`seen`) is durable. No
-    receipt: the request ended earlier, nobody knows how.
+    receipt: the request ended earlier, and its verdict is not known.
     """
 
     key: str | None

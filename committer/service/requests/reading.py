@@ -1,4 +1,4 @@
-"""Answers what a pure search asks for: it yields locations, and is sent the objects' bytes."""
+"""Drives a pure search: it yields locations, and receives the objects' bytes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 async def answer(reading: Reading[T], storage: Storage) -> T:
-    """The result of a search. Whatever its size, what is read is decoded off the loop: a few
-    kilobytes may hold thousands of entries.
+    """Return the result of a search. All bytes are decoded off the loop: a few kilobytes may hold
+    thousands of entries.
     """
 
     async def content(location: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The answers to producers: what became of a request."""
+"""Builds the receipts of requests for their producers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class SettledRequests:
     def __init__(self, table_uuid: UUID) -> None:
         self._table_uuid = table_uuid
         self._gone: set[UUID] = set()
-        # What is remembered beyond the last epochs, by inbox key.
+        # Attempts that the ledger remembers beyond the last epochs, by inbox key.
         self._in_doubt: dict[str, UUID] = {}
         self._shorter: dict[str, None] = {}
 
@@ -48,8 +48,8 @@ class SettledRequests:
     def find(self, ledger: Ledger, listed: Listed) -> None:
         """Look which entries may become shorter. All was listed later than the ledger was read.
 
-        What was sought and is not there has left the inbox: another committer knew that it has
-        landed, if it is not in quarantine.
+        A sought key that is not listed has left the inbox: unless it is in quarantine, another
+        committer knew that it has landed.
         """
         for key in self.sought:
             if listed.has_left(key):

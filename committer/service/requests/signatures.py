@@ -1,7 +1,8 @@
-"""Whose requests may land: signatures, the keys that are known now, and who must sign.
+"""Checks signatures against the known keys, and requires one where a table or the settings ask for
+it.
 
-Asked once for each request, before its check and behind the ledger: what has landed stays landed,
-whoever signed it. A request that was found authentic stays so while it waits here, because an
+Asked once for each request, before its check and behind the ledger: a landed request stays landed,
+whatever key signed it. A request that was found authentic stays so while it waits here, because an
 attempt with it may be on its way when its key is taken back.
 """
 
@@ -21,7 +22,8 @@ from committer.storage.key_file import KeyFile
 
 REQUIRE_PROPERTY = "frazil.require-signature"
 REREAD_S = 10.0
-# A request may be signed by a key that was added since; nobody makes us read more often than this.
+# A request may be signed by a key that was added since; requests cannot make the file be read more
+# often than this.
 REREAD_UNKNOWN_S = 1.0
 
 
@@ -89,8 +91,8 @@ class Signatures:
         pending.is_authentic = True
 
     async def _check_time(self, key: str, not_after_ms: int) -> None:
-        """It counts when it became durable, not when somebody comes to look at it: a committer that
-        was away takes nothing from a producer. So every process comes to one answer.
+        """Check the time at which the request became durable, not the current time: an outage of
+        the committer costs a producer nothing, and every process comes to the same answer.
         """
         if self._world.now_ms() <= not_after_ms:
             return

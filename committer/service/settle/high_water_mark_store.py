@@ -29,15 +29,15 @@ from committer.plan.high_water_mark import (
 from committer.plan.state import TableState
 from committer.storage.high_water_marks import HighWaterMarks
 
-# Of tables that were not heard of for long what was read is forgotten, and read again.
+# The least recently used marks are forgotten, and read again.
 KNOWN_MAX = 1_000
-# As often as others may be faster in a row.
+# So many writers in a row may win against this one.
 TRIES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was last read or written of a high-water mark. No etag: there is none."""
+    """A high-water mark as last read or written. No etag: there is none."""
 
     etag: str | None
     high_water_mark: HighWaterMark
@@ -51,7 +51,7 @@ class HighWaterMarkStore:
         self._known: OrderedDict[UUID, _Known] = OrderedDict()
 
     async def read(self, table_uuid: UUID) -> HighWaterMark:
-        """What is durably known of a table.
+        """Return the durable high-water mark of a table.
 
         Errors: `InvalidMetadataError` for a high-water mark that cannot be read; those of the
         storage.
@@ -78,7 +78,7 @@ class HighWaterMarkStore:
                     return True
             elif is_fresh:
                 return True
-            # What is only remembered proves nothing without a write on condition of it.
+            # A remembered mark proves nothing without a write that is conditional on it.
             known = None
         raise _contended(seen.table_uuid)
 
@@ -101,7 +101,7 @@ class HighWaterMarkStore:
         return self._remember(_Known(etag, parse_high_water_mark(content, table_uuid)))
 
     async def _replace(self, known: _Known, by: HighWaterMark) -> bool:
-        """Write, unless somebody else has written since."""
+        """Write, unless another committer has written since."""
         table_uuid = by.table_uuid
         try:
             etag = await self._high_water_marks.replace(
@@ -140,7 +140,7 @@ class HighWaterMarkStore:
 
     async def accept(self, state: TableState, *, now_ms: int) -> HighWaterMark:
         """Make a state of a table the truth: whatever else was known of it is void, and so is a
-        high-water mark that nobody can read.
+        high-water mark that cannot be read.
 
         Errors: `StorageUnavailableError` where others were faster every time; the storage's.
         """

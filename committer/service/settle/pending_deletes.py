@@ -1,4 +1,6 @@
-"""Inbox keys of requests that have landed, on their way out, by what proves it. No I/O."""
+"""Inbox keys to delete, grouped by the high-water mark that proves that their requests landed. No
+I/O.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ class Proof:
 
 
 class PendingDeletes:
-    """Keys by table, one proof for each. What a later decision made void stays apart."""
+    """Keys by table, one proof for each. Proofs from before a later decision stay separate."""
 
     def __init__(self) -> None:
         self._proofs: dict[tuple[UUID, tuple[int, int]] | None, Proof] = {}
@@ -47,7 +49,7 @@ class PendingDeletes:
         return proofs
 
     def requeue(self, proof: Proof) -> None:
-        """What was taken waits again."""
+        """Queue taken keys again."""
         group = _group(proof.seen)
         known = self._proofs.setdefault(group, Proof(proof.seen))
         if known.seen is not None and proof.seen is not None and known.seen is not proof.seen:
@@ -55,7 +57,7 @@ class PendingDeletes:
         known.keys.extend(proof.keys)
 
     def forget(self, proof: Proof) -> None:
-        """What was taken has left, or is not to leave."""
+        """Forget taken keys: they are deleted, or must not be deleted."""
         self._keys.difference_update(proof.keys)
 
     def shorten(self, keys_max: int) -> int:

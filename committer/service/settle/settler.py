@@ -1,4 +1,5 @@
-"""What follows a verdict, off the critical path: receipts, acknowledgements, inbox clean-up.
+"""Carries out the steps after a verdict, off the critical path: receipts, acknowledgements, inbox
+clean-up.
 
 Losing any of it costs work, never truth: a doorbell that was not acknowledged comes again, an inbox
 object that was not deleted is found by the reconciler, and the ledger answers both.
@@ -21,7 +22,8 @@ from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.storage.inbox import Inbox
 
-# What waits is held in memory; beyond this the oldest is left to redelivery and reconciler.
+# Outcomes that wait are held in memory; above this, redelivery and the reconciler handle the
+# oldest.
 WAITING_MAX = 100_000
 # A call deletes a thousand objects as well as one.
 GATHER_S = 0.1
@@ -70,7 +72,7 @@ class Settler:
             self._has_keys.set()
 
     def is_pending_delete(self, key: str) -> bool:
-        """Whether a request has ended, and is about to leave the inbox."""
+        """Return whether a request has ended, and its inbox object is about to be deleted."""
         return key in self._pending_deletes
 
     @property
@@ -78,7 +80,7 @@ class Settler:
         return not self._to_answer and not self._pending_deletes
 
     async def run(self) -> None:
-        """Settle until cancelled. Nobody waits for a deletion, so answers do not either."""
+        """Settle until cancelled. Answers do not wait for deletions."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_on(self._has_ended, self._answer))
             tasks.create_task(self._keep_on(self._has_keys, self._delete, gather_s=GATHER_S))
@@ -128,7 +130,9 @@ class Settler:
         return True
 
     async def _delete(self) -> bool:
-        """Delete what has landed: the high-water mark of it goes first. What fails waits again."""
+        """Delete landed requests from the inbox, after the high-water mark is durable. Keys that
+        fail are queued again.
+        """
         async with self._deleting:
             proofs = self._pending_deletes.take()
             answers = await asyncio.gather(*(self._high_water_mark(proof) for proof in proofs))

@@ -1,10 +1,10 @@
-"""This committer's share of the shards: which are its own, and how they come and go.
+"""Acquires and releases this committer's share of the shards.
 
 A loop renews the membership three times in a lease, in one exchange whatever the number of shards,
-and at once when another member comes, goes, or gives something up. A shard that another should own
+and at once when another member joins, leaves or releases a shard. A shard that another should own
 is handed over: its tables finish the attempt in hand, then the lease is released, and the other
-takes it and what waits in it. All of that is an optimisation: no proof, no verdict and no deletion
-rests on a lease. While the server is away everybody keeps what it had.
+takes it and what waits in it. All of that is an optimization: no proof, no verdict and no deletion
+rests on a lease. While the server is unavailable each committer keeps its shards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ StopTables = Callable[[frozenset[int]], Awaitable[None]]
 
 
 class ShardLeases:
-    """`leases` None: there is nobody to share with, and all shards are its own.
+    """The shards of this committer. `leases` None: nothing is shared, and all shards are its own.
 
     `member`: the name of this committer among the others. `failure`: why the last exchange failed.
     """
@@ -70,7 +70,7 @@ class ShardLeases:
 
     @property
     def is_shared(self) -> bool:
-        """Whether there is somebody to share with."""
+        """Whether shards are shared with other committers."""
         return self._leases is not None
 
     @property
@@ -111,12 +111,12 @@ class ShardLeases:
                 pass
 
     def leave(self) -> None:
-        """From now on hand over everything, for good."""
+        """Start to hand over all shards, for good."""
         self._is_leaving = True
         self._waiting.interrupt()
 
     async def abandon(self) -> None:
-        """Free at once what could not be handed over in time, where the server answers."""
+        """Release at once the shards that were not handed over in time, if the server answers."""
         if self._leases is None:
             return
         try:
@@ -170,7 +170,8 @@ class ShardLeases:
             only=self._before if is_settling else None,
         )
         self._seen, self._claim = seen, step.claim
-        # What the server has lost, and nobody has taken, stays ours until the next exchange.
+        # A shard that the server has lost, and no other committer has taken, stays ours until the
+        # next exchange.
         owned = (step.owned - step.give_up) | (self.owned & step.claim)
         lost = self.owned - owned - step.give_up
         for shard in step.give_up:
@@ -246,7 +247,7 @@ class ShardLeases:
             log.info("shards.returned")
 
     async def _failed(self, error: FrazilError) -> None:
-        """That the server is away is not said here: the reader of the queue says so."""
+        """Back off. The consumer reports that the server is unavailable, not this loop."""
         self.failure = error
         self._failures += 1
         is_own = isinstance(error, AccessError | QueueKeyTakenError)

@@ -1,4 +1,4 @@
-"""Which waiting requests may land on this state of the table, and what becomes of the others."""
+"""Decides which waiting requests may land on a state of the table, and how the others end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from committer.storage.inbox import Inbox, Quarantine
 
 
 class Admission:
-    """Asks the ledger and checks requests; remembers what was checked against which basis."""
+    """Asks the ledger and checks requests; remembers the basis of the last checks."""
 
     def __init__(
         self,
@@ -50,8 +50,9 @@ class Admission:
         large: LargeChecks,
         crashed: Callable[[str], None],
     ) -> None:
-        """`all_waiting` who waits for this table, also those who are not looked at yet. `crashed`
-        counts internal errors."""
+        """`all_waiting`: all requests that wait for this table, also those not admitted yet.
+        `crashed` counts internal errors.
+        """
         self._large = large
         self._crashed = crashed
         self._catalog_name = catalog_name
@@ -63,7 +64,7 @@ class Admission:
 
     @property
     def basis(self) -> CheckBasis:
-        """What the last checks depended on."""
+        """The basis that the last checks depended on."""
         if self._checker is None:
             raise InvariantError("nothing was admitted yet")
         return self._checker.basis
@@ -131,7 +132,7 @@ class Admission:
         """Ask the inbox where the ledger cannot answer; return those that may land.
 
         Only an inbox object seen after the base was loaded proves that the request has not landed
-        and left the inbox since: what has gone is answered by silence.
+        and left the inbox since. A request that has left it gets no receipt.
         """
         found = await self._inbox_lookup.find_all(
             [pending for pending, _ in unproven], state.metadata.require_uuid(), generation
@@ -158,8 +159,9 @@ class Admission:
         outcome: AdmissionOutcome,
         refusal: QuarantineVerdict,
     ) -> None:
-        """What the ledger has forgotten a manifest list may still prove, also beside another
-        content of the epoch: somebody took the ledger away in between, and that was accepted.
+        """Look for proof in the manifest lists of an epoch that the ledger has forgotten. It may
+        stand beside another content of the epoch: another engine removed the ledger in between, and
+        an operator accepted that.
         """
         request = pending.sealed.request
         try:

@@ -1,4 +1,4 @@
-"""What becomes of the waiting requests of a table: values, without I/O."""
+"""The outcomes of admission, one for each waiting request: values, without I/O."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class AlreadyLanded:
 class AdmissionOutcome:
     """The answer for each request looked at. `gone`: it has left the inbox, so it ended before.
 
-    `judged`: in quarantine, and in the inbox still. `suspects` may land as far as the table can
-    tell, but an attempt with each alone has failed.
-    `failed`: what is needed for an answer could not be read; nothing follows from that.
+    `already_quarantined`: in quarantine, and in the inbox still. `suspects` may land as far as the
+    table can tell, but an attempt with each alone has failed. `failed`: what is needed for an
+    answer could not be read; nothing follows from that.
     """
 
     candidates: list[CheckedRequest] = field(default_factory=list)

@@ -30,11 +30,11 @@ class CachedTable:
 
     @property
     def known(self) -> HighWaterMark:
-        """What the table has shown so far."""
+        """The high-water mark of everything that the table has shown so far."""
         return self._high_water_mark.known
 
     async def load(self) -> TableState:
-        """Read it. Errors: as `HighWaterCheck.load`."""
+        """Load the table. Errors: as `HighWaterCheck.load`."""
         state = await self._high_water_mark.load(self.state)
         self.state = state
         self._is_current = True
@@ -43,13 +43,13 @@ class CachedTable:
         return state
 
     def forget(self) -> None:
-        """It may have moved: read it before it is used again."""
+        """Load the table before its next use: it may have moved."""
         self._is_current = False
 
     def landed(self, state: TableState, keys: Collection[str], *, is_as_planned: bool) -> None:
         """A commit of ours has led to this state, and changed these entries of the ledger."""
         self.state = state
-        # What came back may hold more than we planned: as good as a load.
+        # The returned table may hold more than was planned: it counts as a load.
         self.generation += 0 if is_as_planned else 1
         self._doubted.clear()
         self._high_water_mark.landed(state, keys)

@@ -1,4 +1,4 @@
-"""One attempt at an intent: plan → write in parallel → swap → what each of four answers asks for.
+"""One attempt at an in-flight batch: plan → write in parallel → swap → act on one of four answers.
 
 `Conflict`, `Rejected` and `Unknown` take the same road: forget the base, and the next round finds
 out. An attempt whose answer is lost is conditional on its base, exactly like the next one:
@@ -31,7 +31,7 @@ from committer.service.telemetry.log import log
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 from committer.service.upkeep.table_upkeep import TableUpkeep
 
-# An answer that is lost now and then is nobody's business; a catalog that never answers is.
+# An answer that is lost now and then is no condition to report; a catalog that never answers is.
 UNKNOWN_SHOWN_AFTER = 3
 
 # In the summary of each snapshot.
@@ -54,7 +54,7 @@ class CommitLoop:
         ledger_upkeep: LedgerUpkeep,
         defer: Callable[[Pending, Exception], None],
     ) -> None:
-        """`defer`: leaves a request alone for a while."""
+        """`defer`: retries a request after a while."""
         self._identifier = identifier
         self._shop = shop
         self._waiting = waiting
@@ -115,7 +115,7 @@ class CommitLoop:
 
     def _plan_crashed(self, inflight: InflightBatch, error: Exception) -> None:
         """Halve the batch. Whether the table or the last request alone is at fault is not known, so
-        nothing is quarantined: it is put off, and the others go on.
+        nothing is quarantined: the request is deferred, and the others go on.
         """
         requests = inflight.batch.requests
         log.exception("plan.crashed", table=str(self._identifier), requests=len(requests))
@@ -137,7 +137,9 @@ class CommitLoop:
         )
 
     async def _swap(self, plan: CommitPlan) -> SwapAnswer:
-        """What escapes otherwise than as an error that nothing was applied leaves that open."""
+        """Send the swap. An exception other than a `FrazilError` leaves open whether it was
+        applied: `Unknown`.
+        """
         try:
             return await finish(self._shop.catalog.swap(plan.swap))
         except FrazilError:

@@ -112,8 +112,8 @@ class CommitPacer:
     # --- How ---
 
     async def _leave_gap(self, policy: GapPolicy, state: TableState) -> bool:
-        """Let other engines commit, where they do; what waits is durable. A gap ends early when
-        somebody has got through.
+        """Leave a gap for other engines' commits; waiting requests are durable. The gap ends early
+        once another engine has committed.
         """
         delay_ms = gap_ms(policy, self._gaps, now_ms=self._world.now_ms())
         if delay_ms is None:

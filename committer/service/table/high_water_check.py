@@ -1,4 +1,4 @@
-"""Believes no metadata of a table that lacks what is known to have been committed.
+"""Rejects metadata of a table that lacks a known commit.
 
 `committer.plan.high_water_mark` decides whether metadata lacks anything. Known are the durable
 high-water mark and the commits that this committer has seen, perhaps before others.
@@ -50,8 +50,8 @@ class HighWaterCheck:
     async def load(self, previous: TableState | None) -> TableState:
         """Read the pointer and its metadata. Another table of this name comes as it is.
 
-        Errors: `TableFrozenError` where it lacks what is known, or nobody can read what is;
-        those of `Catalog.load`, and of the storage.
+        Errors: `TableFrozenError` where it lacks a known commit, or the high-water mark cannot be
+        read; those of `Catalog.load`, and of the storage.
         """
         # At once, so that the high-water mark costs no time. It may know of a commit that came
         # after the pointer was read: only a pointer that is read behind it proves anything against
@@ -93,14 +93,14 @@ class HighWaterCheck:
         return TableState.of(await self._catalog.load(self._identifier), previous)
 
     def _lacks(self, state: TableState, known: HighWaterMark) -> tuple[str, ...]:
-        """What is missing, the first of it. Of another table nothing is known."""
+        """Return the first missing commits. None are known of another table of this name."""
         if state.metadata.table_uuid != self._table_uuid:
             return ()
         return tuple(islice(missing_from(state, known), SHOWN_MAX))
 
     async def _ask_manifest_lists(self, state: TableState, known: HighWaterMark) -> None:
-        """What the high-water mark was not told of before a process ended, its commits still prove.
-        Usually there is none. Errors: `TableFrozenError`; those of the storage.
+        """Look for commits above the high-water mark: a process may have ended before it wrote the
+        mark. Usually there is none. Errors: `TableFrozenError`; those of the storage.
         """
         if state.metadata.table_uuid != self._table_uuid:
             return

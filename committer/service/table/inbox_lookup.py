@@ -1,4 +1,4 @@
-"""Where requests are that the ledger cannot tell of: in the inbox still, or nowhere."""
+"""Looks for requests that the ledger cannot answer for: in the inbox, in quarantine, or nowhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class InboxLookup:
     def __init__(
         self, inbox: Inbox, quarantine: Quarantine, all_waiting: Callable[[], Iterable[Pending]]
     ) -> None:
-        """`all_waiting` who waits for this table, also those who are not looked at yet."""
+        """`all_waiting`: all requests that wait for this table, also those not admitted yet."""
         self._inbox = inbox
         self._quarantine = quarantine
         self._all_waiting = all_waiting
@@ -40,8 +40,8 @@ class InboxLookup:
     async def find_all(
         self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
     ) -> Sequence[Place | FrazilError]:
-        """Where each is, or why that could not be found out. `generation` counts the loads of the
-        table's state: who is seen in the inbox was there after it.
+        """Return where each is, or the error that hides it. `generation` counts the loads of the
+        table's state: a request that is seen in the inbox was there after that load.
         """
         if len(waiting) >= LISTED_MIN:
             return await self._list_all(waiting, table_uuid, generation)
@@ -57,8 +57,8 @@ class InboxLookup:
         return await asyncio.gather(*(find(pending) for pending in waiting))
 
     async def _find(self, pending: Pending) -> Place:
-        """Only of what others were handed too may one have begun to put it into quarantine, and not
-        ended.
+        """Look for one request. Quarantine is asked only for a shared one: another committer may
+        have written its record and stopped before the delete.
         """
         if not await self._inbox.contains(pending.key):
             return Place.NOWHERE
@@ -69,8 +69,8 @@ class InboxLookup:
     async def _list_all(
         self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
     ) -> Sequence[Place | FrazilError]:
-        """One listing tells of a thousand requests, a look at each only of one; and it tells of all
-        that wait, so that a backlog is listed once and not for each of its batches.
+        """List the inbox and the quarantine once: one call shows a thousand requests, and all that
+        wait, so a backlog is listed once and not for each of its batches.
         """
         others = list(self._all_waiting())
         try:

@@ -1,8 +1,8 @@
-"""What a table is to commit next, kept apart from the attempts at it.
+"""The next batch of a table, kept apart from the attempts at it.
 
-An intent is a batch on its way: over conflicts and lost answers it stays the same, so that whatever
-was written of it is used again, and its snapshot keeps its id. A batch that fails is halved until
-the request at fault stands alone.
+Over conflicts and lost answers an in-flight batch stays the same, so that its written files are
+used again and its snapshot keeps its id. A batch that fails is halved until the request at fault
+stands alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INFLIGHT_S_MAX = 3_600.0
 
 @dataclass(slots=True)
 class InflightBatch:
-    """A batch on its way, kept over attempts, with what was written of it already."""
+    """A batch that is being committed, kept over attempts, with the files written for it."""
 
     batch: Batch
     basis: CheckBasis
@@ -46,7 +46,7 @@ class InflightBatch:
 
 
 class BatchSelector:
-    """The intents of one table, one at a time."""
+    """Selects the batches of one table, one at a time, and keeps the one in flight."""
 
     def __init__(
         self,
@@ -70,20 +70,20 @@ class BatchSelector:
 
     @property
     def sent_keys(self) -> frozenset[str]:
-        """Of the batch on its way: its requests may have landed."""
+        """The keys of the batch in flight: its requests may have landed."""
         sent = self._current.batch.requests if self._current else ()
         return frozenset(one.request.inbox_key for one in sent)
 
     @property
     def are_urgent(self) -> bool:
-        """A retry goes at once, and so does each half of a batch that failed."""
+        """Whether to attempt at once: a retry, or half of a batch that failed."""
         return self._current is not None or self._batch_max is not None
 
     async def next(
         self, candidates: Sequence[CheckedRequest], basis: CheckBasis, state: TableState
     ) -> InflightBatch | None:
-        """The batch on its way if all of it still may land, else a new one. None: nothing is to be
-        committed.
+        """Return the batch in flight if all of it may still land, else a new one. None: there is
+        nothing to commit.
         """
         inflight = self._current
         if inflight is not None and basis == inflight.basis and self._is_fresh(inflight, state):
@@ -98,15 +98,15 @@ class BatchSelector:
         return self._current
 
     def doubt(self) -> None:
-        """The answer to an attempt is lost."""
+        """Note that the answer to an attempt is lost."""
         self._is_doubted = True
 
     def drop(self) -> None:
-        """Begin anew with the next round."""
+        """Drop the batch in flight; the next round selects anew."""
         self._current = None
 
     def landed(self) -> None:
-        """The batch on its way is in the table."""
+        """Note that the batch in flight is in the table."""
         self._current = None
         self._batch_max = None
         self._is_doubted = False
@@ -121,7 +121,7 @@ class BatchSelector:
             self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)
 
     def halve(self, requests: Sequence[CheckedRequest]) -> None:
-        """Let the next batch have half as many."""
+        """Halve the size of the next batch."""
         self._current = None
         self._batch_max = max(1, len(requests) // 2)
 

@@ -1,4 +1,4 @@
-"""Checks of requests that take long, beside the rounds of their table: the others land meanwhile.
+"""Checks large requests beside the rounds of their table, so that the others land in the meantime.
 
 Such a request is set aside; once it is checked it is ready again, and the next round takes what was
 found, if the table is still as it was for the check.
@@ -36,7 +36,7 @@ class LargeChecks:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Give up, at the end of the table; what waits stays in the inbox."""
+        """Cancel all checks at the end of the table; the requests stay in the inbox."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -92,7 +92,9 @@ class LargeChecks:
             await self._make_room(pending, named_bytes + kept_bytes)
 
     async def _make_room(self, pending: Pending, size_bytes: int) -> None:
-        """All at once: whoever held some while waiting for more could wait for ever."""
+        """Reserve all the room at once: two checks that each hold a part and wait for more would
+        deadlock.
+        """
         if size_bytes > REQUEST_BYTES_MAX:
             raise InvalidRequestError(
                 Reason.REQUEST_TOO_LARGE,

@@ -1,4 +1,4 @@
-"""What all table committers of a process share. No logic."""
+"""The parts that all table committers of a process share. No logic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from committer.storage.inbox import Inbox, Quarantine
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """Parts of a process, and its settings for tables. `settle`: takes over what has ended."""
+    """Parts of a process, and its settings for tables. `settle`: takes over finished requests."""
 
     catalog_name: str
     catalog: Catalog

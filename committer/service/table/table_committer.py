@@ -127,7 +127,7 @@ class TableCommitter:
         self._work.set()
 
     def stop(self) -> None:
-        """Finish the attempt in hand and end; what waits stays un-acknowledged."""
+        """End after the current attempt; waiting requests stay unacknowledged."""
         self._stopping.set()
         self._work.set()
 
@@ -154,7 +154,7 @@ class TableCommitter:
 
     @property
     def weight_bytes(self) -> int:
-        """What its small requests take of memory, by estimate."""
+        """The estimated memory of its small requests."""
         return self._waiting.weight_bytes
 
     @property
@@ -174,11 +174,11 @@ class TableCommitter:
     # --- The loop ---
 
     async def run(self) -> None:
-        """Work until stopped, or until nothing has come for long."""
+        """Work until stopped, or until idle for long."""
         try:
             await self._work_on()
         finally:
-            # Who has the table from now on says how it is.
+            # The table's next committer reports its condition.
             self._shows_well()
             self._shop.settled.forget(self.table_uuid)
             await self._large_checks.close()
@@ -221,8 +221,8 @@ class TableCommitter:
 
     @property
     def _idle_s_max(self) -> float:
-        """What requests name that is no table is not worth remembering; and a table that gets
-        nowhere, for which large requests wait in the inbox, is tried anew.
+        """How long to idle before the committer ends. One for a name without a table ends soon; a
+        stuck table, for which large requests wait in the inbox, is retried.
         """
         if self.is_stuck:
             return STUCK_S_MAX
@@ -231,9 +231,10 @@ class TableCommitter:
         return IDLE_S_MAX if is_there else NO_TABLE_S_MAX
 
     def _evict_blocked(self) -> None:
-        """Of requests whose producer has to wait, all but those of an attempt on its way: they may
-        have landed, and are told so. While nothing lands, all large ones: the memory is for other
-        tables, and the ledger tells of those that may have landed.
+        """Evict the requests of producers with an open breaker, except those of the batch in
+        flight: they may have landed, and their producers get a receipt. While the table is stuck,
+        evict all large requests: other tables need the memory, and the ledger still answers for
+        those that landed.
         """
         left: list[Pending] = []
         if self._shop.breakers.are_open:
@@ -251,7 +252,7 @@ class TableCommitter:
             self._cached_table.forget()
 
     async def _freeze(self, error: TableFrozenError) -> None:
-        """What waits goes on waiting, and nothing is tidied up, until the table is right again."""
+        """Keep the requests waiting, and stop upkeep, until the table is healthy again."""
         self._shop.metrics.frozen(self.identifier, is_frozen=True)
         self._doubt_all()
         await self._upkeep.close()
@@ -328,8 +329,8 @@ class TableCommitter:
         return state
 
     def _doubt_all(self) -> None:
-        """What has waited here others may have ended meanwhile, and an operator has decided since:
-        what the ledger lacks may be what he took out.
+        """Mark all waiting requests as shared. Another committer may have finished them in the
+        meantime, and the ledger may lack epochs that an operator has removed.
         """
         for pending in self._waiting.all():
             pending.is_shared = True
@@ -338,8 +339,8 @@ class TableCommitter:
         return self._waiting.ready(self._shop.policy.requests_max)
 
     def _decide_suspects(self, outcome: AdmissionOutcome, state: TableState) -> None:
-        """Freshly read, the table still does not have them: quarantine. Not while an earlier
-        attempt may land on this very base: then let others move the pointer, and try again.
+        """Quarantine suspects that freshly read metadata does not have. If an earlier attempt may
+        still land on this base, defer them until another commit moves the pointer.
         """
         for suspect in outcome.suspects:
             if self._cached_table.is_doubted(state):

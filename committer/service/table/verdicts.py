@@ -1,7 +1,7 @@
-"""Verdicts that need no commit: duplicates, requests that are gone, quarantine.
+"""Carries out verdicts that need no commit: duplicates, requests that left the inbox, quarantine.
 
-Who gets which verdict is decided before; here it is carried out, each request for itself: where a
-record cannot be written, that request is put off and the others go on.
+Admission and the commit loop decide them. If one request's record cannot be written, that request
+is deferred and the others go on.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from committer.service.telemetry.log import log
 RECORDS_AT_ONCE = 32
 RECORDS_A_ROUND = 256
 RECORDS_BYTES_A_ROUND = 8 * 1024 * 1024
-# Where an environment is at fault, asking more often helps nobody.
+# If the environment is misconfigured, retrying more often does not help.
 FAULT_PAUSE_S = 15.0
-# How often to look whether what left the inbox is in quarantine still: for two minutes or more.
+# How often to check that a request that left the inbox is in quarantine still: for two minutes or
+# more.
 LOOKS_MAX = 30
 
 
@@ -51,8 +52,8 @@ class Verdicts:
     shop: Shop
 
     async def conclude(self, outcome: AdmissionOutcome, seen: HighWaterMark) -> None:
-        """End what the ledger answered (`seen` in the table), what nobody wants any more, and what
-        cannot land.
+        """End the duplicates (`seen` in the table), the requests that left the inbox, and those
+        that cannot land.
         """
         self.shop.settle([Outcome.gone(self.waiting.end(gone.key)) for gone in outcome.gone])
         self.shop.settle(
@@ -121,8 +122,8 @@ class Verdicts:
         self.shop.settle([Outcome.quarantined(pending, _quarantined(one))])
 
     async def _finish_quarantining(self, pending: Pending) -> None:
-        """Whoever has put it into quarantine ended before it left the inbox. It was judged then,
-        whatever would become of it now.
+        """Finish a quarantine that another process began: it stopped after the record and before
+        the delete. Its verdict stands.
         """
         try:
             record = await self.shop.quarantine.record(pending.key)
@@ -140,7 +141,7 @@ class Verdicts:
         self.shop.settle([Outcome.quarantined(self.waiting.end(pending.key), receipt)])
 
     async def _discard_stale_record(self, pending: Pending) -> None:
-        """The record tells of something else, which stood in the place of this request before."""
+        """Delete a record that is not about this request: a foreign entry had its key before."""
         try:
             await self.shop.quarantine.delete((pending.key,))
         except FrazilError as error:
@@ -149,7 +150,9 @@ class Verdicts:
         self.defer(pending, TransientError("what stood in its place before was no request"))
 
     async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
-        """Whether it has; if it was replayed meanwhile it waits again."""
+        """Return whether it has left the inbox; a request that was replayed in the meantime waits
+        again.
+        """
         key = pending.key
         left = await leave_inbox(self.shop, key, content)
         if not left:
@@ -157,8 +160,8 @@ class Verdicts:
         return left
 
     async def _as_in_inbox(self, one: QuarantineVerdict) -> tuple[QuarantineVerdict, bytes] | None:
-        """What is refused, by the inbox object and not by what a doorbell carried: who can write to
-        the queue alone must not be able to take a request out of the inbox. None: nothing is.
+        """Return the verdict on the inbox object, not on the doorbell's copy: write access to the
+        queue alone must not remove a request from the inbox. None: the request is not quarantined.
         """
         key, announced = one.pending.key, one.pending.sealed.content
         if not one.pending.is_inline:
@@ -178,7 +181,7 @@ class Verdicts:
         return None
 
     def defer(self, pending: Pending, error: Exception) -> None:
-        """Leave alone for a while what fails for a reason of its own."""
+        """Retry a request later that fails for a reason of its own."""
         if pending.deferral_count == 0:
             log.warning("request.put_off", key=pending.key, error=reason_of(error))
         jitter = 0.5 + self.shop.world.jitter() / 2
@@ -198,12 +201,13 @@ def _first(refused: Iterator[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
 
 
 async def leave_inbox(shop: Shop, key: str, content: bytes) -> bool:
-    """Remove what is in quarantine now, once. One that stays is found by the reconciler, and judged
-    again.
+    """Delete the inbox object of a request that is in quarantine now, once. If it stays, the
+    reconciler finds it and it is admitted again.
 
-    While this process stood still it may have been replayed, and the object be its only copy: what
-    is not in quarantine any more goes back. (What was discarded then is judged once more.) False
-    then: it has not ended. As nobody else has it, a storage that went away is waited for.
+    While this process stood still the request may have been replayed, and the deleted object may
+    have been its only copy: if it is not in quarantine any more, it is restored. (A request
+    discarded in between is admitted once more.) False then: it has not ended. As no other copy
+    exists, an unavailable storage is retried.
     """
     shop.recently_quarantined.add(key)
     try:

@@ -23,7 +23,7 @@ OFF_LOOP_BYTES = 256 * 1024
 async def finish(sent: Coroutine[object, object, T]) -> T:
     """Await to the end even if the caller is cancelled meanwhile, however often; then be cancelled.
 
-    A swap that was sent may be applied: nobody may look away before its answer is known.
+    A swap that was sent may be applied, so the caller must stay until its answer is known.
     """
     inner = asyncio.ensure_future(sent)
     try:

@@ -1,4 +1,4 @@
-"""What is told of a commit that has landed: the canonical line of the log, and metrics."""
+"""Reports a commit that has landed: the canonical log line, and metrics."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _landing(landed: LandedBatch, now_ms: int) -> Landing:
 
 
 def _log_requests(landed: LandedBatch, now_ms: int) -> None:
-    """How long each request took, for who wants to see every one."""
+    """Log the latency of each request, at level debug."""
     for one in landed.batch.requests:
         log.debug(
             "request.landed",

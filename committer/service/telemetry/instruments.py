@@ -1,7 +1,7 @@
-"""Which numbers there are, each with its sentence. The only module that knows Prometheus.
+"""Defines every metric with its help text. The only module that knows Prometheus.
 
 Labels are bounded: a table that the catalog has, a reason, a component, a kind of call; never a
-producer. What is counted when is in `metrics.py`.
+producer. `metrics.py` decides when each is counted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What libraries log, and Python warns of, as events of ours. Only where the log is JSON: people
-read it as it comes.
+"""Turns libraries' log records and Python's warnings into log events, where the log is JSON. For
+people they stay as they are.
 """
 
 from __future__ import annotations

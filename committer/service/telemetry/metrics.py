@@ -1,4 +1,4 @@
-"""What is counted when, in plain methods for those who know it first.
+"""Counts events, in plain methods that the part with the first knowledge calls.
 
 Labels are bounded: a table that the catalog has shown, a reason, a component, a kind of call; never
 a producer, and never a table that a request merely names.
@@ -33,7 +33,7 @@ _NOT_KNOWN = float("nan")
 
 
 class UpkeepKind(StrEnum):
-    """What upkeep of a table does."""
+    """The kinds of upkeep of a table."""
 
     MERGE_MANIFESTS = "merge_manifests"
     EXPIRE_SNAPSHOTS = "expire_snapshots"
@@ -57,7 +57,7 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class TableBacklog:
-    """What one table's committer has in hand now."""
+    """The requests that one table's committer holds now."""
 
     table: str
     requests: int
@@ -67,7 +67,7 @@ class TableBacklog:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineSize:
-    """What lies in quarantine, and for how long its oldest request has. 0 where it is empty."""
+    """The size of the quarantine, and the age of its oldest request. 0 where it is empty."""
 
     by_reason: Mapping[str, int]
     size_bytes: int
@@ -184,12 +184,14 @@ class Metrics:
             numbers.pending_bytes.labels(one.table).set(one.size_bytes)
 
     def show_inbox(self, requests: int | None, listed_ms: int | None) -> None:
-        """What the last listing of the inbox found, and when."""
+        """Show the result and the time of the last listing of the inbox."""
         self.instruments.inbox_requests.set(_known(requests))
         self.instruments.inbox_listed.set(_known(listed_ms and listed_ms / 1000))
 
     def show_foreign_entries(self, folder: str, by_kind: Mapping[str, int]) -> None:
-        """What the last listing of a folder found that is no request, by a fixed set of kinds."""
+        """Show the foreign entries that the last listing of a folder found, by a fixed set of
+        kinds.
+        """
         gauge = self.instruments.foreign_entries
         for kind in self._foreign.get(folder, set()) - by_kind.keys():
             gauge.labels(folder, kind).set(0)
@@ -198,12 +200,12 @@ class Metrics:
         self._foreign.setdefault(folder, set()).update(by_kind)
 
     def show_queue(self, depth: QueueDepth | None) -> None:
-        """What waits in the queue; None if it does not answer."""
+        """Show the depth of the queue; None if it does not answer."""
         self.instruments.queue_waiting.set(_known(depth.waiting if depth else None))
         self.instruments.queue_pending.set(_known(depth.pending if depth else None))
 
     def show_shards(self, owned: int, members: int | None) -> None:
-        """The share of this committer; `members` None where there is nobody to share with."""
+        """Show this committer's number of shards; `members` None where shards are not shared."""
         self.instruments.shards.set(owned)
         self.instruments.members.set(_known(members))
 
@@ -214,7 +216,7 @@ class Metrics:
             self.instruments.shard_moves.labels(move).inc(count)
 
     def show_quarantine(self, found: QuarantineSize | None) -> None:
-        """What lies in quarantine; None if it cannot be listed."""
+        """Show the size of the quarantine; None if it cannot be listed."""
         numbers = self.instruments
         numbers.quarantine_requests.clear()
         for reason, requests in (found.by_reason if found else {}).items():

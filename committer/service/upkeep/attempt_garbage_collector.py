@@ -1,12 +1,12 @@
-"""Deletes what attempts have left over that did not land and never will, with a stored proof.
+"""Deletes the files of attempts that did not land and never will, with a stored proof.
 
     attempts … a commit of ours lands → judge → journal → look again → delete → journal entry away
 
-`plan/attempt_garbage.py` decides what is proven, and by what, when a commit of this committer
-has landed: then the base of every earlier attempt has moved, and no batch is on its way whose files
-a next attempt could use again. An attempt whose answer was lost waits in the journal until its base
-has left the metadata log and been deleted. What cannot be proven stays: `frazil table orphans`
-lists it. Without conflicts there is nothing to do, and nothing is asked.
+`plan/attempt_garbage.py` decides what is proven, and by what, when a commit of this committer has
+landed: then the base of every earlier attempt has moved, and no batch is on its way whose files a
+next attempt could use again. An attempt whose answer was lost waits in the journal until its base
+has left the metadata log and been deleted. Files without a proof stay: `frazil table orphans` lists
+them. Without conflicts there is nothing to do, and nothing is asked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOTED_MAX = 1_000
 
 
 class AttemptGarbageCollector:
-    """The chore of deleting left-over files; one for each table committer."""
+    """The maintenance task that deletes left-over files; one for each table committer."""
 
     kind = UpkeepKind.DELETE_FILES
 

@@ -2,12 +2,12 @@
 
     decide → journal → offer … a commit takes it along … → search → delete → journal entry away
 
-Which snapshots is decided in `plan/expiry.py`, which files nobody needs then in
-`plan/reachability.py`. Nothing is deleted before a commit of ours has landed on metadata without
-the snapshots. A file that no snapshot of such metadata reaches is reached by none that follows,
-unless somebody puts the table back to older metadata: so the pointer is asked before each delete.
-After a crash the journal tells what was under way: what is still in the table is offered again or
-given up, what is not is cleaned up.
+`plan/expiry.py` decides which snapshots, `plan/reachability.py` which files are unneeded then.
+Nothing is deleted before a commit of ours has landed on metadata without the snapshots. A file that
+no snapshot of such metadata reaches is reached by none that follows, unless an operator restores
+the table to older metadata: so the pointer is read before each delete. After a crash the journal
+names the open expiries: one whose snapshots are still in the table is offered again or given up,
+any other is cleaned up.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CLOCK_AHEAD_MS_MAX = 300_000
 
 
 class Expirer:
-    """The chore of expiring snapshots; one for each table committer."""
+    """The maintenance task that expires snapshots; one for each table committer."""
 
     kind = UpkeepKind.EXPIRE_SNAPSHOTS
 
@@ -199,7 +199,7 @@ class Expirer:
             log.info("expiry.resumed", table=str(self._table), entries=len(entries))
 
     async def _clean_up(self, entry: ExpiryEntry) -> None:
-        """Delete what nobody needs any more."""
+        """Delete the files that are not needed any more."""
         found = await self._find(entry)
         if found is None:
             return
@@ -211,17 +211,22 @@ class Expirer:
         self._log_expired(entry, found)
 
     async def _find(self, entry: ExpiryEntry) -> Unreachable | None:
-        """What nobody needs any more, nor may need once more. None: it is given up."""
+        """Return the files that no snapshot and no waiting request needs. None: the deletion is
+        given up.
+        """
         found = await self._search(entry)
         if found is None or not found.data_files:
             return found
-        # Who leaves the inbox while it is listed is in the table that is searched behind that.
+        # A request that leaves the inbox while it is listed is in the table, which is searched
+        # afterwards.
         wanted = await self._wanted_attempts()
         found = await self._search(entry)
         return None if found is None else found.without(wanted)
 
     async def _search(self, entry: ExpiryEntry) -> Unreachable | None:
-        """What no snapshot needs, by the table as it is now. None: it is given up."""
+        """Return the files that no snapshot needs, by the current table. None: the deletion is
+        given up.
+        """
         metadata = (await self._files.latest()).metadata
         if await self._is_given_up(entry, metadata):
             return None
@@ -229,7 +234,7 @@ class Expirer:
         return await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
 
     async def _is_given_up(self, entry: ExpiryEntry, metadata: TableMetadata) -> bool:
-        """Whether the files have to stay because somebody may need them."""
+        """Return whether the files have to stay because they may be needed."""
         reason = _why_not(entry, metadata)
         if reason is not None:
             await self._give_up(entry, reason)
@@ -240,7 +245,7 @@ class Expirer:
         log.warning("expiry.given_up", table=str(self._table), reason=reason)
 
     def _named(self) -> set[str]:
-        """What waiting requests name beside the data files that they add."""
+        """Return the files that waiting requests name beside the data files that they add."""
         paths: set[str] = set()
         for pending in self._waiting():
             references = pending.sealed.request.manifests
@@ -249,8 +254,9 @@ class Expirer:
         return paths
 
     async def _wanted_attempts(self) -> set[str]:
-        """Who had landed in a snapshot that was rolled back may land once more: by an operator's
-        leave, from the inbox or from quarantine, with the files that he had then.
+        """Return the attempts that may land once more: they landed in a snapshot that was rolled
+        back, and an operator may allow them again, from the inbox or from quarantine, with the same
+        files.
         """
         wanted = await self._files.wanted_attempts()
         wanted.update(str(pending.sealed.request.attempt) for pending in self._waiting())
@@ -260,7 +266,7 @@ class Expirer:
         """Metadata files that our own commits dropped from the log, never one that is in use."""
         location = await self._parts.catalog.current_location(self._table)
         if location != state.table.metadata_location:
-            # Somebody may have put the table back to one of them: kept until it is known.
+            # The table may have been restored to one of them: kept until that is known.
             return
         fallen, self._fallen = self._fallen, []
         used = {entry.metadata_file for entry in state.metadata.metadata_log}

@@ -1,9 +1,8 @@
-"""Upkeep of a table's ledger: what is found to be due, until a commit has taken it along. No I/O.
+"""Finds due clean-up of a table's ledger, and keeps it until a commit includes it. No I/O.
 
-Entries of one-shot producers go, and gaps of sequential ones are closed, once nothing of the
-producer may come any more: nothing is in the inbox, nor in quarantine, nor on its way back. The
-details of what has landed are forgotten once its request has left the inbox
-(`settled_requests.py`).
+Entries of one-shot producers are dropped, and gaps of sequential ones are closed, once the producer
+has no request in the inbox, in quarantine or in a replay. The details of a landed request are
+forgotten once it has left the inbox (`settled_requests.py`).
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ class GoneProducer:
 
 
 class LedgerUpkeep:
-    """The upkeep of one table's ledger. `before`: that of the table's committer before this one,
-    if it has ended for want of work.
+    """The upkeep of one table's ledger. `before`: that of the table's committer before this one, if
+    it ended idle.
     """
 
     def __init__(
@@ -124,7 +123,8 @@ class LedgerUpkeep:
             if parsed is not None and producer_prefix(self._table_uuid, parsed[0]) in folders:
                 self._forget(key)
         settled = self.settled.among(ledger, landing)
-        # What has landed since, perhaps by another process, may be in the inbox.
+        # A producer that has landed again since, perhaps by another process, may have a request in
+        # the inbox.
         drop = (key for key, entry in self._due.items() if ledger.entries.get(key) == entry)
         return LedgerCleanup(dict(self._close_gaps), frozenset(drop), settled)
 
@@ -139,15 +139,16 @@ class LedgerUpkeep:
 
 
 class IdleTableUpkeep:
-    """What is known of one-shot producers of tables that rest. A committer ends sooner than their
-    entries are due, so without it those of a table with one request an hour would never go.
+    """The ledger upkeep of idle tables: one-shot producers that may be dropped. A committer ends
+    sooner than their entries are due, so without this the entries of a table with one request an
+    hour would stay for ever.
     """
 
     def __init__(self) -> None:
         self._tables: dict[tuple[TableIdentifier, UUID], LedgerUpkeep] = {}
 
     def ended(self, identifier: TableIdentifier, table_uuid: UUID, upkeep: LedgerUpkeep) -> None:
-        """The table's committer has ended for want of work."""
+        """Keep the upkeep of a table whose committer ended idle."""
         if upkeep.gone_count == 0:
             return
         rested = LedgerUpkeep(table_uuid, SettledRequests(table_uuid), upkeep)
@@ -157,11 +158,11 @@ class IdleTableUpkeep:
             count -= self._tables.pop(next(iter(self._tables))).gone_count
 
     def take(self, identifier: TableIdentifier, table_uuid: UUID) -> LedgerUpkeep | None:
-        """What the table's next committer goes on from."""
+        """Return the state from which the table's next committer continues."""
         return self._tables.pop((identifier, table_uuid), None)
 
     def left(self, shards: Collection[int]) -> None:
-        """These shards are another's from now on."""
+        """Forget the tables of shards that another committer owns now."""
         for key in [key for key in self._tables if shard_of(key[1]) in shards]:
             del self._tables[key]
 

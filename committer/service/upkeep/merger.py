@@ -1,8 +1,8 @@
 """Merges the small manifests of a table's head in the background, while commits go on.
 
 `plan/merge.py` decides which ones, `iceberg/splice/manifest_merge.py` makes the bytes; the merged
-manifest is written under a name of ours, and the next commit lists it instead of those that
-it replaces. If another commit gets there first, the file is left over: an attempt whose answer is
+manifest is written under a name of ours, and the next commit lists it instead of those that it
+replaces. If another commit replaces them first, the file is left over: an attempt whose answer is
 lost may still list it, so it is never deleted here.
 """
 
@@ -36,7 +36,7 @@ WAITING_S_MAX = 3_600.0
 
 
 class Merger:
-    """The chore of merging manifests; one for each table committer."""
+    """The maintenance task that merges manifests; one for each table committer."""
 
     kind = UpkeepKind.MERGE_MANIFESTS
 
@@ -101,7 +101,7 @@ class Merger:
         return not self._finished and bool(self._groups(state, branch))
 
     async def work(self, state: TableState, branch: str) -> None:
-        """Merge group after group. What was finished before a failure is kept."""
+        """Merge group after group. A failure keeps the groups that are finished."""
         for group in self._groups(state, branch):
             merged = await self._merge(group, state, branch)
             if merged is not None:
@@ -177,7 +177,7 @@ def _still_applies(merged: MergedManifest, state: TableState) -> bool:
 
 
 def _portions(group: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
-    """What is read at once: neighbours, bounded in number and bytes, each portion not empty."""
+    """Yield portions to read at once: neighbors, bounded in number and bytes, never empty."""
     portion: list[ManifestFile] = []
     size = 0
     for row in group:

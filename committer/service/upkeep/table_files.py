@@ -1,4 +1,4 @@
-"""What chores that delete files of a table share: the table as it is now, reads and deletes."""
+"""Shared by the tasks that delete files of a table: its current state, reads and deletes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ E = TypeVar("E", ExpiryEntry, LeftOverEntry)
 
 @dataclass(frozen=True, slots=True)
 class UpkeepParts:
-    """What upkeep shares in a process. `is_default`: expire where a table says nothing."""
+    """The parts that upkeep shares in a process. `is_default`: expire unless a table says no."""
 
     catalog: Catalog
     storage: Storage
@@ -54,10 +54,10 @@ class TableFiles:
         self._unfinished: list[Entry] | None = None
 
     async def latest(self) -> LoadedTable:
-        """What the pointer names now; read only if it is not our own last commit.
+        """Return the table that the pointer names now; read only if it is not our own last commit.
 
-        Errors: `NoSuchTableError`, `InvalidMetadataError` for another table of this name: whoever
-        has ours may still want its files. Those of the catalog and the storage.
+        Errors: `NoSuchTableError`, `InvalidMetadataError` for another table of this name: our table
+        may exist under another name and need its files. Those of the catalog and the storage.
         """
         location = await self.parts.catalog.current_location(self.table)
         known = self.current()
@@ -86,8 +86,8 @@ class TableFiles:
         self.parts.metrics.upkeep_done(self.table, UpkeepKind.DELETE_FILES, len(locations))
 
     async def unfinished(self, kind: type[E]) -> list[E]:
-        """What another process has left in the journal, of one kind. Listed once for all kinds,
-        after a commit of ours: no attempt of a process that is gone can land any more.
+        """Return the journal entries of one kind that another process left. Listed once for all
+        kinds, after a commit of ours: no attempt of a process that is gone can land any more.
         """
         if self._unfinished is None:
             listed = self.parts.journal.list(self.table_uuid)
@@ -96,6 +96,6 @@ class TableFiles:
 
 
 def delete_batches(locations: Sequence[str]) -> Iterator[Sequence[str]]:
-    """What is deleted at once."""
+    """Yield the batches that are deleted at once."""
     for start in range(0, len(locations), DELETES_AT_ONCE):
         yield locations[start : start + DELETES_AT_ONCE]

@@ -1,8 +1,8 @@
-"""Background work on one table, and how its results travel with the table's commits.
+"""Runs the maintenance tasks of one table, and adds their results to the table's commits.
 
-A chore works while commits go on, never two at once, and hands over what it has finished; the next
-commit takes that along in its swap. Nothing here is in the way of a commit: a chore that fails is
-logged, and tried again after a while.
+A task works while commits go on, never two at once, and offers its finished results; the next
+commit includes them in its swap. No task delays a commit: one that fails is logged, and retried
+after a minute.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class MaintenanceTask(Protocol):
     * `is_due`, `offer` and `landed` answer at once: they are called in the commit loop.
     * `work` may raise or be cancelled at any await, and loses nothing but work then. Its long
       computations leave the event loop.
-    * What was offered is offered again until `landed` is told what became of it: an attempt may
-      have failed, or its answer may be lost.
+    * A result is offered again until a call of `landed` settles it: an attempt may have failed, or
+      its answer may be lost.
     """
 
     kind: UpkeepKind
@@ -57,14 +57,15 @@ class MaintenanceTask(Protocol):
 
 
 class TableUpkeep:
-    """The chores of one table. Lives in the table committer's task and is closed by it."""
+    """The maintenance tasks of one table. The table committer's task owns and closes it."""
 
     def __init__(self, files: TableFiles, waiting: Callable[[], Iterable[Pending]]) -> None:
         self._table = files.table
         self._world = files.parts.world
         self._metrics = files.parts.metrics
         self._garbage_collector = AttemptGarbageCollector(files)
-        # Metadata files that fall off the log go before the sweeper asks whether they are gone.
+        # Metadata files that fall off the log are deleted before the garbage collector asks for
+        # them.
         self._merger = Merger(
             files.table,
             files.parts.storage,
@@ -82,7 +83,7 @@ class TableUpkeep:
         self._not_before_s = 0.0
 
     def offer(self) -> Upkeep:
-        """What is finished and not known to have landed."""
+        """Return the finished results that are not known to have landed."""
         upkeep = Upkeep()
         for task in self._maintenance_tasks:
             upkeep = task.offer(upkeep)
@@ -117,7 +118,7 @@ class TableUpkeep:
         """A commit has landed, and no batch is on its way: note what it took along, and begin what
         is due now.
         """
-        # Whatever was in doubt was conditional on a base that this commit has moved.
+        # Each attempt in doubt was conditional on a base that this commit has moved.
         self._in_doubt.clear()
         self._tell(plan)
         self._garbage_collector.judge(state, {one.row.manifest_path for one in self.offer().merged})
@@ -129,7 +130,7 @@ class TableUpkeep:
                 )
 
     async def close(self) -> None:
-        """End what is going on after its current step. What is finished stays on offer."""
+        """Cancel the running task after its current step. Finished results stay on offer."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -146,7 +147,7 @@ class TableUpkeep:
             except FrazilError as error:
                 self._failed(task)
                 log.warning("upkeep.failed", **self._about(task), error=str(error))
-            except Exception:  # noqa: BLE001  # our bug: commits go on without the chore
+            except Exception:  # noqa: BLE001  # our bug: commits go on without the task
                 self._failed(task)
                 self._metrics.crashed("upkeep")
                 log.exception("upkeep.crashed", **self._about(task))
