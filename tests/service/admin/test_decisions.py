@@ -1,4 +1,4 @@
-"""What operators decide while tables are rolled back, requests move and committers stand still."""
+"""Operators' decisions while tables are rolled back, requests move and committers stand still."""
 
 from __future__ import annotations
 

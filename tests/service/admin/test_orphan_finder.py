@@ -1,4 +1,4 @@
-"""What nothing names is found, and goes on request; what anybody names or may name stays."""
+"""Unnamed objects are found, and removed on request; objects that are or may be named stay."""
 
 from __future__ import annotations
 

@@ -427,7 +427,7 @@ async def test_an_accepted_request_that_was_discarded_lands_by_no_old_doorbell()
         await house.publish(other, durable=False)
         await house.settle()
     assert len(await house.live_files()) == 1
-    # The next decision clears away what nobody needs any more.
+    # The next decision deletes the entries that are not needed any more.
     third = build_request(table, epoch=0, fingerprint="a third")
     await house.publish(third)
     await house.run_until_settled()

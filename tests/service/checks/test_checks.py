@@ -1,4 +1,6 @@
-"""Worker processes: they say what a check here says, outlive nobody, and their end is a verdict."""
+"""Worker processes: they answer as a check here does, end with their parent, and their end is a
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ async def processes(program: str = PROGRAM) -> AsyncIterator[ChecksInProcesses]:
 
 
 async def found(checks: Checks, checker: Checker, sealed: EncodedRequest) -> object:
-    """What becomes of a request, read and checked; comparable."""
+    """Return the outcome of reading and checking a request, in comparable form."""
     key = sealed.request.inbox_key
     try:
         read = await checks.read(sealed.content, key, "producer")

@@ -39,7 +39,7 @@ def hits(house: ServiceHarness) -> float:
 
 
 async def quarantine(house: ServiceHarness, sealed: EncodedRequest) -> None:
-    """A record, as somebody wrote it before the request should have left the inbox."""
+    """Write a record, as another committer does before the request leaves the inbox."""
     key = sealed.request.inbox_key
     record = QuarantineRecord(
         key=key, reason=Reason.SCHEMA_MISMATCH, message="", quarantined_at_ms=0
@@ -72,7 +72,7 @@ async def test_in_steady_state_it_finds_nothing() -> None:
                 await house.settle(1.3)
         await house.settle()
         assert hits(house) == 0
-        # And it does find what nobody announced.
+        # And it does find a request without a doorbell.
         await house.publish(request(house, table, epoch=15), announce=False)
         await house.settle()
         assert hits(house) == 1

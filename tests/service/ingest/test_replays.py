@@ -1,4 +1,4 @@
-"""What Spark does to an epoch: replays of every age, two runs, two sinks, gaps, one-shot writes."""
+"""Epochs from Spark: replays of every age, two runs, two sinks, gaps, one-shot writes."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_quarantine
 
 
 async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_the_inbox() -> None:
-    """It was not announced, and nobody takes it before it has waited a minute."""
+    """It was not announced, and no committer takes it before it has waited a minute."""
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0, reconcile_age_s=60.0):

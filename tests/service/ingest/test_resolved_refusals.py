@@ -1,4 +1,4 @@
-"""What one committer was refused while another landed it does not stay in quarantine."""
+"""A request that one committer was refused while another landed it does not stay in quarantine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def watch(house: ServiceHarness) -> Poller:
 
 
 async def refuse(house: ServiceHarness, sealed: EncodedRequest, reason: Reason) -> str:
-    """What a committer does that was refused it, and had not seen it land before."""
+    """Quarantine a request, as a committer does that was refused it and did not see it land."""
     key = sealed.request.inbox_key
     now_ms = house.world.now_ms()
     record = QuarantineRecord(key=key, reason=reason.value, message="", quarantined_at_ms=now_ms)
@@ -61,7 +61,7 @@ async def test_what_landed_leaves_the_quarantine_and_nothing_else_does(is_rememb
     if not is_remembered:  # then the manifest list tells
         await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
     await refuse(house, landed, Reason.COMMIT_REJECTED)
-    # Another attempt of the epoch that landed, and one that nobody has landed.
+    # Another attempt of the epoch that landed, and one that no committer has landed.
     others = [build_request(table, epoch=0), build_request(table, epoch=1)]
     kept = [await refuse(house, one, Reason.COMMIT_REJECTED) for one in others]
     await watch(house).look()

@@ -51,7 +51,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The endpoints on a port of their own, and whoever has connected."""
+    """The endpoints on a port of their own, and the connected clients."""
 
     listener: Listener
     clients: list[Client] = field(default_factory=list)

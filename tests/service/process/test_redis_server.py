@@ -110,7 +110,7 @@ def kill(server: RedisServer) -> None:
 
 
 def wait_for_answer(server: RedisServer) -> None:
-    """What was started again answers, with what the dead one held."""
+    """Wait until the restarted server answers, with the data of the dead one."""
     end_s = time.monotonic() + 30
     while True:
         try:

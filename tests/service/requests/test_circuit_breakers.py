@@ -29,7 +29,7 @@ def bad(table: LoadedTable, epoch: int, producer: str = "bad") -> EncodedRequest
 
 
 async def make_branch(house: ServiceHarness, table: LoadedTable) -> None:
-    """What an operator does about it."""
+    """Make the missing branch, as an operator would."""
     head = (await house.load()).current_snapshot_id or 0
     await foreign_commit(house, table, SetSnapshotRef("audit", SnapshotRef(head, "branch")))
 
@@ -51,7 +51,7 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
         (opened,) = house.breakers.open_breakers()
         assert (opened.producer, opened.failures) == ("bad", AFTER)
         assert (opened.table, opened.reason) == ("db.flights", Reason.BRANCH_UNKNOWN)
-        # Durable and not acknowledged: whoever takes over finds them.
+        # Durable and not acknowledged: the next owner finds them.
         assert (await house.publisher_queue.depth()).pending == 8 - AFTER
         assert house.intake is not None
         assert house.intake.tables[0].pending_count == 0
@@ -85,7 +85,7 @@ async def test_what_waited_lands_by_itself_once_the_table_is_repaired() -> None:
         assert list(house.breakers.open_breakers()) == []
     entry = (await house.load()).properties["frazil.producer@audit.bad"]
     assert '"epochs":"3-7"' in entry
-    # Whoever waited for an answer has it, and nothing of theirs is left in the queue.
+    # Every producer has its answer, and none of their doorbells is left in the queue.
     states = [receipt.state for receipt in await house.receipts("bad")]
     assert states.count(ReceiptState.QUARANTINED) == AFTER
     assert states.count(ReceiptState.COMMITTED) == 8 - AFTER

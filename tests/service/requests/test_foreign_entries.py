@@ -1,4 +1,4 @@
-"""What others put into the inbox that is no request: named once, in the way of no other request."""
+"""Foreign entries of the inbox: logged once, and never in the way of a request."""
 
 from __future__ import annotations
 
@@ -296,7 +296,9 @@ async def test_a_file_in_the_place_of_a_tables_folder_blocks_no_quarantine_of_it
 async def test_of_a_producer_whose_folder_cannot_be_seen_nothing_is_known_to_be_gone(
     tmp_path: Path,
 ) -> None:
-    """What a folder hides may have landed: its producer's epochs are not forgotten meanwhile."""
+    """A hidden folder may hold landed requests: its producer's epochs are not forgotten in the
+    meantime.
+    """
     house = disk_house(tmp_path)
     folders, skips = Folders(), Skips(levels_max=4)
     folders.cannot_see(skips, house.inbox)

@@ -1,4 +1,4 @@
-"""Large requests: they wait for room and for their turn, and delay nobody but one another."""
+"""Large requests: they wait for room and for their turn, and delay only one another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger remembers until its requests have left the inbox, and no longer."""
+"""The ledger remembers attempts until their requests have left the inbox, and no longer."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ async def test_keys_rotate_without_a_restart_and_without_refusing_anything() -> 
     async with house.running():
         await house.publish(signed(good(table, "query-1"), OLD))
         await house.settle(REREAD_S + 2)
-        # Nobody has read the file since, when the first request of the new key comes.
+        # The file was not read since, when the first request of the new key comes.
         await put_keys(house, OLD, NEW)
         await house.publish(signed(good(table, "query-1", epoch=1), NEW))
         await house.publish(signed(good(table, "query-2"), OLD))

@@ -48,13 +48,13 @@ VIRTUAL_TIME = True
 
 
 async def known(house: ServiceHarness, table: LoadedTable) -> HighWaterMark:
-    """What is durably known."""
+    """Return the durable high-water mark."""
     table_uuid = table.metadata.require_uuid()
     return parse_high_water_mark(await house.high_water_marks.get(table_uuid), table_uuid)
 
 
 async def put_back(house: ServiceHarness, to: LoadedTable) -> None:
-    """What a restored catalog, or `register_table` of an older metadata file, looks like."""
+    """Restore the table to older metadata, as a restored catalog or `register_table` does."""
     await house.catalog.inner.drop_table(NAME)
     await house.catalog.inner.register_table(NAME, to.metadata_location)
 
@@ -112,7 +112,7 @@ async def assert_frozen_until_accepted(house: ServiceHarness, table: LoadedTable
     await house.accept()
     await house.settle(15.0)
     assert not is_frozen(house)
-    # What it lost may land again, and only what is published again.
+    # The lost requests may land again, and only if they are published again.
     assert len(await house.live_files()) == 4
     assert await house.outstanding() == []
 
@@ -542,7 +542,7 @@ async def test_a_batch_whose_ledger_was_taken_away_and_accepted_goes_again_as_an
 
 
 class TakesTheLedger(FaultyCatalog):
-    """Somebody unsets our properties before a swap whose answer was lost is looked after."""
+    """Another engine unsets our properties before a swap with a lost answer is resolved."""
 
     def __init__(self, house: ServiceHarness) -> None:
         super().__init__(house.catalog.inner)

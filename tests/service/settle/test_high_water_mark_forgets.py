@@ -1,4 +1,4 @@
-"""What landed again after a thaw, or after a producer was forgotten, is required again."""
+"""A commit that landed again after a thaw, or after a producer was forgotten, is required again."""
 
 from __future__ import annotations
 

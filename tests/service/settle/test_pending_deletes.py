@@ -1,4 +1,4 @@
-"""What is to leave the inbox, and what proves it."""
+"""Inbox keys to delete, and the proof of each."""
 
 from __future__ import annotations
 

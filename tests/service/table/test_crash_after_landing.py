@@ -21,7 +21,7 @@ VIRTUAL_TIME = True
 
 
 class UndeletingStorage(CountingStorage):
-    """Whoever deletes is gone before it happens."""
+    """A storage whose client crashes before each delete."""
 
     async def delete(self, locations: Sequence[str]) -> None:
         raise StorageUnavailableError("the process has crashed")

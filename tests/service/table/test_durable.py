@@ -1,4 +1,4 @@
-"""What is durable is found and lands, whatever becomes of the queue, a process or the storage."""
+"""A durable request is found and lands, after any fault of the queue, a process or storage."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ async def test_a_ledger_property_of_another_table_claims_nothing() -> None:
 
 
 async def _forget_shot(house: ServiceHarness, table: LoadedTable) -> None:
-    """Let so much time go by, with commits in it, that nobody sends the request again."""
+    """Let enough time pass, with commits in it, that no publisher sends the request again."""
     for epoch in range(3):
         await house.settle(ONE_SHOT_KEPT_S / 2)
         await house.publish(build_request(table, producer="query-1", epoch=epoch))

@@ -1,4 +1,4 @@
-"""What comes while a commit is in flight gathers for the next one, without a timer."""
+"""Requests that arrive while a commit is in flight gather for the next one, without a timer."""
 
 from __future__ import annotations
 

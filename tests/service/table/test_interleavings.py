@@ -359,7 +359,7 @@ async def test_a_request_that_another_committer_has_ended_meanwhile_does_not_lan
 
 
 class AwayCatalog(FaultyCatalog):
-    """Nobody can read a table while it is away."""
+    """A dropped table cannot be read by any committer."""
 
     is_away = False
 

@@ -1,4 +1,4 @@
-"""What is wrong with one request, the planner or the environment stops nothing else for good."""
+"""A fault of one request, the planner or the environment stops nothing else for good."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ async def test_what_was_quarantined_does_not_land_by_an_older_self_of_the_queue(
     async with house.running():
         await house.publish(build_request(table, partition=("AA",)))
         await house.settle(2.0)
-        # Known there already, so that nobody has to look for its object.
+        # Known there already, so that no committer has to look for its object.
         entry = (await house.load()).properties[property_key("query-1")]
         await foreign_commit(house, table, SetProperties({property_key("query-1", "audit"): entry}))
         await house.publish(sealed)
@@ -319,7 +319,7 @@ class LosesItsAnswer(SlowToLeave):
 
 
 async def test_what_was_replayed_meanwhile_is_put_back_although_the_storage_went_away() -> None:
-    """Nobody else has it: it is not let go before it is known where it is."""
+    """This is the only copy: it is not dropped before its place is known."""
     house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")

@@ -1,4 +1,4 @@
-"""What the plain methods count, and the meters before the ports."""
+"""The counts of the plain methods, and of the meters before the ports."""
 
 from __future__ import annotations
 

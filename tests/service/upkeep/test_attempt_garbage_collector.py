@@ -1,4 +1,4 @@
-"""What attempts leave over: gone where it is proven, there where it is not, nothing in use ever."""
+"""Left-over files of attempts: deleted with a proof, kept without one, never those in use."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ async def test_where_old_metadata_files_are_kept_so_is_what_an_attempt_in_doubt_
 
 
 async def test_an_attempt_that_lands_when_the_table_is_put_back_to_its_base_is_readable() -> None:
-    """The catalog's condition is the pointer alone: it holds again once somebody puts it back."""
+    """The catalog's condition is the pointer alone: it holds again once an operator restores it."""
     table = Table()
     await table.create(CLEANING)
     async with table.house.running():

@@ -103,7 +103,7 @@ async def objects(house: ServiceHarness, prefix: str = WAREHOUSE) -> set[str]:
 
 
 async def needed(house: ServiceHarness) -> set[str]:
-    """What readers of all refs and snapshots open, metadata files aside."""
+    """Return the files that readers of all refs and snapshots open, metadata files aside."""
     found = set()
     for snapshot in (await house.load()).snapshots:
         location = snapshot.manifest_list or ""
@@ -261,7 +261,7 @@ async def test_a_metadata_file_that_the_table_was_put_back_to_stays() -> None:
         for epoch in (1, 2):
             await house.publish(build_request(table, epoch=epoch))
             await house.settle(0.01)
-        # Between the commit that lets it go and its deletion somebody restores it.
+        # Between the commit that drops it and its deletion an operator restores it.
         await house.catalog.inner.drop_table(table.identifier)
         await house.catalog.inner.register_table(table.identifier, older)
         await house.settle(10.0)
@@ -496,7 +496,7 @@ async def test_snapshots_that_came_back_while_files_were_deleted_stop_it(
         storage.delete_delay_s = 20.0
         await traffic.commit(2)
         assert len((await house.load()).snapshots) < KEPT + 3
-        # Somebody puts the table back to what it was, by hand; it freezes, and nothing goes.
+        # An operator restores the table by hand; it freezes, and nothing is deleted.
         await house.catalog.inner.drop_table(NAME)
         await house.catalog.inner.create_table(before)
         await house.publish(build_request(table, producer="other", epoch=0))
@@ -566,7 +566,7 @@ async def test_a_table_that_was_dropped_stops_the_deletes_and_keeps_the_journal(
 
 
 async def test_an_expiry_that_never_landed_deletes_nothing_of_a_table_that_was_put_back() -> None:
-    """To a time before the snapshots came: they are not there, but nobody has expired them."""
+    """To a time before the snapshots came: they are not there, but were not expired."""
     house, storage, table = await open_house()
     traffic = Traffic(house, table)
     async with house.running():

@@ -1,4 +1,4 @@
-"""What is written into the ledger beside commits, and what may come between."""
+"""Changes of the ledger beside commits, and the events that may come in between."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
 async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
     forgetful: ServiceHarness,
 ) -> None:
-    """The chore was found while its object was gone; then the identity published again."""
+    """The clean-up was found while its object was gone; then the identity published again."""
     table = await forgetful.create_table()
     async with forgetful.running(reconcile_interval_s=5.0):
         await forgetful.publish(build_request(table, producer="shot", one_shot=True))
@@ -137,7 +137,7 @@ async def test_a_table_with_one_request_an_hour_forgets_its_one_shot_producers(
             assert house.intake.tables == ()
         known = [parse_property_key(key) for key in (await house.load()).properties]
         producers = [one[0] for one in known if one is not None]
-    # What is due is found behind one commit, and goes with the next.
+    # Due clean-up is found behind one commit, and included in the next.
     assert set(producers) < {f"shot-{number}" for number in range(6)}
     assert len(producers) <= 4
     assert "shot-5" in producers

@@ -138,7 +138,7 @@ async def test_a_merge_of_manifests_that_a_foreign_commit_replaced_is_dropped() 
         await house.settle(5.0)
         assert [row.existing_files_count for row in await merging.rows()] == [0, 0, 0]
         assert await merging.manifests_counted() == [(1, n, 0) for n in (0, 1, 2, 3, 2)]
-        # The merge that nobody can use is not offered again; the next one is of what is there.
+        # The unusable merge is not offered again; the next one takes the current manifests.
         for epoch in (1, 2):
             sealed = build_request(
                 merging.table, producer="another", epoch=epoch, partition=("AA",), files_count=2

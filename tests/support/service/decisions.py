@@ -39,7 +39,7 @@ async def land(house: ServiceHarness, table: LoadedTable, *epochs: int) -> None:
 
 
 async def roll_back(house: ServiceHarness, table: LoadedTable, position: int) -> None:
-    """Make an earlier snapshot the head of main again, behind everybody's back."""
+    """Make an earlier snapshot the head of main again, without any committer's knowledge."""
     snapshot_id = (await house.load()).snapshots[position].snapshot_id
     await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(snapshot_id, "branch")))
 

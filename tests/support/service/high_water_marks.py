@@ -1,4 +1,4 @@
-"""What a table's high-water mark does to a running committer."""
+"""Shows the effect of a table's high-water mark on a running committer."""
 
 from __future__ import annotations
 

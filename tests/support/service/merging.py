@@ -106,7 +106,7 @@ class Merging:
         assert await self.house.quarantined() == []
 
     def counted(self) -> dict[str, float]:
-        """What the metrics say of upkeep."""
+        """Return the upkeep counts of the metrics."""
         samples = self.house.metrics.instruments.samples()
         names = {
             "frazil_manifests_merged_total": "merged",

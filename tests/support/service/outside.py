@@ -1,4 +1,4 @@
-"""What comes to a house from outside: tables, foreign commits, clients that check nothing."""
+"""Acts on a harness from outside: tables, foreign commits, clients that check nothing."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def foreign_append(house: ServiceHarness, table: LoadedTable) -> LoadedTab
 async def put_raw(
     house: ServiceHarness, key: str, content: bytes, *, announce: bool = True
 ) -> None:
-    """What a client that checks nothing does."""
+    """Store and announce content as a client does that checks nothing."""
     location = house.inbox.location(key)
     await house.storage.inner.create((NewObject(location, content),))
     if announce:

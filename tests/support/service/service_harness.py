@@ -105,7 +105,7 @@ class ServiceHarness:
     async def publish(
         self, sealed: EncodedRequest, *, announce: bool = True, durable: bool = True
     ) -> None:
-        """What a producer does: durable first, then the doorbell."""
+        """Publish as a producer does: durable first, then the doorbell."""
         if durable:
             await self.inbox.put(sealed)
         if announce:
@@ -122,7 +122,7 @@ class ServiceHarness:
         )
 
     async def accept(self, name: str = "db.flights") -> None:
-        """What `frazil table accept` does."""
+        """Accept the table's state, as `frazil table accept` does."""
         table = await self.catalog.inner.load(TableIdentifier.parse(name))
         keeper = HighWaterMarkStore(self.high_water_marks)
         await keeper.accept(TableState.of(table), now_ms=self.world.now_ms())
