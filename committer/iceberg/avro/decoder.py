@@ -1,6 +1,6 @@
 """Decodes Avro records of any writer schema into plain values, fields found by their field id.
 
-The schema is compiled once into nested functions. Nothing here knows manifests. What is read may be
+The schema is compiled once into nested functions. Nothing here knows manifests. The bytes may be
 hostile: every length is checked, nesting is bounded, and only `InvalidMetadataError` comes out.
 Source: the Avro specification, "Binary Encoding"; docs/reference/iceberg-notes.md 6.3.
 

@@ -1,4 +1,4 @@
-"""What a writer schema means for bytes and field ids, so that two schemas can be compared.
+"""The bytes and field ids that a writer schema stands for, so that two schemas can be compared.
 
 Names, docs and defaults mean nothing here. Nothing is decoded.
 """

@@ -77,7 +77,7 @@ class DeletionVector:
 def encode_deletion_vector(vector: DeletionVector) -> bytes:
     """The blob: length, magic, bitmaps, checksum. Equal vectors have equal bytes.
 
-    Only upper halves that have a position get a bitmap; the reference writes an empty one for each
+    Only upper halves that have a position get a bitmap; Iceberg Java writes an empty one for each
     lower upper half too. Both read either.
     """
     bitmap = vector._bitmap.copy()
@@ -114,7 +114,7 @@ def decode_deletion_vector(
 
 
 def _covered(content: bytes, where: str) -> bytes:
-    """What the checksum covers: the magic and the bitmaps."""
+    """Return the bytes that the checksum covers: the magic and the bitmaps."""
     length = int.from_bytes(content[:_LENGTH_BYTES], "big")
     if length + _LENGTH_BYTES + _CRC_BYTES != len(content):
         raise InvalidMetadataError(

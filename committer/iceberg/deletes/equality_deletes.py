@@ -29,7 +29,7 @@ _WITHOUT_RANGE = (GeographyType, GeometryType, UnknownType, VariantType)
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """What the metrics of a file say of one column. `bounds`: lower and upper, None if unknown."""
+    """The metrics of a file for one column. `bounds`: lower and upper, None if unknown."""
 
     may_have_null: bool
     has_only_null: bool

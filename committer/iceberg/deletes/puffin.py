@@ -1,6 +1,6 @@
 """Puffin files: blobs behind one another, and a footer that says what and where they are.
 
-What is in a blob is not known here: deletion vectors are in `deletes/deletion_vector.py`.
+The content of a blob is not known here: deletion vectors are in `deletes/deletion_vector.py`.
 Source: the Puffin specification; docs/reference/iceberg-notes.md 6.7.
 """
 
@@ -22,7 +22,7 @@ _TRAILER_BYTES = 12
 _FOOTER_BYTES_MAX = 64 * 1024 * 1024
 _COMPRESSED_FLAG = 1
 _ZSTD = "zstd"
-# What a reader takes at most: sketches have kilobytes, and vectors are not compressed.
+# The most bytes that a reader takes: sketches have kilobytes, and vectors are not compressed.
 _INFLATED_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -76,7 +76,7 @@ class EncodedPuffin:
 def encode_puffin(
     blobs: Iterable[Blob], *, properties: Mapping[str, str] | None = None
 ) -> EncodedPuffin:
-    """Write a file with an uncompressed footer, its keys in the reference's order.
+    """Write a file with an uncompressed footer, its keys in Iceberg Java's order.
 
     `properties` are the file's; `created-by` is recommended.
     Errors: `UnsupportedError` for a codec.

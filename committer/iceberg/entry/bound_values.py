@@ -24,7 +24,7 @@ class Bound:
 
 
 def texts_of(maps: bytes, bounds: Sequence[Bound]) -> Texts | None:
-    """What takes the texts out of maps that are laid out as these; None where there are none.
+    """Return a function that takes the texts out of maps laid out as these; None without texts.
 
     Each piece begins with the last byte of a length, which is ASCII and keeps halves of two texts
     from making one letter. Texts of neighbors are one piece if ids and lengths are ASCII, too.

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 
 class DataFileContent(IntEnum):
-    """What a file holds. spec: data_file field 134."""
+    """The content of a file. spec: data_file field 134."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -20,14 +20,14 @@ class DataFileContent(IntEnum):
 
 
 class ManifestContent(IntEnum):
-    """What the files of a manifest hold. spec: manifest_file field 517."""
+    """The content of the files of a manifest. spec: manifest_file field 517."""
 
     DATA = 0
     DELETES = 1
 
 
 class ManifestEntryStatus(IntEnum):
-    """What a manifest says about a file. spec: manifest_entry field 0."""
+    """The status of a file in a manifest. spec: manifest_entry field 0."""
 
     EXISTING = 0
     ADDED = 1

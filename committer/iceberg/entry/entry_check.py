@@ -1,4 +1,4 @@
-"""What a manifest entry must be so that a producer may add it. Checks decoded entries, one by one.
+"""Checks decoded manifest entries, one by one: whether a producer may add them.
 
 Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.6, 6.7, 6.8.
 """

@@ -2,7 +2,7 @@
 
 A general Avro encoder walks some 120 key and value records per entry; this one joins looked-up
 bytes, ten times faster. Maps are `metric_maps.py`, partition tuples `partition_encoder.py`. Each
-map and list is one block with its size in front, so that whoever checks the entry skips it in one
+map and list is one block with its size in front, so that a check of the entry skips it in one
 jump.
 Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.4 (order of fields).
 """
@@ -42,8 +42,8 @@ _LISTS_KEPT = 1024
 
 
 def entry_encoder(format_version: int, partition_type: StructType) -> EntryEncoder:
-    """A function that encodes one entry. What the format version cannot hold is an error of the
-    caller: `InvariantError`."""
+    """Return a function that encodes one entry. An entry that the format version cannot hold is an
+    error of the caller: `InvariantError`."""
     encode = _file_encoder(format_version, partition_type)
     head = _head_v1 if format_version == 1 else _head
 

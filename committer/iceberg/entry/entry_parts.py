@@ -1,6 +1,6 @@
 """Where the parts of a manifest entry lie, by its writer's schema, and how to step over them.
 
-Whatever is not as expected is left to the decoder of whole entries: nothing is refused here.
+An entry that is not as expected is left to the decoder of whole entries: nothing is refused here.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class EntryParts:
         return (status, numbers[0], numbers[1], numbers[2]), position
 
     def read_tail(self, raw: bytes, position: int) -> tuple[Tail, int]:
-        """What follows the metrics, and where it ends.
+        """Return the fields behind the metrics, and where they end.
 
         Errors: `Unexpected`; `InvalidMetadataError`, IndexError.
         """

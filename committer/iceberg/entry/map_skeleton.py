@@ -1,7 +1,7 @@
 """Recognises maps of metrics that are laid out byte for byte as those of an entry before.
 
-What tells where maps end are a few of their bytes: counts, sizes, ids, lengths, and of every number
-the bits that say whether it goes on. Files of one table agree in most of them. Two stretches of
+A few bytes of a map tell where it ends: counts, sizes, ids, lengths, and of every number the bits
+that say whether it continues. Files of one table agree in most of them. Two stretches of
 bytes that agree in all of them end alike, so once the maps of one entry were stepped over, the next
 ones are compared with it as one large number under a mask, in a tenth of the time.
 """

@@ -3,7 +3,7 @@
 The files of a table have metrics of the same columns, and bounds of mostly the same lengths. So the
 bytes around the values are put together once, as a template, and the map of one more file costs
 looking up its values and formatting them. Each map is one block with its size in front (a negative
-count, then the length: plain Avro), so that whoever checks the entry skips it in one jump. Pairs
+count, then the length: plain Avro), so that a check of the entry skips it in one jump. Pairs
 are in the order of their field ids, so equal maps give equal bytes.
 Source: the specification, "Appendix A", maps whose keys are no strings.
 """
@@ -30,7 +30,7 @@ _TEMPLATES_KEPT = 1024
 
 
 class _Columns:
-    """What maps of these columns share.
+    """The templates and caches that maps of these columns share.
 
     `pick` takes a map's values in the order of `field_ids`. `longs` is the template of the pairs of
     longs, `bounds` has a place for the length and the bytes behind each id. `maps` holds whole maps

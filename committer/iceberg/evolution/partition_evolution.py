@@ -92,7 +92,7 @@ class PartitionSpecUpdate:
     def add_field(
         self, source: str, transform: Transform = IDENTITY, name: str | None = None
     ) -> Self:
-        """Partition by a transform of a column. Without a name the reference's is given."""
+        """Partition by a transform of a column. Without a name it gets Java's."""
         _check_known(transform)
         key = (self._source_id(source), transform)
         existing = self._by_key.get(key)

@@ -1,6 +1,6 @@
 """Changes of a schema that were asked for, and the fields that they make of the old ones.
 
-What may be asked for is decided in `schema_evolution.py`. Source: the specification, "Schema
+`schema_evolution.py` decides which changes are allowed. Source: the specification, "Schema
 Evolution".
 """
 

@@ -1,4 +1,4 @@
-"""Schema evolution: add, delete, rename, move and promote columns, with ids as the reference gives.
+"""Schema evolution: add, delete, rename, move and promote columns, with ids as Java gives.
 
 Like `MetadataBuilder` this records first and checks what it can at once; `apply` gives the result.
 Source: the specification, "Schema Evolution" and "Default values";
@@ -73,7 +73,7 @@ class SchemaUpdate:
         self._added: dict[str, int] = {}
         self._added_parents: dict[int, int] = {}
         self._identifier_ids = schema.identifier_field_ids
-        # What is changed, and what that lies in.
+        # The fields that are changed, and those that they lie in.
         self._touched: set[int] = set()
 
     def apply(self) -> EvolvedSchema:

@@ -1,7 +1,7 @@
-"""What a schema's evolution does to table properties that name columns.
+"""Changes table properties that name columns as a schema evolves.
 
 The name mapping learns new names; settings of single columns go with them.
-Source: the reference implementation's rules for schema updates.
+Source: Iceberg Java, `SchemaUpdate`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def evolved_properties(
     """The properties to go with an evolved schema.
 
     Settings of a deleted column go, those of a renamed one follow it, also where a struct that it
-    lies in was renamed. What names no column stays.
+    lies in was renamed. A property that names no column stays.
     """
     evolved: dict[str, str] = {}
     for key, text in properties.items():
@@ -60,7 +60,7 @@ def _evolved_mapping(text: str, before: Schema, after: Schema) -> str:
     try:
         mapping = parse_name_mapping(text)
     except InvalidMetadataError:
-        # Whoever wrote it has to mend it: that is no reason to keep a schema from changing.
+        # A mapping that cannot be read must be mended by hand; it does not stop a schema change.
         return text
     updated = update_name_mapping(mapping, before, after)
     return text if updated == mapping else print_name_mapping(updated)

@@ -1,8 +1,8 @@
 """Binding: an expression's names become fields of a schema, its literals values of their types.
 
-What the schema answers by itself is simplified away: a required column is never null, and a number
-beyond a type's range compares with every value alike.
-Source: the reference's binder.
+Predicates that the schema alone answers are simplified away: a required column is never null, and a
+number beyond a type's range compares with every value alike.
+Source: Iceberg Java, `Binder`.
 """
 
 from __future__ import annotations

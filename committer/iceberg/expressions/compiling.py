@@ -1,6 +1,6 @@
 """Turning a bound expression without `Not` into one function, so that it is walked once only.
 
-Values compare as the reference does, which writes and reads bounds by its order: uuids as two
+Values compare as Iceberg Java does, which writes and reads bounds by its order: uuids as two
 signed halves, -0.0 as less than 0.0.
 """
 
@@ -41,7 +41,7 @@ Test = Callable[[Subject], bool]
 
 
 class Ordered(Protocol):
-    """What all values of primitive types can: be compared with others of their type."""
+    """A value that can be compared with others of its type, as those of all primitive types can."""
 
     def __lt__(self, other: object, /) -> bool: ...
     def __le__(self, other: object, /) -> bool: ...
@@ -138,7 +138,7 @@ class TurnedBounds:
     __lt__ = __le__ = __gt__ = __ge__ = _never
 
     def excludes(self, value: Ordered) -> bool:
-        """Whether no value is this one. `upper` None: nobody knows."""
+        """Whether no value is this one. `upper` None: unknown."""
         return self._upper is not None and value < self._lower and value > self._upper
 
 

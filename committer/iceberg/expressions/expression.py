@@ -308,7 +308,7 @@ def map_predicates(
 
 
 def negate(expression: Expression) -> Expression:
-    """What matches the other rows, without `Not`. Null counts as said at each predicate."""
+    """Return the filter of the other rows, without `Not`. Null counts as said at each predicate."""
     match expression:
         case AlwaysTrue():
             return ALWAYS_FALSE

@@ -1,6 +1,6 @@
 """Expressions as text for people, and as text without the data in it, for logs.
 
-The forms are those of the reference implementation.
+The forms are those of Iceberg Java.
 Source: its `toString` and its sanitizer of expressions.
 """
 
@@ -266,12 +266,12 @@ def _number(value: object) -> int:
 
 def _digits(value: float) -> int:
     if math.isinf(value):
-        return -(2**31)  # What the reference's arithmetic makes of it.
+        return -(2**31)  # The result of Iceberg Java's arithmetic.
     return 1 if value == 0 else int(math.log10(abs(value))) + 1
 
 
 def _plain(value: object) -> str:
-    """What is hashed of a value that is not text. Bytes only tell their length, as there."""
+    """Return the text that is hashed for a value that is not text. Of bytes it is the length."""
     if isinstance(value, bytes):
         return f"java.nio.HeapByteBuffer[pos=0 lim={len(value)} cap={len(value)}]"
     return human_value(DecimalType(38, 0), value) if isinstance(value, Decimal) else str(value)

@@ -1,4 +1,4 @@
-"""Literals: how what somebody wrote in a filter becomes a value of a column's type.
+"""Literals: how the text of a filter becomes a value of a column's type.
 
 An unbound literal is a plain value: bool, int (64 bits), float (8 bytes), str, Decimal, UUID or
 bytes. Numbers become numbers, text becomes whatever has a text form; nothing becomes text.
@@ -45,7 +45,7 @@ from committer.iceberg.values.types import (
 
 
 class Limit(Enum):
-    """What a number becomes that a type cannot hold: it still compares with every value."""
+    """A number that a type cannot hold: it still compares with every value."""
 
     ABOVE_MAX = "aboveMax"
     BELOW_MIN = "belowMin"
@@ -164,7 +164,7 @@ def _rounded(value: Decimal, scale: int) -> Decimal | Limit:
 
 
 def _computable(value: Decimal) -> Decimal | Limit:
-    """A decimal may be beyond its type, as in the reference, but not beyond all reckoning."""
+    """A decimal may be beyond its type, as in Iceberg Java, but not beyond all reckoning."""
     if len(value.as_tuple().digits) <= _DIGITS_MAX:
         return value
     return Limit.ABOVE_MAX if value > 0 else Limit.BELOW_MIN

@@ -56,7 +56,7 @@ def manifest_row(
 
 
 def _partition_types(metadata: TableMetadata, row: ManifestFile) -> Iterator[IcebergType | None]:
-    """Of the fields of its spec; should there be more summaries, nobody knows their types."""
+    """Yield the types of the fields of its spec, then None for any further summaries."""
     spec = metadata.spec_by_id(row.partition_spec_id)
     fields = partition_type(spec, metadata.current_schema).fields
     return chain((field.field_type for field in fields), repeat(None))

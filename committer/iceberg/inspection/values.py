@@ -34,7 +34,7 @@ BoundDescriber = Callable[[bytes], Row]
 
 
 def bound_describers(*schemas: Schema) -> Mapping[int, BoundDescriber]:
-    """What describes the bounds of each column by its id; of two types of one the last counts."""
+    """Return the describer of bounds by column id; of two types of one column the last counts."""
     fields = (field for schema in schemas for _, field in schema.walk())
     return {field.field_id: bound_describer(field.field_type) for field in fields}
 
@@ -42,7 +42,7 @@ def bound_describers(*schemas: Schema) -> Mapping[int, BoundDescriber]:
 def describe_bounds(
     bounds: Mapping[int, bytes] | None, describers: Mapping[int, BoundDescriber]
 ) -> Row | None:
-    """Bounds by field id, those of columns that nobody knows as they are stored."""
+    """Return the bounds by field id; those of unknown columns as they are stored."""
     if bounds is None:
         return None
     unknown = bound_describer(None)

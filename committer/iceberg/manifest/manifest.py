@@ -1,6 +1,6 @@
 """Manifests: read with what their entries inherit. Writing is `manifest_writer.py`.
 
-Checking a manifest that somebody hands over is `manifest_walk.py`, joining manifests without
+Checking a manifest that a producer hands over is `manifest_walk.py`, joining manifests without
 decoding `manifest_splice.py`. Source: the specification, "Manifests";
 docs/reference/iceberg-notes.md 6.1, 6.4, 6.6, 6.8.
 """
@@ -167,7 +167,7 @@ def manifest_version(header: Header) -> int:
 
 
 def manifest_content(header: Header) -> ManifestContent:
-    """What the manifest says it holds; data, if it does not say it."""
+    """Return the content that the header names; data, if it names none."""
     text = header.metadata.get("content", b"data")
     if text not in (b"data", b"deletes"):
         raise InvalidMetadataError("manifest: expected `content` data or deletes")

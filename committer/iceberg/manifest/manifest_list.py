@@ -30,8 +30,8 @@ from committer.iceberg.avro.schemas import (
 from committer.iceberg.avro.shapes import RecordShape, schema_shape
 from committer.iceberg.entry.data_file import ManifestContent
 
-# What version 2, which requires counts, says of those that a list of version 1 leaves out: readers
-# go on looking into the manifest.
+# Counts that a list of version 1 leaves out, as version 2 states them: it requires counts, and with
+# these readers still look into the manifest.
 COUNTS_UNKNOWN = (1, 1, 1)
 # Rows of one block. Blocks are cut from the end of the list, where the old rows are: new rows come
 # in front, so the old blocks stay as they are and their compressed form is found again.
@@ -40,7 +40,7 @@ _ROWS_PER_BLOCK = 64
 
 @dataclass(frozen=True, slots=True)
 class PartitionFieldSummary:
-    """What the files of a manifest have in one partition field. Bounds are binary single values,
+    """The values of a manifest's files in one partition field. Bounds are binary single values,
     None if only null and NaN were seen; `contains_nan` None means unknown."""
 
     contains_null: bool
@@ -277,7 +277,7 @@ def _rows_of_block(
         start = position
         path = b"" if known is None else read_bytes(raw, start)[0]
         encoded, row = known.get(path, _NO_ROW) if known else _NO_ROW
-        # What begins like all of a row is that row, as a schema leaves no choice of where it ends.
+        # Bytes that begin with all of a row are that row: a schema leaves no choice of its end.
         if row is not None and raw.startswith(encoded, start):
             position += len(encoded)
         else:

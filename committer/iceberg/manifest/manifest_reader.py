@@ -1,8 +1,8 @@
 """Reads the entries of a manifest, all that they say.
 
 Most entries look alike, so most of their bytes are compared with the entry before; their metrics
-are read by `map_layouts.py`. Whatever is not as expected is left to the decoder of whole entries,
-which reads it or says what is wrong with it. A scan, which needs the less, has its own reader:
+are read by `map_layouts.py`. An entry that is not as expected is left to the decoder of whole
+entries, which reads it or says what is wrong with it. A scan, which needs less, has its own reader:
 `scan/entry_reader.py`. Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.4.
 """
 
@@ -27,7 +27,7 @@ from committer.iceberg.schema.partition_spec import PartitionSpec
 
 # As varints.
 _CONTENTS = {2 * content: content for content in DataFileContent}
-# What no part of an entry begins with: no integer has so many bytes.
+# No part of an entry begins with these: no integer has so many bytes.
 _NOTHING = b"\xff" * 16
 _MIDDLES_MAX = 65_536
 # Format and partition.

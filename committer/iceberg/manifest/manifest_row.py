@@ -2,7 +2,7 @@
 
 A row proves two things: how many files and rows there are of each status, and within which bounds
 the partition values lie. A manifest that some reader would read otherwise than its writer meant it
-belies one of them. What a row leaves out proves nothing; writers of version 1 may leave out all.
+belies one of them. A field that a row lacks proves nothing; writers of version 1 may leave out all.
 Source: the specification, "Manifest Lists"; docs/reference/iceberg-notes.md 6.4.
 """
 
@@ -132,7 +132,7 @@ def _known_fields(spec: PartitionSpec, schema: Schema) -> tuple[NestedField | No
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What a summary says of one field. Bounds are None where there are none to go by."""
+    """The summary of one field. Bounds are None where there are none to go by."""
 
     name: str
     contains_null: bool

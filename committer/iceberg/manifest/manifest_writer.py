@@ -48,7 +48,7 @@ _EXISTING, _ADDED, _DELETED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ManifestContext:
-    """What all entries of a manifest share, and what its header says."""
+    """The facts that all entries of a manifest share, and that its header states."""
 
     format_version: int
     schema: Schema
@@ -58,7 +58,7 @@ class ManifestContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenManifest:
-    """What the row of a manifest in a manifest list says of it. `manifest_length` is in bytes.
+    """The facts for a manifest's row in a manifest list. `manifest_length` is in bytes.
 
     `min_sequence_number`: the smallest explicit one of its live entries; None if all inherit.
     """
@@ -175,7 +175,7 @@ class ManifestWriter:
         return self._finish_block() if self._block else b""
 
     def written(self) -> WrittenManifest:
-        """What its row says, once it is finished."""
+        """Return the facts for its row, once it is finished."""
         kind = self._parts.partition_type
         return WrittenManifest(
             manifest_length=self.length_bytes,

@@ -19,7 +19,7 @@ from committer.iceberg.values.types import DoubleType, FloatType, IcebergType, S
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-# How the reference orders uuids: as two signed halves.
+# How Iceberg Java orders uuids: as two signed halves.
 UUID_HALVES = struct.Struct(">qq")
 
 

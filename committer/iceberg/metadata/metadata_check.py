@@ -1,4 +1,4 @@
-"""What must hold in table metadata for any engine to read it, checked once where it is read.
+"""Checks once, where table metadata is read, that any engine can read it.
 
 Errors are `InvalidMetadataError` and name the key, what was found and what was expected.
 Source: docs/reference/iceberg-notes.md 2.2, 4.5.
@@ -52,7 +52,7 @@ _V3_TYPES = (
 
 
 def check_metadata(metadata: TableMetadata) -> None:
-    """Refuse metadata that the reference would refuse, or that names things that are not there."""
+    """Refuse metadata that Iceberg Java would refuse, or that names things that are not there."""
     check_format_version(metadata.format_version)
     _check_ids(metadata)
     check_spec(metadata.default_spec, metadata.current_schema)

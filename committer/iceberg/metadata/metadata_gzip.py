@@ -45,7 +45,7 @@ def unzip_metadata(content: bytes) -> bytes:
         return content
     bytes_max = _UNZIPPED_BYTES_FREE + _INFLATION_MAX * len(content)
     unzipped, rest = bytearray(), content
-    # A gzip file may be several, one behind the other. What else follows is padding.
+    # A gzip file may be several, one behind the other. Anything else behind them is padding.
     while rest.startswith(_MAGIC):
         unzip = zlib.decompressobj(_GZIP_WINDOW)
         try:

@@ -149,7 +149,7 @@ class TableMetadata:
         return any(one.snapshot_id == snapshot_id for one in self.ancestors(of))
 
     def with_index(self, index: Mapping[int, Snapshot]) -> TableMetadata:
-        """Hand on an index that somebody has made for these very snapshots; answers itself."""
+        """Take over an index that was made for these very snapshots; return itself."""
         object.__setattr__(self, "_by_id", index)
         return self
 

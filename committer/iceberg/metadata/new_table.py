@@ -1,4 +1,4 @@
-"""The first metadata of a new table, as the reference makes it.
+"""The first metadata of a new table, as Iceberg Java makes it.
 
 Source: docs/reference/iceberg-notes.md 4.4.
 """

@@ -1,7 +1,7 @@
 """Table metadata files: read, checked, and printed so that any engine reads them.
 
-What metadata is lives in `metadata_model.py`, what must hold in `metadata_check.py`; new tables are
-made in `new_table.py`.
+The model lives in `metadata_model.py`, checks in `metadata_check.py`; new tables are made in
+`new_table.py`.
 Source: docs/reference/iceberg-notes.md 4.1.
 """
 
@@ -240,7 +240,7 @@ def print_metadata_file(metadata: TableMetadata, location: str) -> bytes:
 
 
 def print_table_metadata(metadata: TableMetadata) -> bytes:
-    """The metadata file: compact UTF-8, keys in the reference's order, unknown ones last.
+    """The metadata file: compact UTF-8, keys in Iceberg Java's order, unknown ones last.
 
     Equal metadata of one history give equal bytes. Snapshots, log entries and schemas that were
     printed before are not printed again.

@@ -70,7 +70,7 @@ def nothing_to_compare(term: BoundTerm) -> FileTest:
 
 
 def bounds_of(term: BoundTerm) -> tuple[FileBound, FileBound]:
-    """What no value is below, and what none is above.
+    """Return the bound that no value is below, and the one that none is above.
 
     None if unknown; what compares with nothing if it cannot be relied on: NaN (of old writers),
     `TurnedBounds`.

@@ -1,6 +1,6 @@
-"""What a manifest's partition summaries prove: that none of its files may match a filter.
+"""Proves by a manifest's partition summaries that none of its files may match a filter.
 
-Source: the specification, "Scan Planning"; the reference's manifest evaluator.
+Source: the specification, "Scan Planning"; Iceberg Java, `ManifestEvaluator`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the metrics of a data file prove: that no row matches a filter, or that all do.
+"""Proves by the metrics of a data file that no row matches a filter, or that all do.
 
 A filter is compiled once; its test is then asked of each file.
 Source: the specification, "Scan Planning"; the reference's metrics evaluators.

@@ -70,7 +70,7 @@ def _compiled(
     return lambda _: expression
 
 
-# What one partition field proves: that all rows match, and that some may.
+# The proofs of one partition field: that all rows match, and that some may.
 _Part = tuple[Test[Row] | None, Test[Row] | None]
 
 

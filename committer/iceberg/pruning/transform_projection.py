@@ -1,4 +1,4 @@
-"""What a predicate on a column says of one partition field, through the field's transform.
+"""Projects a predicate on a column to one partition field, through the field's transform.
 
 Source: the specification, "Scan Planning"; the reference's transforms, whose answers these are but
 where they would lose rows: said where it happens.
@@ -53,7 +53,7 @@ Step = Callable[[object], object]
 def project_inclusive(
     transform: Transform, target: BoundReference, predicate: Predicate
 ) -> Projection:
-    """What holds for the partition of every row that matches; None if nothing is known.
+    """Return a predicate that holds for the partition of every matching row; None if unknown.
 
     `target` is the partition field, `predicate` is bound to its source column.
     """
@@ -63,7 +63,7 @@ def project_inclusive(
 def project_strict(
     transform: Transform, target: BoundReference, predicate: Predicate
 ) -> Projection:
-    """What holds only for partitions all of whose rows match; None if nothing does."""
+    """Return a predicate that holds only for partitions whose rows all match; None without one."""
     return _project(_Strict, transform, target, predicate)
 
 
@@ -113,7 +113,7 @@ def _of_transformed(
 
 @dataclass(frozen=True, slots=True)
 class _Projector:
-    """What both kinds of projections share."""
+    """The base of both kinds of projections."""
 
     transform: Transform
     target: BoundReference
@@ -288,6 +288,6 @@ def _itself(value: object) -> object:
 
 
 def _step(by: int, bits: int) -> Step:
-    """The first and last numbers wrap around, as in the reference: they prove nothing then."""
+    """The first and last numbers wrap around, as in Iceberg Java: they prove nothing then."""
     half = 1 << (bits - 1)
     return lambda value: (cast(int, value) + by + half) % (2 * half) - half

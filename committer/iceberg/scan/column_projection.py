@@ -1,6 +1,6 @@
 """Column projection: where each column of a read comes from in one data file.
 
-Columns are found by field id, never by name or place. What a file does not have is, in this order,
+Columns are found by field id, never by name or place. A column that a file lacks is, in this order,
 the value of an identity partition, a column that the name mapping gives the id, the initial default
 or null. Files are read elsewhere: here is which of their columns become what.
 Source: the specification, "Column Projection", "Default values" and "Row Lineage";
@@ -71,7 +71,7 @@ class RowNumber:
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What the file says, or where that is null, what its rows inherit."""
+    """Return the file's column, and where that is null the value that its rows inherit."""
 
     stored: FileColumn
     inherited: Constant | RowNumber
@@ -95,7 +95,7 @@ class ProjectedField:
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """What is known of all rows of a file without reading it.
+    """Facts about all rows of a file that are known without reading it.
 
     `constants` by field id: identity partitions, and metadata columns such as `_file`.
     `first_row_id` and `sequence_number` are those after inheritance, None where rows have none.
@@ -215,7 +215,7 @@ class _Projection:
 
 
 def initial_value(field: NestedField) -> object:
-    """What rows of before a field was added have in it: of a struct, what its fields have."""
+    """Return the value of rows older than a field: of a struct, the values of its fields."""
     if field.initial_default is not None and isinstance(field.field_type, StructType):
         return tuple(initial_value(each) for each in field.field_type.fields)
     return field.initial_default

@@ -1,9 +1,9 @@
 """Reads the live data files of a manifest that a scan may need, and of each only what it needs.
 
 Most entries look alike, so most of their bytes are compared with the entry before, or stepped over:
-`entry_layout.py` says where fields lie. Whatever is not as expected is left to the decoder of
-whole entries, which reads it or says what is wrong with it. What is left out is never read at all:
-column metrics nobody asked for, and everything of a file whose partition does not match.
+`entry_layout.py` says where fields lie. An entry that is not as expected is left to the decoder of
+whole entries, which reads it or says what is wrong with it. Column metrics that were not asked for,
+and everything of a file whose partition does not match, are never read.
 Source: the specification, "Manifests" and "Scan Planning";
 docs/reference/iceberg-notes.md 6.4, 6.6, 6.8.
 """
@@ -53,7 +53,7 @@ from committer.iceberg.scan.metrics_reader import (
 from committer.iceberg.schema.partition_spec import PartitionSpec
 
 _Value = TypeVar("_Value")
-# What no part of an entry begins with: no integer has so many bytes.
+# No part of an entry begins with these: no integer has so many bytes.
 _NOTHING = b"\xff" * 16
 # A shape that differs from entry to entry would cost a pattern for each.
 _PATTERNS_MAX = 8
@@ -68,7 +68,7 @@ _DATA = DataFileContent.DATA
 
 @dataclass(frozen=True, slots=True)
 class FileFilter:
-    """What a scan keeps, and what it needs to know for that.
+    """The filter of a scan on the files of one manifest.
 
     `residual` answers for a partition tuple of the manifest's spec: what is left to ask of each
     row, None if no row can match. `may_match` is asked with the metrics of the columns `field_ids`;
@@ -83,7 +83,7 @@ class FileFilter:
     keeps: Callable[[Head], bool] = lambda head: head[0] is not ManifestEntryStatus.DELETED
 
 
-# What its entry says of it, the file, and its residual.
+# The head of its entry, the file, and its residual.
 FoundFile = tuple[Head, DataFile, Expression]
 
 

@@ -39,7 +39,7 @@ class SnapshotRange:
 
 
 class ChangeType(Enum):
-    """What happened to the rows of a file."""
+    """The change of the rows of a file."""
 
     INSERT = "insert"
     DELETE = "delete"
@@ -89,7 +89,7 @@ def plan_changes(
     """Plan the data files that snapshots of a range have added or removed, the newest first.
 
     Snapshots that only replace files by equal ones are left out. Errors: also `UnsupportedError`
-    for a snapshot with delete files, as in the reference.
+    for a snapshot with delete files, as in Iceberg Java.
     """
     scan = Scan(metadata, _filter(metadata, filter, case_sensitive))
     snapshots = [
@@ -103,7 +103,7 @@ def plan_changes(
 def _changes(
     scan: Scan, snapshots: Sequence[Snapshot], ordinals: Mapping[int, int], read: Read
 ) -> Iterator[ChangelogTask]:
-    # All of them before the first task: whoever asks shall not find out half-way.
+    # All of them before the first task: the caller must not fail half-way.
     for snapshot in snapshots:
         _check_no_deletes(snapshot, read)
     found = _changed_files(scan, snapshots, _CHANGED, read)
@@ -163,7 +163,7 @@ _CHANGED = frozenset((ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED))
 def _changed_files(
     scan: Scan, snapshots: Sequence[Snapshot], statuses: Collection[ManifestEntryStatus], read: Read
 ) -> Iterator[FoundFile]:
-    """What these snapshots have done to files, in the order of the snapshots."""
+    """Yield the changes of files by these snapshots, in the order of the snapshots."""
     for snapshot in snapshots:
         for row in snapshot_manifests(snapshot, read):
             is_own = row.added_snapshot_id == snapshot.snapshot_id

@@ -1,7 +1,7 @@
 """Reads of the six metrics maps of an entry what a filter asks for, and steps over the rest.
 
 The maps of one table's files look alike: which columns there are, and in which order. A pattern
-that was made of one entry reads the next ones at once. What no pattern fits is read pair by pair.
+that was made of one entry reads the next ones at once. Other maps are read pair by pair.
 Nothing here knows where an entry's maps begin.
 """
 
@@ -42,7 +42,7 @@ Shape = tuple[MapShape | None, ...]
 
 
 class ColumnMetrics(Protocol):
-    """What a filter is asked with: the metrics of a data file, or of some of its columns."""
+    """The input of a filter: the metrics of a data file, or of some of its columns."""
 
     @property
     def record_count(self) -> int: ...

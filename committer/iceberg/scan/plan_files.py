@@ -74,7 +74,7 @@ def _plan(scan: Scan, manifests: Iterable[ManifestFile], read: Read) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What all steps of a scan need. `with_metrics`: data files keep their column metrics."""
+    """The context of all steps of a scan. `with_metrics`: data files keep their column metrics."""
 
     metadata: TableMetadata
     filter: ScanFilter

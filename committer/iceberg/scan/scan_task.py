@@ -1,4 +1,4 @@
-"""What a scan is planned into: one task for each data file."""
+"""The tasks that a scan is planned into: one for each data file."""
 
 from __future__ import annotations
 

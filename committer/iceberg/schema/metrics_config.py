@@ -22,7 +22,7 @@ INFERRED_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """What is kept of a column: `counts`, and bounds cut to `bounds_width` (None: whole)."""
+    """The metrics kept of a column: `counts`, and bounds cut to `bounds_width` (None: whole)."""
 
     counts: bool
     bounds: bool

@@ -42,7 +42,7 @@ def _selected_fields(
 
 
 def _selected(field_id: int, kind: IcebergType, ids: Collection[int]) -> IcebergType | None:
-    """What is left of a field's type: all if it is named, None if nothing in it is."""
+    """Return the selected part of a field's type: all if it is named, None if nothing in it is."""
     if field_id in ids:
         return kind
     match kind:

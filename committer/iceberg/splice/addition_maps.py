@@ -1,8 +1,8 @@
 """Steps over the six maps of metrics of an added file, and proves that they are what they must be.
 
 Pairs end where the size of their map says, no column has two, counts are not negative, and each
-bound is one that readers can decode. What is not expected is left to the decoder of whole entries:
-nothing is refused here.
+bound is one that readers can decode. A map that is not expected is left to the decoder of whole
+entries: nothing is refused here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Steps over the entries of one inflated block: the inner loop of `manifest_walk.py`.
 
-Knows bytes and where fields lie, nothing of containers. What it cannot step over it hands to a
+Knows bytes and where fields lie, nothing of containers. An entry that it cannot step over goes to a
 decoder; it never refuses anything itself.
 """
 
@@ -20,7 +20,7 @@ from committer.iceberg.splice.addition_maps import AdditionMaps
 
 _FORMATS = tuple(bytes((2 * len(name),)) + name.encode() for name in FILE_FORMATS)
 _TAIL_BYTES_MAX = 64
-# What the tail of an addition does not have: a row id, and what belongs to delete files.
+# The tail of an addition lacks these: a row id, and the fields of delete files.
 _NULL_IN_TAIL = (142, 143, 144, 145)
 _SPLIT_OFFSETS = 132
 _EQUALITY_IDS = 135
@@ -32,7 +32,7 @@ _ENTRIES_A_LOOK = 256
 
 @dataclass(slots=True)
 class Walk:
-    """What is gathered over the blocks of one manifest.
+    """The results over the blocks of one manifest.
 
     `decode_entry` checks the entry at a position, adds it to the totals and returns where it ends;
     `decode_partition` turns the bytes of one partition tuple into its values. Both raise on what
@@ -52,7 +52,7 @@ class Walk:
     # Formats with partitions, as they lie in entries.
     middles: set[bytes] = field(default_factory=set)
     null_orders: list[int] = field(default_factory=list)
-    # What has yet to be proven to be text, in pieces that begin with a byte of ASCII.
+    # Bytes that have yet to be proven to be text, in pieces that begin with a byte of ASCII.
     texts: list[bytes] = field(default_factory=list)
 
 

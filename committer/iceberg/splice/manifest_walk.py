@@ -1,13 +1,13 @@
 """Checks a manifest that a producer hands over, entry by entry, without decoding its statistics.
 
-What the manifest says of itself is recomputed, never believed: counts, rows, partition tuples and
-their summaries. Joining checked manifests is `manifest_splice.py`; whether paths and spec belong to
+Claims of the manifest are recomputed, never believed: counts, rows, partition tuples and their
+summaries. Joining checked manifests is `manifest_splice.py`; whether paths and spec belong to
 the table is the caller's question.
 
 Two ways through an entry. The fast one steps over bytes whose order `entry_layout.py` compiled,
-and knows the good case only. Whatever it does not expect it leaves to the decoder, which finds the
-entry good or says what is wrong with it. So nothing is refused by the fast way, and what it lets
-pass has been stepped over field by field.
+and knows the good case only. It leaves an entry that it does not expect to the decoder, which
+finds the entry good or says what is wrong with it. So the fast way refuses nothing, and each entry
+that it passes has been stepped over field by field.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ _SINCE_VERSION_2 = frozenset((3, 4, 134, 135))
 
 
 def _check_fields(written: RecordShape, format_version: int) -> None:
-    """A manifest that does not say its version is of version 1, as the reference has it. Entries
+    """A manifest that does not say its version is of version 1, as Java has it. Entries
     that are not of version 1 are not guessed to be of another. spec: Manifests, format-version."""
     if format_version > 1:
         return

@@ -1,6 +1,6 @@
 """How a change set acts on a table: snapshots, refs, logs, times, sequence numbers, row ids.
 
-The order of the changes matters as it does for the reference. Source:
+The order of the changes matters as it does in Iceberg Java. Source:
 docs/reference/iceberg-notes.md 4.3, 6.8.
 
 Times. Readers refuse a table whose logs, or whose `last-updated-ms` behind them, run backwards by
@@ -272,7 +272,7 @@ class MetadataBuilder:
         kept: list[SnapshotLogEntry] = []
         for entry in self._snapshot_log:
             if entry.snapshot_id not in self.snapshots:
-                # What was current between two kept entries is unknown now: time travel over the
+                # The snapshot between two kept entries is unknown now: time travel over the
                 # gap would find the wrong snapshot, so that everything before it goes.
                 kept.clear()
             elif entry.snapshot_id not in passed:

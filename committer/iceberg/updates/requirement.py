@@ -1,4 +1,4 @@
-"""What must hold for a change to be applied (the REST model's requirements), as values.
+"""The REST model's requirements, as values: conditions that a change is applied under.
 
 Source: docs/reference/iceberg-notes.md 9.3.
 """

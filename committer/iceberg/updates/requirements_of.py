@@ -1,4 +1,4 @@
-"""Which requirements a change needs, so that nothing it was based on has changed meanwhile.
+"""Derives the requirements of a change: that nothing it was based on has changed meanwhile.
 
 Source: docs/reference/iceberg-notes.md 9.3.
 """
@@ -34,14 +34,14 @@ from committer.iceberg.updates.requirement import (
 
 
 def requirements_of_creation() -> tuple[Requirement, ...]:
-    """What a change needs that creates a table."""
+    """Return the requirements of a change that creates a table."""
     return (AssertCreate(),)
 
 
 def requirements_of_update(
     base: TableMetadata, updates: Iterable[Update]
 ) -> tuple[Requirement, ...]:
-    """What a change of `base` needs: an append the table's uuid and the branch's head alone.
+    """Return the requirements of a change of `base`: of an append, the uuid and the branch's head.
 
     Each requirement once, in the order in which the updates ask for them. Errors:
     `UnsupportedError` for a table without a uuid.
@@ -55,7 +55,7 @@ def requirements_of_update(
 def requirements_of_replacement(
     base: TableMetadata, updates: Iterable[Update]
 ) -> tuple[Requirement, ...]:
-    """What a change needs that replaces the table whole: that no id it gives is taken.
+    """Return the requirements of a replacement of the table: that no id it gives is taken.
 
     Errors: as above.
     """

@@ -1,6 +1,6 @@
 """Typed values out of JSON objects, with errors that name key and place, and nothing lost.
 
-What was not taken stays in `rest`, so that keys of a later version survive.
+Keys that were not taken stay in `rest`, so that keys of a later version survive.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ class Reader:
         self.where = where
 
     def take(self, key: str) -> object:
-        """Whatever is there, None for null and for nothing."""
+        """Return the value, None for null and for no key."""
         return self.rest.pop(key, None)
 
     def unknown(self) -> dict[str, object]:
-        """What was not taken, to be kept.
+        """Return the keys that were not taken, to be kept.
 
         Errors: `InvalidMetadataError` for what is nested too deeply to be printed.
         """

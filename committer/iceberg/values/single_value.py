@@ -1,7 +1,7 @@
 """Single values: the binary form (bounds, partition summaries) and the JSON form (defaults).
 
-Source: the specification, Appendix D; docs/reference/iceberg-notes.md 1.5, 1.6. What values look
-like in memory is said in `types.py`.
+Source: the specification, Appendix D; docs/reference/iceberg-notes.md 1.5, 1.6. `types.py`
+says which Python types hold values in memory.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ _TRUNCATED = (IntegerType, LongType, DecimalType, StringType, BinaryType)
 
 
 class Transform:
-    """What all transforms offer. `str` is the form in metadata."""
+    """The interface of all transforms. `str` is the form in metadata."""
 
     __slots__ = ()
 
@@ -306,8 +306,8 @@ _FROM_DAY: dict[str, Callable[[int], int]] = {
 class UnknownTransform(Transform):
     """A transform of a later specification: its values are read and compared, never computed.
 
-    What it takes is not known, so that a spec that has it can be read over any column. Nothing may
-    be written with such a spec: `function` refuses.
+    Its source types are not known: a spec that has it can be read over any column. Nothing may be
+    written with such a spec: `function` refuses.
     """
 
     text: str
@@ -336,7 +336,7 @@ _WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d{1,10})\]", re.ASCII)
 
 
 def parse_transform(text: str, *, where: str = "transform") -> Transform:
-    """The transform of its text. What is not known is kept as `UnknownTransform`.
+    """Parse a transform. An unknown one is kept as `UnknownTransform`.
 
     Errors: `InvalidMetadataError` naming the place, for a width of zero or beyond an int.
     """
