@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +27,13 @@ def test_each_mutant_breaks_what_is_there(mutant: Mutant) -> None:
 
 def test_names_are_not_given_twice() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_no_mutant_fails_for_a_name_that_is_not_there(tmp_path: Path) -> None:
+    """Such a mutant is killed by every test that runs its line, whatever the test checks."""
+    for mutant in MUTANTS:
+        mutated = mutant.mutated((ROOT / mutant.path).read_text())
+        (tmp_path / f"{mutant.name}.py").write_text(mutated)
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F821"]
+    found = subprocess.run([*ruff, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout

@@ -199,7 +199,7 @@ class OrphanFinder:
     def _why_it_stays(self, location: str, kind: Kind) -> str | None:
         if self._names.holds_alike(without_checksum(location)):
             return "a file of this name is in use, or waits to be"
-        return "nobody knows what it is" if kind is Kind.OTHER else None
+        return "its kind is unknown" if kind is Kind.OTHER else None
 
     # --- Removing ---
 
@@ -207,7 +207,8 @@ class OrphanFinder:
         """Why nothing may be removed now; None if it may."""
         if self.unreadable:
             return (
-                f"nobody can tell which files these requests name: {', '.join(self.unreadable[:3])}"
+                "these requests cannot be read, so their files are unknown:"
+                f" {', '.join(self.unreadable[:3])}"
                 f" ({len(self.unreadable)} in all); discard or mend them first"
             )
         if self._missing:
@@ -276,6 +277,4 @@ async def _load(catalog: Catalog, identifier: TableIdentifier) -> LoadedTable | 
     except NoSuchTableError:
         return None  # dropped meanwhile
     except (InvalidMetadataError, UnsupportedError, NotFoundError) as error:
-        raise UnsupportedError(
-            f"nobody can tell where the files of {identifier} are: {error}"
-        ) from error
+        raise UnsupportedError(f"the files of {identifier} cannot be located: {error}") from error

@@ -150,8 +150,8 @@ class Instruments:
         )
         self.inbox_listed = self._gauge(
             "frazil_inbox_listed_timestamp_seconds",
-            "When a listing of the inbox last succeeded. Only a listing finds what nobody"
-            " announced.",
+            "When a listing of the inbox last succeeded. Only a listing finds"
+            " requests without a doorbell.",
         )
         self.queue_waiting = self._gauge(
             "frazil_queue_waiting_doorbells",
@@ -164,7 +164,7 @@ class Instruments:
         self.quarantine_requests = self._gauge(
             "frazil_quarantine_requests",
             "Requests in quarantine by reason, at most 10,000. Their rows are missing from a table"
-            " until somebody decides.",
+            " until an operator decides.",
             "reason",
         )
 
