@@ -80,7 +80,7 @@ class RandomChanges:
         return found
 
     def _change(self, table: TableModel) -> list[Update]:
-        """What belongs together; commits are half of all."""
+        """Choose updates that belong together; commits are half of all."""
         match self.rng.randrange(13):
             case 0 | 1 | 2 | 3 | 4:
                 return self._commit(table)

@@ -1,4 +1,4 @@
-"""What a table is after a change set, told in the plainest way: the model of the property tests.
+"""A table after a change set, in the plainest way: the model of the property tests.
 
 Dictionaries that are changed in place, no speed, no times. `Refused` where the specification or the
 reference forbids a change.

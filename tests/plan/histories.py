@@ -112,7 +112,7 @@ class History:
                 kept += self._manifest(snapshot_id, number, kept=rest, dead=hit).items()
             else:
                 kept.append((row, entries))
-        # What this snapshot deleted must stay told by it: its own manifests are not merged at once.
+        # Its own manifests are not merged at once, so that they keep its deletes.
         kind = [
             one
             for one in kept
@@ -276,7 +276,7 @@ class History:
         return path
 
     def paths(self, snapshot_id: int) -> set[str]:
-        """What a reader of the snapshot opens: data files and Puffin files."""
+        """Return the files that a reader of the snapshot opens: data files and Puffin files."""
         return {
             one[0].partition("#")[0] if one[3] else one[0]
             for entries in self.live[snapshot_id].values()

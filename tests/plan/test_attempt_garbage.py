@@ -1,4 +1,4 @@
-"""What is left over of attempts: what the table's history proves of each, and what they share."""
+"""The garbage of attempts: the proof in the table's history, and files that attempts share."""
 
 from __future__ import annotations
 

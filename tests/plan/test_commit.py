@@ -1,4 +1,4 @@
-"""What one attempt writes, read back by us, by fastavro and by PyIceberg, in every version."""
+"""The files of one attempt, read back by us, by fastavro and by PyIceberg, in every version."""
 
 from __future__ import annotations
 

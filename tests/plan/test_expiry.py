@@ -1,4 +1,4 @@
-"""What expires: Iceberg's rules beside a slow model of them, our floor, and when it is worth it."""
+"""Expiry: Iceberg's rules beside a slow model of them, our floor, and when it is worth it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a high-water mark knows, how two of them are joined, and what it misses in a table."""
+"""The content of a high-water mark, the join of two, and the losses that it finds in a table."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ def test_a_rollback_that_has_expired_is_seen_while_the_history_is_that_long(
 
 
 def test_a_producer_of_before_the_upgrade_to_version_2_goes_on_whatever_expires() -> None:
-    """What landed in version 1 has the sequence number 0 for ever."""
+    """Epochs that landed in version 1 keep the sequence number 0 for ever."""
     table = table_with(0, 1, format_version=1)
     table.foreign(UpgradeFormatVersion(2))
     table.commit(one(table, 0, producer="another"))

@@ -117,7 +117,7 @@ def test_every_file_keeps_its_ids_and_the_summary_counts_manifests(format_versio
     counts = [summary[f"manifests-{key}"] for key in ("created", "kept", "replaced")]
     assert counts == ["2", "0", "4"]
     assert summary["total-data-files"] == "10"
-    # What is kept in memory is what a reader finds.
+    # The state in memory equals the one that a reader finds.
     decoded = table.manifest_list()
     assert json.loads(decoded.header[EVIDENCE_KEY])
     assert decoded.rows == tuple(listed.row for listed in head(table))
@@ -192,7 +192,7 @@ def test_a_merge_from_before_an_upgrade_is_left_out() -> None:
 
 @pytest.mark.parametrize("format_version", [1, 2])
 def test_a_merge_is_left_out_when_the_table_was_upgraded_behind_it(format_version: int) -> None:
-    # What version 1 writes out has no sequence numbers, and none to inherit in a list of version 2.
+    # A manifest of version 1 has no sequence numbers, and none to inherit in a list of version 2.
     table = table_of(format_version)
     for epoch in range(3):
         table.commit(request(table, epoch))

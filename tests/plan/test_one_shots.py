@@ -124,7 +124,7 @@ def test_there_are_never_more_tombstones_than_a_metadata_file_may_hold() -> None
         known = known.with_forgotten(gone, now_ms)
         assert sum(group.count for group in known.groups) <= one_shots.TOMBSTONES_MAX
     assert len(print_one_shots(known)) < 300_000
-    # What went are the oldest, in small lots.
+    # The oldest have expired, in small lots.
     assert NOW_MS + 1_000 < known.horizon_ms < NOW_MS + 25_000
     assert sum(group.count for group in known.groups) > one_shots.TOMBSTONES_MAX * 0.9
     assert known.why_unproven(shot("shot-0-0", NOW_MS + 1_000)) is not None

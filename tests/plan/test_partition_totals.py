@@ -1,4 +1,4 @@
-"""What snapshot summaries say of partitions, and of who has committed."""
+"""Snapshot summaries: the entries of partitions and of the committing engine."""
 
 from __future__ import annotations
 

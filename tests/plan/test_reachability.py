@@ -25,7 +25,7 @@ OURS = {COUNT_KEY: "1"}
 
 
 def expire(history: History, *snapshot_ids: int) -> tuple[Gone, Unreachable]:
-    """Remove snapshots from the metadata and look for what nobody needs any more."""
+    """Remove snapshots from the metadata and look for files that no snapshot needs any more."""
     metadata = history.metadata
     gone = Gone(
         tuple(one for one in metadata.snapshots if one.snapshot_id in snapshot_ids),
@@ -304,7 +304,7 @@ def _act(history: History, kind: str, one: int, other: int, files: set[str]) -> 
 
 
 def _added_by(history: History, snapshot_id: int) -> list[tuple[str, int, int, bool]]:
-    """What a snapshot added that is still a file: what a cherry-pick may take."""
+    """Return the additions of a snapshot that still exist: a cherry-pick may take them."""
     return [
         entry
         for entries in history.live[snapshot_id].values()

@@ -1,4 +1,4 @@
-"""Who should own which shard, and how a member gets there in bounded steps."""
+"""The owners of shards, and how a member gets there in bounded steps."""
 
 from __future__ import annotations
 

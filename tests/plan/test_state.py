@@ -1,4 +1,4 @@
-"""What a committer keeps of a table when somebody else has moved it."""
+"""A committer's state of a table that another engine has changed."""
 
 from __future__ import annotations
 

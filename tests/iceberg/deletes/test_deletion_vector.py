@@ -232,7 +232,7 @@ def test_another_cardinality_is_refused() -> None:
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_changed_bytes_under_a_right_checksum_are_refused_or_a_vector(data: st.DataObject) -> None:
-    """What passes the checks is what it says: as many positions, ascending, and encodable."""
+    """A vector that passes the checks is sound: as many positions, ascending, and encodable."""
     sets = st.sampled_from([range(50), range(0, 90_000, 7), (3, 9, 2**33), range(0, 20_000, 2)])
     vector = bytearray(encode_deletion_vector(DeletionVector(data.draw(sets)))[8:-4])
     for _ in range(data.draw(st.integers(1, 3))):

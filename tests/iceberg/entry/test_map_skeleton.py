@@ -1,4 +1,4 @@
-"""What is recognised ends where a decoder finds its end; nothing else is recognised."""
+"""Recognised maps end where a decoder finds their end; nothing else is recognised."""
 
 from __future__ import annotations
 

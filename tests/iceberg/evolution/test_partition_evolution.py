@@ -295,7 +295,7 @@ def test_ids_of_fields_mean_one_thing_over_all_specs(
 
 
 def check_positions(before: PartitionSpec, after: PartitionSpec) -> None:
-    """What readers of version 1 rely on."""
+    """Check the rules that readers of version 1 rely on."""
     kept = after.fields[: len(before.fields)]
     assert [field.field_id for field in kept] == [field.field_id for field in before.fields]
     assert [field.field_id for field in after.fields] == [

@@ -519,7 +519,7 @@ def test_union_takes_over_what_the_other_schema_has_more() -> None:
     )
     evolved = union_by_name(update_of(), new).apply()
     assert names(evolved) == [*(field.name for field in SCHEMA.fields), "z"]
-    # What is nested comes first.
+    # Nested fields come first.
     assert column(evolved, "points.y") == NestedField(21, "y", LongType(), False)
     assert column(evolved, "z") == NestedField(22, "z", LongType(), False, "last", 5, 6)
     assert column(evolved, "points.x") == NestedField(10, "x", LongType(), False, "wide")

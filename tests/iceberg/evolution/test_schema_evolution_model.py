@@ -37,7 +37,7 @@ from committer.iceberg.values.types import (
 )
 from tests.iceberg.schema_strategies import NAMES, schemas, types
 
-# What to do, three numbers to choose columns and names by, and a type.
+# The operation, three numbers to choose columns and names by, and a type.
 Step = tuple[str, int, int, int, IcebergType]
 KINDS = (
     "add",
@@ -253,7 +253,7 @@ def test_a_union_gives_the_fields_and_ids_that_pyiceberg_gives(
 
 
 def evolved_schema(schema: Schema, steps: list[Step]) -> Schema:
-    """What becomes of a schema in steps that a union follows: those that keep names."""
+    """Evolve a schema by the steps that a union can follow: those that keep names."""
     side = Ours(schema)
     for step in steps:
         if step[0] not in ("rename", "delete", "identify"):

@@ -1,4 +1,4 @@
-"""What filters mean for rows, nulls and NaNs."""
+"""Filters on rows, nulls and NaNs."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def decoded(content: bytes) -> Iterator[ManifestEntry]:
 
 
 def outcome(read: Callable[[bytes], Iterator[ManifestEntry]], content: bytes) -> list[str]:
-    """What is read, and the error that ends it. As text: NaN is not equal to itself."""
+    """Return the entries read, and the error that ends it. As text: NaN is unlike itself."""
     found: list[str] = []
     try:
         found += map(repr, read(content))
@@ -152,7 +152,7 @@ def test_no_entry_of_a_known_layout_is_decoded_whole(
     content = encode_manifest(map(added_entry, files), context(), sync=SYNC).content
     content = foreign_manifest(content) if foreign else content
     each, read_each = list[int](), MapLayouts._read_each
-    # What entries of other tests looked like.
+    # Entries as other tests have them.
     manifest_reader._map_layouts.cache_clear()
 
     def counting(layouts: MapLayouts, raw: bytes, start: int) -> Any:

@@ -1,4 +1,4 @@
-"""What a manifest holds is compared with its row in the manifest list, by every reader."""
+"""Every reader compares a manifest's content with its row in the manifest list."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ BY_EVERY_READER = pytest.mark.parametrize("read", READERS)
 
 
 def refused(read: Callable[[Listed], None], one: Listed) -> str:
-    """Whoever wrote the bytes. Returns the message, which names the manifest."""
+    """Check with bytes of any writer. Return the message, which names the manifest."""
     messages = []
     # As we write it, as a library does, and with a schema that is not ours.
     foreign = foreign_manifest(one.content)

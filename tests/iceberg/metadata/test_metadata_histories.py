@@ -148,7 +148,7 @@ def is_each_once(values: Any) -> bool:
 
 
 def check_step(before: TableMetadata, after: TableMetadata, base_location: str) -> None:
-    """What never falls, and what every new file says of the one before."""
+    """Check the numbers that never fall, and that each new file names the one before."""
     assert before.format_version <= after.format_version
     assert before.last_sequence_number <= after.last_sequence_number
     assert before.last_updated_ms <= after.last_updated_ms

@@ -1,4 +1,4 @@
-"""What this language can hold and other readers cannot is refused where it comes in."""
+"""Values that Python can hold and other readers cannot are refused where they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What partitions leave of filters is what Iceberg Java leaves, and asks the same of every row."""
+"""Residuals of filters equal those of Iceberg Java, and select the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scan reads of a manifest is what the decoder of whole entries finds there."""
+"""A scan reads the entries of a manifest that the decoder of whole entries finds there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed between two snapshots, held against the entries that Iceberg Java sees."""
+"""Changes between two snapshots, held against the entries that Iceberg Java sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a filter means for manifests and partitions of one table."""
+"""Filters on the manifests and partitions of one table."""
 
 from __future__ import annotations
 

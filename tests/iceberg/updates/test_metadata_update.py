@@ -101,7 +101,7 @@ def java_steps(name: str) -> Iterator[tuple[str, TableMetadata, TableMetadata]]:
 
 
 def difference(before: TableMetadata, after: TableMetadata) -> list[Update]:
-    """What was added, set and removed. Logs, numbers and times are left for the fold to find."""
+    """Return additions, settings and removals. The fold finds logs, numbers and times."""
     added = [each for each in after.snapshots if before.snapshot_by_id(each.snapshot_id) is None]
     removed = [each for each in before.snapshots if after.snapshot_by_id(each.snapshot_id) is None]
     known_schemas = {each.schema_id for each in before.schemas}

@@ -24,7 +24,7 @@ from committer.iceberg.updates.requirement import (
 )
 from tests.iceberg.metadata_builders import TABLE_UUID, build_history, build_table
 
-# What holds for a table with one snapshot, what does not, and the sentence then.
+# A requirement that a table with one snapshot meets, one that it fails, and the error.
 CASES: list[tuple[Requirement, Requirement, str]] = [
     (
         AssertTableUUID(TABLE_UUID),

@@ -1,4 +1,4 @@
-"""What a change requires of the table: as Iceberg Java derives it."""
+"""The requirements of a change, as Iceberg Java derives them."""
 
 from __future__ import annotations
 
