@@ -33,7 +33,7 @@ from committer.request import (
     read_request,
     seal_request,
 )
-from committer.storage import file_writes
+from committer.storage import durable_writes
 from workers.publisher import WrittenEpoch, encode_manifests
 
 _T = TypeVar("_T")
@@ -53,7 +53,7 @@ async def measure(*, files: int, requests: int, folder: str) -> Message:
     batch = Batch(checked, 1, uuid4())
     join_s, prepared = _timed(lambda: prepare_manifests(batch, metadata))
     written = [each.written for each in prepared]
-    write_s, (error,) = _timed(lambda: file_writes.create_groups([written]))
+    write_s, (error,) = _timed(lambda: durable_writes.create_groups([written]))
     if error is not None:
         raise error
     gc.unfreeze()

@@ -30,7 +30,7 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.ports import Doorbell, LoadedTable, NewObject
 from committer.queue.redis_stream import RedisQueue
 from committer.request import Fingerprint, Producer, line_digest
-from committer.storage.file_writes import create_groups
+from committer.storage.durable_writes import create_groups
 from tests.integration.processes import session_members
 from tests.integration.real_house import RealHouse, real_house
 from tests.support.builders.request_builders import build_file

@@ -17,7 +17,7 @@ from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
 from committer.ports import Catalog, LoadedTable, Storage, World
 from committer.request import TableIdentifier
 from committer.setting_names import did_you_mean, named_setting
-from committer.storage import files
+from committer.storage import local_files
 from committer.storage.scheme import scheme_of
 from committer.world import RealWorld
 
@@ -59,7 +59,7 @@ class TableReader:
         Errors: `NotFoundError`, `AccessError`, `StorageUnavailableError`, `SettingsError`.
         """
         if scheme_of(location) == "file":
-            return files.read(location, 0, None)
+            return local_files.read(location, 0, None)
         return self._runner.run(self._storage.get(location))
 
     async def _load(self, identifier: TableIdentifier) -> LoadedTable:

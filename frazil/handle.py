@@ -21,8 +21,8 @@ from committer.iceberg.scan.time_travel import find_snapshot
 from committer.ports import LoadedTable
 from committer.request import TableIdentifier
 from committer.table_reader import CatalogAddress, TableReader, open_reader
-from workers.setting_names import given_settings
 from workers.setting_sources import SettingSources, aws_access
+from workers.worker_setting_names import given_settings
 
 _T = TypeVar("_T")
 

@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from committer.extras import named_extra
-from committer.iceberg.inspection.tables import TableSource, inspect_snapshot, inspect_table
+from committer.iceberg.inspection.metadata_tables import (
+    TableSource,
+    inspect_snapshot,
+    inspect_table,
+)
 from frazil.handle import TableHandle
 
 if TYPE_CHECKING:

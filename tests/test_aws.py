@@ -15,7 +15,7 @@ from botocore import exceptions as boto
 from committer.aws import client as aws
 from committer.aws.access import AddressingStyle
 from committer.aws.client import AwsOptions, close_client, open_client, read_body
-from committer.aws.errors import (
+from committer.aws.client_errors import (
     AWS_ERRORS,
     code_of,
     explain,

@@ -19,7 +19,7 @@ from pathlib import Path
 from committer.service.process.composition import open_parts
 from committer.settings import QueueSettings, Settings
 from workers.connections import open_connections
-from workers.settings import WorkerSettings
+from workers.worker_settings import WorkerSettings
 
 async def main(home):
     parts = await open_parts(Settings(home=Path(home), queue=QueueSettings(url="none")))

@@ -26,7 +26,7 @@ from tests.support.builders.table_builders import build_table
 from tools.evidence import evidence
 from tools.make_docs import documents
 from workers import options
-from workers.setting_names import SETTING_NAMES
+from workers.worker_setting_names import SETTING_NAMES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -85,6 +85,27 @@ def test_no_test_imports_another_test() -> None:
     assert [
         str(path.relative_to(ROOT)) for path in tests if importing.search(path.read_text())
     ] == []
+
+
+# Adapters of different ports are beside one another, not along one chain.
+ADAPTERS = ("committer/storage/", "committer/catalog/", "committer/queue/")
+
+
+def test_no_two_modules_along_a_chain_of_layers_have_one_name_or_differ_by_its_ending() -> None:
+    modules: dict[str, list[str]] = {}
+    for path in sources():
+        if not path.stem.startswith("_"):
+            modules.setdefault(_stem(path.stem), []).append(str(path.relative_to(ROOT)))
+    assert [
+        found
+        for found in modules.values()
+        if len(found) > 1 and not all(one.startswith(ADAPTERS) for one in found)
+    ] == []
+
+
+def _stem(name: str) -> str:
+    """Return the name without an ending: `reader`, `readers` and `reading` have the same."""
+    return re.sub(r"(ions?|ings?|ers?|ors?|ed|es|s|e)$", "", name)
 
 
 # --- The tree ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from committer.setting_names import SETTINGS
 from committer.settings import Settings, load_settings
 from committer.table_reader import CatalogAddress
 from frazil.handle import catalog_address
-from workers.settings import load_settings as load_worker_settings
+from workers.worker_settings import load_settings as load_worker_settings
 
 SECRET = "rediss://:hush@queue:6380/0"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from committer.errors import UnsupportedError
-from committer.iceberg.avro.schemas import safe_name
+from committer.iceberg.avro.manifest_schemas import safe_name
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (
     BinaryType,

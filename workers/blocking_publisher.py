@@ -16,7 +16,7 @@ from committer.ports import LoadedTable
 from committer.request import Receipt, TableIdentifier
 from workers.connections import open_connections
 from workers.publisher import PublishPolicy, WrittenEpoch
-from workers.settings import WorkerSettings
+from workers.worker_settings import WorkerSettings
 
 
 class BlockingPublisher:

@@ -15,8 +15,8 @@ from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
 from committer.world import RealWorld
 from workers.publisher import Publisher
-from workers.settings import NO_QUEUE, WorkerSettings
 from workers.table_cache import TableCache
+from workers.worker_settings import NO_QUEUE, WorkerSettings
 
 
 @dataclass(frozen=True, slots=True)

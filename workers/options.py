@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from committer.errors import SettingsError
-from workers.setting_names import SETTING_NAMES
+from workers.worker_setting_names import SETTING_NAMES
 
 Wait = Literal["durable", "committed"]
 OnQuarantine = Literal["fail", "continue"]

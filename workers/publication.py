@@ -27,11 +27,11 @@ from workers.identity import MicroBatch, WriteIdentity
 from workers.options import WriteOptions
 from workers.publisher import PublishPolicy, WrittenEpoch
 from workers.s3_files import S3Access
-from workers.settings import WorkerSettings, load_settings
 from workers.small_files import hint_at_small_files
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten
 from workers.unheeded import warn_of_unheeded
+from workers.worker_settings import WorkerSettings, load_settings
 
 _NAME_CHARACTERS_MAX = 100
 

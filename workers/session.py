@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from committer.setting_names import variable_of
-from workers.setting_names import given_settings
+from workers.worker_setting_names import given_settings
 
 # Exactly this value skips a size computation over all columns for every row.
 SESSION_CONFS: Mapping[str, str] = {

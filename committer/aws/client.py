@@ -1,4 +1,4 @@
-"""AWS clients for the adapters, made from the usual AWS settings. Their errors: `aws/errors.py`.
+"""AWS clients for the adapters, made from the usual AWS settings. Errors: `aws/client_errors.py`.
 
 Credentials, role, web identity, profile, region and endpoints come from where every AWS tool finds
 them (environment, `~/.aws`, container, instance). The options here only override them.
@@ -29,7 +29,7 @@ from botocore.loaders import Loader, create_loader
 from botocore.parsers import ResponseParserError
 
 from committer.aws.access import AddressingStyle
-from committer.aws.errors import AWS_ERRORS, STALE_CREDENTIALS, no_renewal
+from committer.aws.client_errors import AWS_ERRORS, STALE_CREDENTIALS, no_renewal
 from committer.errors import AccessError, SettingsError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from committer.aws.client import AwsOptions, close_client, open_client
-from committer.aws.errors import AWS_ERRORS, brief, surely_not_applied
+from committer.aws.client_errors import AWS_ERRORS, brief, surely_not_applied
 from committer.catalog import dynamodb_layout as layout
 from committer.catalog.dynamodb_errors import failed_conditions, frazil_error, standing_item
 from committer.catalog.dynamodb_layout import Item, Pointer, Stamp

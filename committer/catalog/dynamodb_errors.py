@@ -1,10 +1,10 @@
-"""Classifies DynamoDB's own errors for the catalog; `aws.errors` has those of all AWS services."""
+"""Classifies DynamoDB's own errors for the catalog. Those of all AWS services: `client_errors`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from committer.aws.errors import answer_of, code_of, explain
+from committer.aws.client_errors import answer_of, code_of, explain
 from committer.catalog.dynamodb_layout import Item
 from committer.errors import AccessError, CatalogUnavailableError, FrazilError
 

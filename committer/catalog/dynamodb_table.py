@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from committer.aws.errors import AWS_ERRORS, code_of
+from committer.aws.client_errors import AWS_ERRORS, code_of
 from committer.catalog.dynamodb_errors import frazil_error, missing
 from committer.catalog.dynamodb_layout import INDEX, create_table
 from committer.errors import CatalogUnavailableError, NotFoundError, SettingsError

@@ -31,7 +31,7 @@ def demo(
     anything but the input.
     """
     _check_parts()
-    from committer.demo.options import DemoOptions, default_batches, default_home
+    from committer.demo.demo_options import DemoOptions, default_batches, default_home
     from committer.demo.run import run_demo
     from committer.world import RealWorld
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
 
 from committer.cli.printing import json_line
-from committer.iceberg.inspection.files import file_order
+from committer.iceberg.inspection.file_rows import file_order
 from committer.iceberg.inspection.values import Row
 
 _MEMORY_BYTES_MAX = 64 << 20

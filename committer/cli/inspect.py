@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from committer.cli.options import AsJson
+from committer.cli.common_options import AsJson
 
 
 def inspect(
@@ -22,7 +22,7 @@ def inspect(
     The file is recognised by its content. With --json there is one object a line, with a `kind`,
     and column metrics are always there. Exit code 1 if it is broken.
     """
-    from committer.cli.inspection import inspect_content, without_details
+    from committer.cli.file_report import inspect_content, without_details
     from committer.cli.printing import print_json_lines, show
     from committer.errors import FrazilError
 
@@ -42,12 +42,12 @@ def inspect(
 
 def _read(file: str) -> bytes:
     """A path may be relative; a location is read as the storage adapters read it."""
-    from committer.storage.files import read
+    from committer.storage.local_files import read
 
     if file.lower().startswith("file:"):
         return read(file, 0, None)
     if "://" in file:
-        from committer.cli.session import run_with_requests
+        from committer.cli.command_session import run_with_requests
 
         return run_with_requests(lambda parts: parts.storage.get(file))
     return read(str(Path(file).absolute()), 0, None)

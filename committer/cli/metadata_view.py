@@ -6,7 +6,7 @@ from committer.cli.describe import Description, order_text, spec_text
 from committer.cli.printing import time_text
 from committer.cli.table_source import OpenTable
 from committer.cli.view import Rows
-from committer.iceberg.inspection.snapshots import snapshot_row
+from committer.iceberg.inspection.snapshot_rows import snapshot_row
 from committer.iceberg.metadata.snapshot import Snapshot, print_snapshot_ref
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import print_partition_spec

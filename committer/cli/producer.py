@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson, TableArgument, Yes
+from committer.cli.common_options import AsJson, TableArgument, Yes
 
 if TYPE_CHECKING:
-    from committer.cli.producers import Found
+    from committer.cli.producer_report import Found
     from committer.service.process.composition import Parts
 
 app = typer.Typer(
@@ -28,9 +28,9 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the producers that the table's ledger knows."""
+    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import print_json_lines, print_table
-    from committer.cli.producers import describe, list_producers
-    from committer.cli.session import parse_identifier, run_with_parts
+    from committer.cli.producer_report import describe, list_producers
 
     identifier = parse_identifier(table)
     found = [
@@ -87,8 +87,8 @@ def freeze(
     It is in the table's ledger: every committer obeys from its next commit on. The producer may
     be one that the table does not know yet.
     """
-    from committer.cli.producers import name_of, operator
-    from committer.cli.session import parse_identifier, run_with_parts
+    from committer.cli.command_session import parse_identifier, run_with_parts
+    from committer.cli.producer_report import name_of, operator
 
     identifier, name = parse_identifier(table), name_of(producer, branch)
     said = f"an operator froze the producer: {why}" if why else "an operator froze the producer"
@@ -120,9 +120,9 @@ def thaw(
     their rows stay away (--keep), or each may land once more when it is published or replayed
     (--again). Requests quarantined in the meantime stay there until they are replayed.
     """
+    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, say
-    from committer.cli.producers import choose_epochs, name_of, operator, what_follows
-    from committer.cli.session import parse_identifier, run_with_parts
+    from committer.cli.producer_report import choose_epochs, name_of, operator, what_follows
 
     if keep and again:
         raise typer.BadParameter("expected --keep or --again, not both")
@@ -147,9 +147,9 @@ def forget(
 
     Its landed rows stay. Refused while a request of it waits or is in quarantine.
     """
+    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, say
-    from committer.cli.producers import name_of, operator
-    from committer.cli.session import parse_identifier, run_with_parts
+    from committer.cli.producer_report import name_of, operator
 
     identifier, name = parse_identifier(table), name_of(producer, branch)
     found = _find(table, producer, branch)
@@ -166,8 +166,8 @@ def forget(
 
 
 def _find(table: str, producer: str, branch: str) -> Found:
-    from committer.cli.producers import find, name_of
-    from committer.cli.session import parse_identifier, run_with_parts
+    from committer.cli.command_session import parse_identifier, run_with_parts
+    from committer.cli.producer_report import find, name_of
 
     identifier, name = parse_identifier(table), name_of(producer, branch)
 

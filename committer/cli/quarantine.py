@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson, Yes
+from committer.cli.common_options import AsJson, Yes
 
 if TYPE_CHECKING:
-    from committer.cli.quarantined import Filters, Replayed
+    from committer.cli.quarantine_selection import Filters, Replayed
     from committer.service.process.composition import Parts, RequestParts
 
 app = typer.Typer(help="Requests that could not land: see why, then decide.", no_args_is_help=True)
@@ -47,9 +47,9 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List what is in quarantine, and why."""
+    from committer.cli.command_session import read_settings, run_with_requests
     from committer.cli.printing import print_json_lines, print_table, say, time_text
-    from committer.cli.quarantined import find_all
-    from committer.cli.session import read_settings, run_with_requests
+    from committer.cli.quarantine_selection import find_all
 
     filters = _filters(table, producer, reason, older_than, younger_than)
     found = run_with_requests(lambda parts: find_all(parts, filters))
@@ -84,11 +84,11 @@ def show(key: KeyArgument, as_json: AsJson = False) -> None:
 
     Lists the first 20 of its files; --json lists all.
     """
-    from committer.cli.inspection import inspect_content, shortened, without_details
+    from committer.cli.command_session import run_with_requests
+    from committer.cli.file_report import inspect_content, shortened, without_details
     from committer.cli.printing import print_json_lines
     from committer.cli.printing import show as show_views
-    from committer.cli.quarantined import advice_for, find_keys, load, meaning_of
-    from committer.cli.session import run_with_requests
+    from committer.cli.quarantine_selection import advice_for, find_keys, load, meaning_of
     from committer.cli.view import Facts
 
     async def work(parts: RequestParts) -> bytes:
@@ -123,8 +123,8 @@ def replay(
     One whose data files are gone stays. A crash in between loses nothing: replay again. Exit code 1
     if one cannot be replayed.
     """
-    from committer.cli.quarantined import replay as replay_one
-    from committer.cli.session import run_with_requests
+    from committer.cli.command_session import run_with_requests
+    from committer.cli.quarantine_selection import replay as replay_one
 
     filters = _filters(table, producer, reason, older_than, younger_than)
 
@@ -153,10 +153,10 @@ def accept(
     about those that can be accepted, and says why not of the others. A crash in between loses
     nothing: accept again, or replay. Exit code 1 if one cannot be accepted.
     """
+    from committer.cli.command_session import run_with_parts, run_with_requests
     from committer.cli.printing import confirm, counted, say
-    from committer.cli.quarantined import accept as accept_all
-    from committer.cli.quarantined import refusals
-    from committer.cli.session import run_with_parts, run_with_requests
+    from committer.cli.quarantine_selection import accept as accept_all
+    from committer.cli.quarantine_selection import refusals
 
     filters = _filters(table, producer, reason, older_than, younger_than)
     named = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
@@ -217,8 +217,8 @@ def discard(
     yes: Yes = False,
 ) -> None:
     """Remove requests for good. Prints their keys. The data files that they name stay."""
+    from committer.cli.command_session import run_with_requests
     from committer.cli.printing import confirm, counted, say
-    from committer.cli.session import run_with_requests
 
     filters = _filters(table, producer, reason, older_than, younger_than)
     chosen = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
@@ -247,7 +247,7 @@ def _filters(
     younger_than: str | None,
 ) -> Filters:
     from committer.cli.durations import parse_duration_ms
-    from committer.cli.quarantined import Filters
+    from committer.cli.quarantine_selection import Filters
     from committer.reason import Reason
     from committer.setting_names import did_you_mean
 
@@ -268,8 +268,8 @@ async def _choose(
     parts: RequestParts, keys: list[str] | None, every: bool, filters: Filters
 ) -> list[str]:
     """The keys of the named requests, or of all that the filters accept."""
-    from committer.cli.quarantined import Filters as Nothing
-    from committer.cli.quarantined import find_all, find_keys
+    from committer.cli.quarantine_selection import Filters as Nothing
+    from committer.cli.quarantine_selection import find_all, find_keys
 
     if bool(keys) == every or (keys and filters != Nothing()):
         raise typer.BadParameter("name KEYs, or take --all (with --table, --producer, --reason, …)")

@@ -27,7 +27,7 @@ def serve(
     import asyncio
     from functools import partial
 
-    from committer.cli.session import explained, read_settings
+    from committer.cli.command_session import explained, read_settings
     from committer.service.process.composition import make_home, start_private_queue
     from committer.service.process.last_exit import end_by
     from committer.service.process.startup import serve as run_service

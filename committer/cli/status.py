@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson
+from committer.cli.common_options import AsJson
 
 if TYPE_CHECKING:
     from committer.cli.view import View
@@ -65,6 +65,7 @@ def _ask_remote(url: str, table: str | None) -> _Found:
 
 
 def _ask_here(table: str | None) -> _Found:
+    from committer.cli.command_session import parse_identifier, read_settings, run_with_requests
     from committer.cli.committer_status import (
         ask_own_committer,
         committer_facts,
@@ -72,7 +73,6 @@ def _ask_here(table: str | None) -> _Found:
         describe_answer,
         table_views,
     )
-    from committer.cli.session import parse_identifier, read_settings, run_with_requests
     from committer.cli.status_report import collect, describe, views
 
     wanted = parse_identifier(table) if table else None

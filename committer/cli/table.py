@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson
+from committer.cli.common_options import AsJson
 from committer.cli.table_accept import accept
 from committer.cli.table_create import create
 from committer.cli.table_inspect import inspect, print_kind
@@ -46,8 +46,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the tables of a namespace, or of all."""
+    from committer.cli.command_session import catalog_text, read_settings, run_with_parts
     from committer.cli.printing import print_json_lines, print_table, say
-    from committer.cli.session import catalog_text, read_settings, run_with_parts
     from committer.request import TableIdentifier
 
     async def tables(parts: Parts) -> list[TableIdentifier]:

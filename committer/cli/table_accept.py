@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from committer.cli.options import AsJson, TableArgument, Yes
+from committer.cli.common_options import AsJson, TableArgument, Yes
 
 if TYPE_CHECKING:
     from committer.plan.state import TableState
@@ -28,8 +28,8 @@ def accept(
     lost entries of the ledger. Rows that it lacks do not come back by themselves; epochs that its
     ledger lacks land again if their producers publish them again. Committers go on within seconds.
     """
+    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, print_json, say
-    from committer.cli.session import parse_identifier, run_with_parts
 
     identifier = parse_identifier(name)
     found = run_with_parts(lambda parts: _look(parts, identifier))
@@ -102,6 +102,6 @@ async def _accept(parts: Parts, found: _Found) -> int:
 
 def _keeper(parts: Parts) -> HighWaterMarkStore:
     from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-    from committer.storage.high_water_marks import HighWaterMarks
+    from committer.storage.high_water_mark_objects import HighWaterMarks
 
     return HighWaterMarkStore(HighWaterMarks(parts.storage, parts.settings.inbox))

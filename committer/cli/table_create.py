@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import TableArgument
+from committer.cli.common_options import TableArgument
 from committer.cli.table_set import refuse_inbox_inside
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def create(
     ] = "",
 ) -> None:
     """Make a table, and its namespace if there is none."""
+    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import say
-    from committer.cli.session import parse_identifier, run_with_parts
     from committer.cli.table_properties import parse_properties
 
     identifier = parse_identifier(name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson
+from committer.cli.common_options import AsJson
 from committer.cli.table_source import (
     AsOfOption,
     MapOption,
@@ -76,7 +76,7 @@ def inspect(
 
 
 def _check_kind(kind: str, *, is_choice: bool) -> None:
-    from committer.iceberg.inspection.tables import SNAPSHOT_KINDS, TABLE_KINDS
+    from committer.iceberg.inspection.metadata_tables import SNAPSHOT_KINDS, TABLE_KINDS
 
     kinds = (*SNAPSHOT_KINDS, *TABLE_KINDS, "metadata")
     if kind not in kinds:
@@ -107,7 +107,7 @@ def _show(table: OpenTable, kind: str, rows: Iterator[Row]) -> None:
     from committer.cli.kind_views import kind_view
     from committer.cli.metadata_view import snapshot_rows
     from committer.cli.printing import print_table
-    from committer.iceberg.inspection.files import file_order
+    from committer.iceberg.inspection.file_rows import file_order
 
     if kind == "snapshots":
         view = snapshot_rows(table.metadata)
@@ -130,7 +130,7 @@ def _write_arrow(file: str, kind: str, rows: Iterator[Row]) -> None:
 
 
 def _rows(table: OpenTable, kind: str, snapshot: Snapshot | None) -> Iterator[Row]:
-    from committer.iceberg.inspection.tables import (
+    from committer.iceberg.inspection.metadata_tables import (
         SNAPSHOT_KINDS,
         TableSource,
         inspect_snapshot,

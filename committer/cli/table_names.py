@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import TableArgument, Yes
+from committer.cli.common_options import TableArgument, Yes
 
 if TYPE_CHECKING:
     from committer.ports import LoadedTable
@@ -23,8 +23,8 @@ def register(
     A table that is in a catalog already must not get a second name: only commits under one are
     safe.
     """
+    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import say
-    from committer.cli.session import parse_identifier, run_with_parts
 
     identifier = parse_identifier(name)
 
@@ -45,8 +45,8 @@ def rename(
 
     Asks where requests wait: they name the old one, so they go to quarantine.
     """
+    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, say
-    from committer.cli.session import parse_identifier, run_with_parts
 
     identifier, to = parse_identifier(old), parse_identifier(new)
     waiting = run_with_parts(lambda parts: _say_what_waits(parts, identifier))
@@ -57,8 +57,8 @@ def rename(
 
 def drop(name: TableArgument, yes: Yes = False) -> None:
     """Remove a table from the catalog. Its files stay where they are; `register` brings it back."""
+    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, say
-    from committer.cli.session import parse_identifier, run_with_parts
 
     identifier = parse_identifier(name)
 

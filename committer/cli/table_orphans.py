@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson, TableArgument, Yes
+from committer.cli.common_options import AsJson, TableArgument, Yes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from committer.cli.orphans import Report, Wanted
+    from committer.cli.orphan_report import Report, Wanted
     from committer.service.process.composition import Parts
 
 # So many lines are for people; programs get all.
@@ -49,9 +49,9 @@ def orphans(
     With --remove it goes: only files whose kind is known, and each only if still nothing names it
     when its turn has come.
     """
-    from committer.cli.orphans import SAFE_AGE_S, Wanted, parse_age_s
+    from committer.cli.command_session import parse_identifier, run_with_parts
+    from committer.cli.orphan_report import SAFE_AGE_S, Wanted, parse_age_s
     from committer.cli.printing import confirm, counted, say
-    from committer.cli.session import parse_identifier, run_with_parts
 
     identifier = parse_identifier(name)
     try:
@@ -77,7 +77,7 @@ def orphans(
 
 async def _report(parts: Parts, wanted: Wanted, *, as_json: bool) -> Report:
     """Print each orphan, then say what they come to."""
-    from committer.cli.orphans import Report, describe, open_search
+    from committer.cli.orphan_report import Report, describe, open_search
     from committer.cli.printing import age_text, print_json, print_table
 
     search, ground = await open_search(parts, wanted.identifier)
@@ -115,7 +115,7 @@ def _say_totals(report: Report, why_not: str | None, shared: Sequence[str]) -> N
 
 
 async def _remove(parts: Parts, wanted: Wanted) -> int:
-    from committer.cli.orphans import open_search, remove_orphans
+    from committer.cli.orphan_report import open_search, remove_orphans
 
     search, _ = await open_search(parts, wanted.identifier)
     before_ms = wanted.before_ms(await wanted.now_ms(search, parts.world))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import AsJson
+from committer.cli.common_options import AsJson
 from committer.cli.table_source import (
     AsOfOption,
     MapOption,

@@ -14,7 +14,7 @@ from committer.ledger_entry import LEDGER_PREFIX
 from committer.plan.batch_policy import INTERVAL_PROPERTY
 from committer.plan.expiry import EXPIRE_PROPERTY
 from committer.plan.quiet_gap import GAP_PROPERTY
-from committer.service.requests.signatures import REQUIRE_PROPERTY
+from committer.service.requests.signature_check import REQUIRE_PROPERTY
 from committer.setting_names import did_you_mean
 
 _Check = Callable[[str], bool]

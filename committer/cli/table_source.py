@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.options import complete_table
+from committer.cli.common_options import complete_table
 
 if TYPE_CHECKING:
     from committer.iceberg.metadata.snapshot import Snapshot
@@ -108,7 +108,7 @@ def open_table(
 
 
 def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> OpenTable:
-    from committer.cli.session import (
+    from committer.cli.command_session import (
         catalog_address,
         named_owner,
         parse_identifier,
@@ -141,19 +141,19 @@ def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable
 
 def _file_reader(stack: ExitStack) -> Read:
     """Reads local files directly, anything else by a reader, which is opened for the first."""
-    from committer.storage import files
+    from committer.storage import local_files
     from committer.storage.scheme import scheme_of
 
     @cache
     def reader() -> TableReader:
-        from committer.cli.session import catalog_address, read_settings
+        from committer.cli.command_session import catalog_address, read_settings
         from committer.table_reader import open_reader
 
         return stack.enter_context(open_reader(catalog_address(read_settings())))
 
     def read(location: str) -> bytes:
         is_local = scheme_of(location) == "file"
-        return files.read(location, 0, None) if is_local else reader().read(location)
+        return local_files.read(location, 0, None) if is_local else reader().read(location)
 
     return read
 
@@ -189,7 +189,7 @@ def _moved(location: str, start: str, other: str) -> str | None:
 def _location(text: str) -> str:
     """A location as it is; a path of this machine made absolute, and without `file:`."""
     if text.lower().startswith("file:"):
-        from committer.storage.files import local_name
+        from committer.storage.local_files import local_name
 
         return local_name(text)
     return text if "://" in text else str(Path(text).absolute())

@@ -1,5 +1,6 @@
 """`frazil demo`: the whole flow on one machine, and its proof by readers that are not ours.
 
 A user of everything else: nothing imports this but its command. PySpark is imported by
-`application.py` alone, which runs in processes of its own; PyIceberg and DuckDB by `readers.py`.
+`application.py` alone, which runs in processes of its own; PyIceberg and DuckDB by
+`demo_readers.py`.
 """

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from committer.demo.replay import stream_folder
+from committer.demo.flight_replay import stream_folder
 
 # Two of these run on two cores beside everything else: the start counts more than the last percent.
 _JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"

@@ -7,9 +7,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from committer.demo.options import queue_folder
-from committer.demo.readers import TableReport, extension_path
-from committer.demo.table import TABLE
+from committer.demo.demo_options import queue_folder
+from committer.demo.demo_readers import TableReport, extension_path
+from committer.demo.demo_table import TABLE
 
 _QUESTION = "SELECT carrier, count(*), avg(arr_delay) FROM flights GROUP BY ALL ORDER BY 2 DESC"
 _QUERY_SCRIPT = """\

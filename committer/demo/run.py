@@ -1,4 +1,4 @@
-"""One run of the demo, from an empty folder to the verdict. Its display is in `view.py`."""
+"""One run of the demo, from an empty folder to the verdict. Its display is in `demo_view.py`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import asyncio
 import pyarrow as pa
 from rich.console import Console
 
-from committer.demo import view
+from committer.demo import demo_view
+from committer.demo.demo_options import DemoOptions
+from committer.demo.demo_readers import (
+    TableReport,
+    read_by_duckdb,
+    read_by_pyiceberg,
+    sums_by_carrier,
+)
+from committer.demo.demo_stack import DemoStack, open_stack
+from committer.demo.demo_table import TABLE, create_table
+from committer.demo.demo_verdict import Reading, differences, disagreements
+from committer.demo.flight_replay import plan_input, write_input
 from committer.demo.flights import PARTITIONED_BY, read_flights
 from committer.demo.hints import hints, write_query_script
-from committer.demo.house import House, open_house
 from committer.demo.interruption import Interruption, run_until_signal
-from committer.demo.options import DemoOptions
-from committer.demo.readers import TableReport, read_by_duckdb, read_by_pyiceberg, sums_by_carrier
-from committer.demo.replay import plan_input, write_input
-from committer.demo.table import TABLE, create_table
-from committer.demo.verdict import Reading, differences, disagreements
 from committer.demo.watch import Watch
 
 _READY_S_MAX = 60.0
@@ -30,66 +35,66 @@ def run_demo(options: DemoOptions) -> int:
 
     Errors: `FrazilError` if a part is missing or has failed.
     """
-    console = view.open_console()
+    console = demo_view.open_console()
     try:
         return run_until_signal(_run(options, console))
     except Interruption as interruption:
-        view.line(console, f"stopped; what there is lies in {options.home}")
+        demo_view.line(console, f"stopped; what there is lies in {options.home}")
         return interruption.exit_code
 
 
 async def _run(options: DemoOptions, console: Console) -> int:
     clock = asyncio.get_running_loop().time
     started_s = clock()
-    view.show_title(console, options)
-    async with open_house(options) as house:
+    demo_view.show_title(console, options)
+    async with open_stack(options) as stack:
         try:
-            flights = await _prepare(house, console)
-            await _replay(house, console)
+            flights = await _prepare(stack, console)
+            await _replay(stack, console)
         except asyncio.CancelledError:
-            view.line(console, "\nstopping …")
+            demo_view.line(console, "\nstopping …")
             raise
     written_s = clock()
-    report, by_duckdb = await asyncio.to_thread(_read_back, house)
+    report, by_duckdb = await asyncio.to_thread(_read_back, stack)
     passed = _show_verdict(flights, report, by_duckdb, console)
-    view.fact(console, "warehouse", report.location)
+    demo_view.fact(console, "warehouse", report.location)
     took = f"{written_s - started_s:.0f} s, and {clock() - written_s:.0f} s to read it back"
-    view.fact(console, "took", took)
+    demo_view.fact(console, "took", took)
     if passed:
         script = write_query_script(options.home, report)
-        view.show_hints(console, hints(options.home, report, script))
+        demo_view.show_hints(console, hints(options.home, report, script))
     return 0 if passed else 1
 
 
-async def _prepare(house: House, console: Console) -> pa.Table:
+async def _prepare(stack: DemoStack, console: Console) -> pa.Table:
     """The input as files, and an empty table."""
-    options = house.options
+    options = stack.options
     flights = await asyncio.to_thread(read_flights, options.rows)
     files = plan_input(options.rows, options.streams, options.batches)
-    await asyncio.to_thread(write_input, flights, files, house.input_folder)
-    view.fact(
+    await asyncio.to_thread(write_input, flights, files, stack.input_folder)
+    demo_view.fact(
         console,
         "input",
         f"{options.rows:,} flights in {len(files)} Parquet files for {options.streams} streams",
     )
-    await create_table(house.settings)
-    view.fact(console, "table", f"{TABLE}, Iceberg v2, partitioned by {PARTITIONED_BY}")
+    await create_table(stack.settings)
+    demo_view.fact(console, "table", f"{TABLE}, Iceberg v2, partitioned by {PARTITIONED_BY}")
     return flights
 
 
-async def _replay(house: House, console: Console) -> None:
+async def _replay(stack: DemoStack, console: Console) -> None:
     """Start everything, and watch until all that was published is committed."""
-    options = house.options
-    committer = await house.start_committer()
+    options = stack.options
+    committer = await stack.start_committer()
     watch = Watch(committer, options.rows)
     async for progress in watch.looks(quiet_s_max=_READY_S_MAX):
         if progress.committer_ready:
             break
-    view.fact(console, "committer", f"process {committer.process.pid} is ready")
-    applications = await house.start_applications()
+    demo_view.fact(console, "committer", f"process {committer.process.pid} is ready")
+    applications = await stack.start_applications()
     for child in applications:
-        watch.add_application(child, house.events_of(child))
-    view.show_applications(console, [child.process.pid for child in applications])
+        watch.add_application(child, stack.events_of(child))
+    demo_view.show_applications(console, [child.process.pid for child in applications])
     await _watch(watch, options.applications, console)
     code = await committer.stop(_DRAIN_TIMEOUT_S)
     if code:
@@ -99,7 +104,7 @@ async def _replay(house: House, console: Console) -> None:
 async def _watch(watch: Watch, applications: int, console: Console) -> None:
     clock = asyncio.get_running_loop().time
     started_s = clock()
-    with view.ProgressView(console, applications) as shown:
+    with demo_view.ProgressView(console, applications) as shown:
         async for progress in watch.looks(quiet_s_max=_QUIET_S_MAX):
             done = watch.applications_ended and progress.is_settled
             shown.update(progress, clock() - started_s, last=done)
@@ -107,8 +112,8 @@ async def _watch(watch: Watch, applications: int, console: Console) -> None:
                 return
 
 
-def _read_back(house: House) -> tuple[TableReport, Reading]:
-    catalog = house.settings.catalog
+def _read_back(stack: DemoStack) -> tuple[TableReport, Reading]:
+    catalog = stack.settings.catalog
     report = read_by_pyiceberg(catalog.uri, catalog.name, str(TABLE))
     return report, read_by_duckdb(report.metadata_location)
 
@@ -122,7 +127,7 @@ def _show_verdict(
         *(text for reading in readings for text in differences(expected, reading)),
         *disagreements(*readings),
     ]
-    view.show_snapshots(console, report.snapshots)
-    view.show_sums(console, expected, readings)
-    view.show_verdict(console, found)
+    demo_view.show_snapshots(console, report.snapshots)
+    demo_view.show_sums(console, expected, readings)
+    demo_view.show_verdict(console, found)
     return not found

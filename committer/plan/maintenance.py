@@ -1,6 +1,6 @@
 """Finished background work that the next commit takes along in its swap, at no extra round trip.
 
-How the work is done is not here: which manifests to merge is `merge.py`, what expires `expiry.py`.
+`merge_selection.py` selects the manifests to merge, `expiry.py` the snapshots to expire.
 """
 
 from __future__ import annotations

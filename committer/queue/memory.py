@@ -27,7 +27,7 @@ from committer.ports import (
     World,
     shard_of,
 )
-from committer.queue.codec import RECEIPTS_MAX, RECEIPTS_S_MAX, encode_doorbell, inline
+from committer.queue.entry_fields import RECEIPTS_MAX, RECEIPTS_S_MAX, encode_doorbell, inline
 from committer.queue.lease_table import LeaseTable
 from committer.request import Receipt
 

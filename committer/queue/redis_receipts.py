@@ -13,7 +13,12 @@ from typing import Any
 from zlib import crc32
 
 from committer.ports import SHARDS
-from committer.queue.codec import RECEIPTS_MAX, RECEIPTS_S_MAX, decode_receipt, encode_receipt
+from committer.queue.entry_fields import (
+    RECEIPTS_MAX,
+    RECEIPTS_S_MAX,
+    decode_receipt,
+    encode_receipt,
+)
 from committer.queue.redis_connection import RedisConnection, is_key_taken, raise_first
 from committer.request import Receipt
 

@@ -3,7 +3,7 @@
     {frazil:NN}                        stream of shard NN, 00 … 63; consumer group `frazil`
     {frazil:NN}:receipts:<reply-to>    see `redis_receipts`
 
-All keys of a shard share its hash tag. Fields of the entries: `codec`. How it works:
+All keys of a shard share its hash tag. Fields of the entries: `entry_fields`. How it works:
 
 * The server may hand a doorbell over and the answer may get lost: it is then pending for us though
   we never saw it, and no read of new entries returns it. So we remember what the caller holds, and
@@ -28,7 +28,7 @@ from redis.exceptions import OutOfMemoryError, ResponseError
 
 from committer.errors import FrazilError, QueueKeyTakenError, QueueUnavailableError
 from committer.ports import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
-from committer.queue.codec import decode_doorbell, encode_doorbell
+from committer.queue.entry_fields import decode_doorbell, encode_doorbell
 from committer.queue.redis_connection import (
     RedisConnection,
     is_group_gone,

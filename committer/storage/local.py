@@ -3,8 +3,8 @@
 Every call runs as one job of an executor, a group of objects in one job. Creates that come while
 others are under way share the next job, and with it commits of the file system's journal. There is
 no asynchronous file I/O, so threads are needed here as in the service: an executor is handed in, or
-made. The jobs share nothing but files. A cancelled call may still take effect. How the promises are
-kept: `committer.storage.file_writes`.
+made. The jobs share nothing but files. A cancelled call may still take effect. How the promises
+are kept: `durable_writes`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TypeVar
 from committer.group_commit import GroupCommit
 from committer.ports import NewObject, ObjectInfo
 from committer.skips import Skips
-from committer.storage import file_writes, files
+from committer.storage import durable_writes, local_files
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions
 from committer.storage.temporaries import FirstWrites
@@ -51,7 +51,7 @@ class LocalStorage:
         quiet_s: float = 60.0,
         executor: Executor | None = None,
     ) -> None:
-        roots = [files.local_name(folder) for folder in prune_below]
+        roots = [local_files.local_name(folder) for folder in prune_below]
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
         self._roots = self._emptied.roots
         self._first_writes = FirstWrites()
@@ -71,7 +71,7 @@ class LocalStorage:
     ) -> bytes:
         return await self._run(
             partial(
-                files.read,
+                local_files.read,
                 location,
                 offset,
                 length,
@@ -81,7 +81,7 @@ class LocalStorage:
         )
 
     async def head(self, location: str) -> ObjectInfo:
-        return await self._run(partial(files.describe, location, self._roots))
+        return await self._run(partial(local_files.describe, location, self._roots))
 
     async def create(self, objects: Sequence[NewObject]) -> None:
         await self._creates.call(objects)
@@ -90,25 +90,27 @@ class LocalStorage:
         return await self._run(partial(self._create_now, groups))
 
     def _create_now(self, groups: Sequence[Sequence[NewObject]]) -> list[Exception | None]:
-        answers = file_writes.create_groups(groups, self._roots)
+        answers = durable_writes.create_groups(groups, self._roots)
         for group, error in zip(groups, answers, strict=True):
-            for path in [files.local_name(one.location) for one in group] if error is None else ():
-                if files.root_of(path, self._roots) is None:
+            locations = [one.location for one in group] if error is None else []
+            for path in map(local_files.local_name, locations):
+                if local_files.root_of(path, self._roots) is None:
                     self._first_writes.note(path.rpartition("/")[0])
         return answers
 
     def _prune(self, folder: str) -> None:
-        self._emptied.prune((files.local_name(folder).rstrip("/"),))
+        self._emptied.prune((local_files.local_name(folder).rstrip("/"),))
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
         if etag is None:
             return await self._run(
-                partial(file_writes.create_with_etag, location, content, self._roots)
+                partial(durable_writes.create_with_etag, location, content, self._roots)
             )
-        return await self._run(partial(file_writes.replace, location, content, etag, self._roots))
+        write = partial(durable_writes.replace, location, content, etag, self._roots)
+        return await self._run(write)
 
     async def delete(self, locations: Sequence[str]) -> None:
-        await self._run(partial(file_writes.delete, locations, self._emptied))
+        await self._run(partial(durable_writes.delete, locations, self._emptied))
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         found = walk(prefix, self._roots, skips, swept=self._prune)

@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from committer.aws.client import AwsOptions, read_body
-from committer.aws.errors import AWS_ERRORS, code_of, explain, is_passing, refusal, status_of
+from committer.aws.client_errors import AWS_ERRORS, code_of, explain, is_passing, refusal, status_of
 from committer.errors import (
     AccessError,
     AlreadyExistsError,

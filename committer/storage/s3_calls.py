@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from committer.aws.client import AwsOptions, close_client, open_client
-from committer.aws.errors import AWS_ERRORS, is_passing, is_throttled, status_of, surely_not_applied
+from committer.aws.client_errors import (
+    AWS_ERRORS,
+    is_passing,
+    is_throttled,
+    status_of,
+    surely_not_applied,
+)
 from committer.ports import World
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
-from committer.aws.errors import AWS_ERRORS, code_of
+from committer.aws.client_errors import AWS_ERRORS, code_of
 from committer.errors import InvariantError
 from committer.storage.s3_calls import S3Calls, S3Limits, Tries, for_each
 from committer.storage.s3_location import S3Location

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from committer.errors import FrazilError, NotFoundError
 from committer.ports import ObjectInfo
 from committer.skips import SkipKind, Skips
-from committer.storage.files import (
+from committer.storage.local_files import (
     explained,
     info_of,
     kind_of,

@@ -13,7 +13,7 @@ from committer.plan.high_water_mark import (
 )
 from committer.plan.state import TableState
 from committer.service.process.composition import Parts
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 from tests.cli.commands import Frazil
 from tests.support.cli_commands import answer, create, set_property
 

@@ -13,7 +13,7 @@ import pytest
 
 from committer.cli.kind_views import kind_view
 from committer.cli.table_inspect import KindOption
-from committer.iceberg.inspection.tables import SNAPSHOT_KINDS, TABLE_KINDS
+from committer.iceberg.inspection.metadata_tables import SNAPSHOT_KINDS, TABLE_KINDS
 from tests.cli.commands import Answer, Frazil
 from tests.support.builders.fixtures import (
     LOCATION_PREFIX,

@@ -11,7 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from committer.iceberg.avro.schemas import manifest_entry_schema, manifest_list_schema, safe_name
+from committer.iceberg.avro.manifest_schemas import (
+    manifest_entry_schema,
+    manifest_list_schema,
+    safe_name,
+)
 from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
 from committer.iceberg.schema.partition_spec import (
     PartitionField,

@@ -10,7 +10,7 @@ import pytest
 
 from committer.errors import QueueUnavailableError
 from committer.ports import SHARDS, Delivery, Queue, QueueDepth
-from committer.queue.codec import INLINE_BYTES_MAX, RECEIPTS_MAX
+from committer.queue.entry_fields import INLINE_BYTES_MAX, RECEIPTS_MAX
 from committer.request import Receipt, ReceiptState
 from tests.support.servers.queue_servers import (
     QueueHarness,

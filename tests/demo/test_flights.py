@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from committer.demo.demo_readers import sums_by_carrier
+from committer.demo.demo_verdict import Sums, total
 from committer.demo.flights import iceberg_schema, partition_spec, read_flights, spark_schema
-from committer.demo.readers import sums_by_carrier
-from committer.demo.verdict import Sums, total
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.values.types import DateType, IntegerType
 from workers.arrow_schema import arrow_schema, match_columns

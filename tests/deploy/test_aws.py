@@ -17,7 +17,7 @@ from committer.plan import expiry
 from committer.plan.orphan_search import data_files_of
 from committer.ports import NewObject
 from committer.request import ReceiptState
-from committer.service.admin.data_files import absent_data_file
+from committer.service.admin.data_file_check import absent_data_file
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.memory import MemoryStorage
 from committer.storage.probe import prove_conditions

@@ -208,7 +208,8 @@ READ_THE_TABLE = Walk(
                     " for name in ('avro', 'iceberg')]"
                 ),
             },
-            before="from pathlib import Path\nfrom committer.demo.readers import extension_path\n",
+            before="from pathlib import Path\n"
+            "from committer.demo.demo_readers import extension_path\n",
         ),
         LeftOut(block=3, reason="settings, which block 4 is run with"),
         Sql(block=4, put={"SELECT …": "SELECT 8L, 'ZZ', current_timestamp()"}),

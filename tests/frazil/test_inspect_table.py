@@ -160,7 +160,7 @@ def deletes_by_file(scan: Any) -> dict[str, set[str]]:
 
 
 def test_every_metadata_table_has_its_method() -> None:
-    from committer.iceberg.inspection.tables import SNAPSHOT_KINDS, TABLE_KINDS
+    from committer.iceberg.inspection.metadata_tables import SNAPSHOT_KINDS, TABLE_KINDS
 
     inspect = read_by_us("v3_deletion_vectors").inspect
     for kind in (*SNAPSHOT_KINDS, *TABLE_KINDS):

@@ -15,7 +15,7 @@ from typing import Any
 from committer.iceberg.avro import snappy
 from committer.iceberg.avro.binary import LONGS
 from committer.iceberg.avro.container import encode_container, encode_header
-from committer.iceberg.avro.schemas import manifest_entry_schema, manifest_list_schema
+from committer.iceberg.avro.manifest_schemas import manifest_entry_schema, manifest_list_schema
 from committer.iceberg.values.types import StructType
 from tests.fuzz.mutation import printed
 from tests.support.builders.fixtures import expected, read_bytes

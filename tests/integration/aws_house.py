@@ -16,7 +16,7 @@ from tests.support.builders.jars import iceberg_aws_jars
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
 from workers.s3_files import S3Access, s3_path
-from workers.settings import WorkerSettings
+from workers.worker_settings import WorkerSettings
 
 
 @dataclass(frozen=True, slots=True)

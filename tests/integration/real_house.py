@@ -41,7 +41,7 @@ from committer.service.process.redis_server import (
 )
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.world import RealWorld
-from workers.settings import WorkerSettings
+from workers.worker_settings import WorkerSettings
 
 ROOT = Path(__file__).parents[2]
 CATALOG = "frazil"

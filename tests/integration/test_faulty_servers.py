@@ -28,7 +28,7 @@ from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.http_proxy import Answer, Fault, HttpProxy
 from tests.support.servers.s3_server import S3Server
 from workers.connections import open_connections
-from workers.settings import NO_QUEUE
+from workers.worker_settings import NO_QUEUE
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(1_800)]
 

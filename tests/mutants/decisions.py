@@ -63,7 +63,7 @@ DECISIONS = (
     ),
     Mutant(
         "second_rollback_takes_nothing",
-        "committer/plan/producers.py",
+        "committer/plan/producer_decisions.py",
         "    return RolledBack(first.snapshots + later.snapshots,",
         "    return RolledBack(first.snapshots,",
         (_TESTS + "between_two_rollbacks",),

@@ -118,7 +118,7 @@ FORMAT = (
     # --- Hadoop's checksum files ---
     Mutant(
         "checksums_stay_behind",
-        "committer/storage/file_writes.py",
+        "committer/storage/durable_writes.py",
         "            if not emptied.owns(folder):\n                for",
         "            if not folder:\n                for",
         ("tests/storage/test_local.py -k checksums",),

@@ -75,14 +75,14 @@ PROCESS = (
     # --- Metrics ---
     Mutant(
         "series_of_a_table_that_moved_stay",
-        "committer/service/ingest/table_committers.py",
+        "committer/service/ingest/committer_pool.py",
         "        self._shown.left(shards)\n",
         "",
         ("tests/service/telemetry/test_shown_tables.py",),
     ),
     Mutant(
         "table_that_is_gone_is_taken_for_one_that_rests",
-        "committer/service/ingest/table_committers.py",
+        "committer/service/ingest/committer_pool.py",
         "not table.is_stopping and not table.is_gone",
         "not table.is_stopping",
         ("tests/service/telemetry/test_shown_tables.py",),

@@ -148,10 +148,10 @@ PROTOCOL = (
     ),
     Mutant(
         "rollback_with_cleared_parents_is_whole",
-        "committer/plan/producers.py",
+        "committer/plan/producer_decisions.py",
         "last is not None or not found or found[-1].sequence_number == 1",
         "True",
-        ("tests/plan/test_producers.py -k parents_were_cleared",),
+        ("tests/plan/test_producer_decisions.py -k parents_were_cleared",),
     ),
     Mutant(
         "forgotten_proof_is_not_looked_for",

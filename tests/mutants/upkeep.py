@@ -92,14 +92,14 @@ UPKEEP = (
     ),
     Mutant(
         "upkeep_begins_anew_when_a_table_has_rested",
-        "committer/service/ingest/table_committers.py",
+        "committer/service/ingest/committer_pool.py",
         "        before = self._idle_upkeep.take(identifier, table_uuid)\n",
         "        before = None\n",
         ("tests/service/upkeep/test_ledger_upkeep.py -k an_hour",),
     ),
     Mutant(
         "upkeep_outlives_the_shard_of_its_table",
-        "committer/service/ingest/table_committers.py",
+        "committer/service/ingest/committer_pool.py",
         "        self._idle_upkeep.left(shards)\n",
         "",
         ("tests/service/upkeep/test_ledger_upkeep.py -k another_had",),

@@ -40,7 +40,7 @@ from committer.iceberg.values.types import DoubleType
 from committer.ledger_entry import parse_entry, print_entry, property_key
 from committer.plan.batch import prepare_manifests
 from committer.plan.commit import LedgerCleanup
-from committer.plan.producers import frozen
+from committer.plan.producer_decisions import frozen
 from committer.plan.state import TableState
 from committer.request import EncodedRequest
 from tests.plan.committing import Table

@@ -24,7 +24,7 @@ from committer.iceberg.values.locations import manifest_location, metadata_folde
 from committer.plan.commit import Attempt, CommitPlan, LedgerCleanup, plan_commit
 from committer.plan.evidence import EVIDENCE_KEY
 from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
-from committer.plan.merge import merge_context, plan_merges
+from committer.plan.merge_selection import merge_context, plan_merges
 from committer.plan.state import ListedManifest
 from committer.request import EncodedRequest
 from tests.plan.committing import Table

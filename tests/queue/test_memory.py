@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from committer.queue.codec import RECEIPTS_S_MAX
+from committer.queue.entry_fields import RECEIPTS_S_MAX
 from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request import Receipt, ReceiptState
 from tests.support.clock.worlds import ManualWorld

@@ -17,7 +17,7 @@ from committer.errors import (
     SettingsError,
 )
 from committer.ports import QueueDepth, Renewal
-from committer.queue.codec import RECEIPTS_S_MAX
+from committer.queue.entry_fields import RECEIPTS_S_MAX
 from committer.queue.redis_stream import RedisQueue
 from committer.request import Receipt, ReceiptState
 from tests.support.faults.fault_proxy import Fault, FaultProxy

@@ -17,13 +17,13 @@ from committer.errors import (
 )
 from committer.ledger_entry import EpochRanges
 from committer.plan.ledger import read_ledger
-from committer.plan.producers import ACCEPTABLE, ProducerName, ProducerState, standings
+from committer.plan.producer_decisions import ACCEPTABLE, ProducerName, ProducerState, standings
 from committer.plan.state import TableState
 from committer.ports import Doorbell
 from committer.request import EncodedRequest, TableIdentifier, line_digest, read_request
 from committer.service.admin.producer_admin import ProducerAdmin
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 from tests.simulation.chance import draws
 from tests.simulation.ports import Ports
 from tests.simulation.servers import INBOX

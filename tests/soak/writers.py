@@ -23,7 +23,7 @@ from committer.request import TableIdentifier
 from tests.integration.traffic import POLICIES, RealProducer, Written
 from tests.soak.journal import Attempt, Ended, Journal, Past, pasts, read_journal
 from workers.connections import Connections, open_connections
-from workers.settings import WorkerSettings
+from workers.worker_settings import WorkerSettings
 
 
 @dataclass(frozen=True, slots=True)

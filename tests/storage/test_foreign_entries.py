@@ -22,7 +22,7 @@ from committer.errors import (
 from committer.ports import NewObject
 from committer.secret_files import read_secret_files
 from committer.skips import KEPT_MAX, SkipKind, Skips
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.key_file import KeyFile
 from committer.storage.local import LocalStorage
 from committer.storage.walk import walk

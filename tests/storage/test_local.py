@@ -24,8 +24,8 @@ from committer.errors import (
     StorageUnavailableError,
 )
 from committer.ports import NewObject
-from committer.storage.files import local_path
 from committer.storage.local import LocalStorage
+from committer.storage.local_files import local_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -200,7 +200,7 @@ def test_creates_and_pruning_deletes_of_several_processes_do_not_disturb_one_ano
 async def test_a_folder_locked_by_a_stopped_process_is_an_outage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("committer.storage.file_writes._ATTEMPTS_MAX", 3)
+    monkeypatch.setattr("committer.storage.durable_writes._ATTEMPTS_MAX", 3)
     storage = LocalStorage()
     etag = await storage.replace(f"{tmp_path}/a", b"", etag=None)
     code = (

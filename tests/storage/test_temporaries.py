@@ -18,10 +18,10 @@ OLD_S, YOUNG_S = 25 * 3600, 23 * 3600
 
 _KILLED = """
 import os, signal, sys
-from committer.storage import file_writes
-file_writes._link = lambda item: os.kill(os.getpid(), signal.SIGKILL)
+from committer.storage import durable_writes
+durable_writes._link = lambda item: os.kill(os.getpid(), signal.SIGKILL)
 from committer.ports import NewObject
-file_writes.create_groups([[NewObject(sys.argv[1], b"x")]])
+durable_writes.create_groups([[NewObject(sys.argv[1], b"x")]])
 """
 
 

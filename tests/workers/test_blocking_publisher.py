@@ -12,7 +12,7 @@ from committer.request import TableIdentifier
 from committer.storage.local import LocalStorage
 from workers import blocking_publisher
 from workers.blocking_publisher import borrow_publisher
-from workers.settings import WorkerSettings
+from workers.worker_settings import WorkerSettings
 
 
 async def make_catalog(uri: str) -> None:

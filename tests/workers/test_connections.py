@@ -9,7 +9,7 @@ import pytest
 from committer.errors import SettingsError
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from workers.connections import open_connections
-from workers.settings import load_settings
+from workers.worker_settings import load_settings
 
 
 def sizes(folder: Path) -> list[int]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from committer.errors import InvariantError, UnsupportedError
 from committer.iceberg.avro.binary import LONGS, encode_bytes
-from committer.iceberg.avro.schemas import BLOCK_SIZE_IN_BYTES
+from committer.iceberg.avro.manifest_schemas import BLOCK_SIZE_IN_BYTES
 from committer.iceberg.entry.data_file import (
     DataFile,
     ManifestEntry,

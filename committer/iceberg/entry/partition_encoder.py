@@ -13,7 +13,7 @@ from uuid import UUID
 from committer.errors import InvariantError, UnsupportedError
 from committer.iceberg.avro.binary import LONGS, encode_bytes
 from committer.iceberg.avro.decoder import EXACT
-from committer.iceberg.avro.schemas import decimal_bytes
+from committer.iceberg.avro.manifest_schemas import decimal_bytes
 from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,

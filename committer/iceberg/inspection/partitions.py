@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from committer.iceberg.entry.data_file import DataFileContent, ManifestEntry
-from committer.iceberg.inspection.files import FoundEntry
+from committer.iceberg.inspection.file_rows import FoundEntry
 from committer.iceberg.inspection.values import Row, describe_partition
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import partition_path

@@ -22,7 +22,7 @@ from committer.iceberg.avro.container import (
     read_header,
 )
 from committer.iceberg.avro.decoder import Decoder, Record, decode_record, record_decoder
-from committer.iceberg.avro.schemas import (
+from committer.iceberg.avro.manifest_schemas import (
     MANIFEST_FILE_ORDER,
     manifest_file_type,
     schema_headers,

@@ -18,7 +18,7 @@ from committer.iceberg.avro.container import (
     encode_block,
     encode_header,
 )
-from committer.iceberg.avro.schemas import manifest_entry_type, schema_headers
+from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.entry.data_file import (
     DataFile,
     ManifestContent,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
 from committer.iceberg.avro.container import Header, encode_container, iter_raw_blocks, read_header
 from committer.iceberg.avro.decoder import decode_record, record_decoder
-from committer.iceberg.avro.schemas import manifest_entry_type, schema_headers
+from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro.shapes import schema_shape
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.entry.entry_decoder import entry_from_record

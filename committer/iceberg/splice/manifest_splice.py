@@ -14,7 +14,7 @@ from committer.errors import InvariantError
 from committer.iceberg.avro.binary import LONGS
 from committer.iceberg.avro.container import decompress, encode_container
 from committer.iceberg.avro.decoder import decode_record, record_decoder
-from committer.iceberg.avro.schemas import manifest_entry_type, schema_headers
+from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro.shapes import RecordShape, schema_shape
 from committer.iceberg.entry.data_file import ManifestEntry, with_order
 from committer.iceberg.entry.entry_decoder import entry_from_record

@@ -26,7 +26,7 @@ from committer.iceberg.avro.decoder import (
     decode_record,
     record_decoder,
 )
-from committer.iceberg.avro.schemas import manifest_entry_type, schema_headers
+from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro.shapes import RecordShape, Shape, UnionShape, schema_shape
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, has_no_order
 from committer.iceberg.entry.entry_check import check_addition

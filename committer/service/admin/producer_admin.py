@@ -1,7 +1,7 @@
 """Carries out what an operator decides about producers and their requests.
 
 Each decision is a change of the ledger, in a swap of its own: it is true for every committer at
-once, and survives them. `plan/producers.py` computes the new entries.
+once, and survives them. `plan/producer_decisions.py` computes the new entries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from committer.iceberg.updates.metadata_update import RemoveProperties, SetPrope
 from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
 from committer.plan.evidence import is_ours, snapshots_with_evidence
 from committer.plan.ledger import Ledger, history_of, read_ledger
-from committer.plan.producers import (
+from committer.plan.producer_decisions import (
     ProducerName,
     ProducerState,
     ProducerStatus,

@@ -19,7 +19,7 @@ from committer.errors import (
 from committer.ports import Delivery, Doorbell
 from committer.reason import Reason
 from committer.request import EncodedRequest, Receipt, line_digest, read_request
-from committer.service.ingest.table_committers import TableCommitters
+from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.requests.circuit_breakers import OpenBreaker
 from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
 from committer.service.requests.inbox_keys import folder_of, parsed, printable

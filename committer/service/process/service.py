@@ -28,7 +28,7 @@ from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.recently_quarantined import RecentlyQuarantined
 from committer.service.requests.settled_requests import SettledByTable
-from committer.service.requests.signatures import Signatures
+from committer.service.requests.signature_check import Signatures
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import ShardLeases, StopTables
@@ -37,7 +37,7 @@ from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.upkeep.table_files import UpkeepParts
 from committer.setting_names import named_setting
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.journal import Journal
 from committer.storage.replays import Replays
 

@@ -27,7 +27,7 @@ from committer.plan.high_water_mark import (
     print_high_water_mark,
 )
 from committer.plan.state import TableState
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 
 # The least recently used marks are forgotten, and read again.
 KNOWN_MAX = 1_000

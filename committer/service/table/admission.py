@@ -24,7 +24,7 @@ from committer.ports import Storage
 from committer.reason import Reason
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.pending import Pending
-from committer.service.requests.signatures import Signatures
+from committer.service.requests.signature_check import Signatures
 from committer.service.table.admission_outcome import (
     AdmissionOutcome,
     AlreadyLanded,

@@ -14,7 +14,7 @@ from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Outcome
 from committer.service.requests.recently_quarantined import RecentlyQuarantined
 from committer.service.requests.settled_requests import SettledByTable
-from committer.service.requests.signatures import Signatures
+from committer.service.requests.signature_check import Signatures
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics

@@ -1,9 +1,9 @@
 """Merges the small manifests of a table's head in the background, while commits go on.
 
-`plan/merge.py` decides which ones, `iceberg/splice/manifest_merge.py` makes the bytes; the merged
-manifest is written under a name of ours, and the next commit lists it instead of those that it
-replaces. If another commit replaces them first, the file is left over: an attempt whose answer is
-lost may still list it, so it is never deleted here.
+`plan/merge_selection.py` decides which ones, `iceberg/splice/manifest_merge.py` makes the bytes.
+The merged manifest is written under a name of ours, and the next commit lists it instead of those
+that it replaces. If another commit wins, the file is left over: an attempt whose answer is lost
+may still list it, so it is never deleted here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from committer.iceberg.values.locations import manifest_location, metadata_folde
 from committer.plan.batch import sync_marker
 from committer.plan.commit import CommitPlan
 from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
-from committer.plan.merge import merge_context, plan_merges
+from committer.plan.merge_selection import merge_context, plan_merges
 from committer.plan.state import ListedManifest, TableState
 from committer.ports import NewObject, Storage, World
 from committer.request import TableIdentifier

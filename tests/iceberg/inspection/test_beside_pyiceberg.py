@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from committer.iceberg.inspection.tables import TableSource, inspect_snapshot, inspect_table
+from committer.iceberg.inspection.metadata_tables import (
+    TableSource,
+    inspect_snapshot,
+    inspect_table,
+)
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from tests.support.builders.fixtures import expected, read_bytes
 from tests.support.builders.moved_io import read_by_pyiceberg

@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.inspection.files import file_order
+from committer.iceberg.inspection.file_rows import file_order
 from committer.iceberg.inspection.manifest_files import manifest_rows
-from committer.iceberg.inspection.tables import (
+from committer.iceberg.inspection.metadata_tables import (
     SNAPSHOT_KINDS,
     TABLE_KINDS,
     TableSource,

@@ -17,7 +17,7 @@ from committer.iceberg.updates.metadata_update import (
     SetSnapshotRef,
 )
 from committer.ledger_entry import EpochRanges, property_key
-from committer.plan.producers import ProducerName, ProducerState
+from committer.plan.producer_decisions import ProducerName, ProducerState
 from committer.ports import LoadedTable, ObjectInfo
 from committer.reason import Reason
 from committer.request import TableIdentifier

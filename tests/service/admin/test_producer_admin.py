@@ -13,7 +13,7 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ledger_entry import EpochRanges, Landed, parse_entry, print_entry, property_key
 from committer.plan import evidence
-from committer.plan.producers import ProducerName, ProducerState
+from committer.plan.producer_decisions import ProducerName, ProducerState
 from committer.reason import Reason
 from committer.request import ReceiptState
 from committer.service.admin.producer_admin import Lost

@@ -13,7 +13,7 @@ from committer.ports import ALL_SHARDS, Delivery, LoadedTable
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request import EncodedRequest
-from committer.service.ingest import table_committers as tables
+from committer.service.ingest import committer_pool
 from committer.service.ingest.intake import TRUSTED_MS
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
@@ -214,8 +214,8 @@ async def test_an_old_doorbell_of_a_request_that_waits_lands_it() -> None:
 async def test_a_table_that_gets_nowhere_leaves_the_memory_to_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tables, "STUCK_REQUESTS_MAX", 5)
-    monkeypatch.setattr(tables, "PENDING_REQUESTS_MAX", 20)
+    monkeypatch.setattr(committer_pool, "STUCK_REQUESTS_MAX", 5)
+    monkeypatch.setattr(committer_pool, "PENDING_REQUESTS_MAX", 20)
     house = ServiceHarness()
     frozen = await house.create_table()
     other = await house.create_table("db.other")

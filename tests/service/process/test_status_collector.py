@@ -14,8 +14,8 @@ from committer.ledger_entry import Freeze, ProducerEntry, print_entry, property_
 from committer.ports import LoadedTable
 from committer.queue.memory import MemoryQueue
 from committer.request import TableIdentifier
+from committer.service.ingest import committer_pool
 from committer.service.ingest import poller as watch_module
-from committer.service.ingest import table_committers as tables
 from committer.service.ingest.poller import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.pending import Pending, Waiting
@@ -109,7 +109,7 @@ async def test_the_lag_goes_on_over_a_restart_and_needs_no_queue(with_queue: boo
 
 
 async def test_the_lag_counts_what_memory_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "PENDING_REQUESTS_MAX", 0)
+    monkeypatch.setattr(committer_pool, "PENDING_REQUESTS_MAX", 0)
     house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table), announce=False)

@@ -18,7 +18,7 @@ from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request import EncodedRequest, InlineManifest, ReceiptState, seal_request
 from committer.service.checks.checks import ChecksHere
-from committer.service.ingest import table_committers as tables
+from committer.service.ingest import committer_pool
 from committer.service.requests import large_requests
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.large_requests import LargeRequest, LargeRequests
@@ -353,7 +353,7 @@ async def test_few_bytes_that_announce_many_entries_are_not_walked_in_the_round(
 async def test_small_requests_whose_lines_become_many_objects_weigh_what_they_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tables, "PENDING_WEIGHT_BYTES_MAX", 20 * 1024 * KIB)
+    monkeypatch.setattr(committer_pool, "PENDING_WEIGHT_BYTES_MAX", 20 * 1024 * KIB)
     house = ServiceHarness(min_interval_ms=3_600_000)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=5.0):

@@ -26,7 +26,7 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ledger_entry import EpochRanges, property_key
 from committer.plan.high_water_mark import HighWaterMark, parse_high_water_mark
-from committer.plan.producers import ProducerName
+from committer.plan.producer_decisions import ProducerName
 from committer.plan.state import TableState
 from committer.ports import LoadedTable, NewObject, Storage, Swap, SwapAnswer, Unknown
 from committer.reason import Reason
@@ -34,7 +34,7 @@ from committer.request import ReceiptState, TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.table.high_water_check import HighWaterCheck
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog

@@ -10,7 +10,7 @@ import pytest
 from committer.errors import CatalogUnavailableError, StorageUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import EpochRanges
-from committer.plan.producers import ProducerName
+from committer.plan.producer_decisions import ProducerName
 from committer.ports import Committed, LoadedTable, Rejected, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.request import ReceiptState, TableIdentifier

@@ -14,7 +14,7 @@ from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.ledger_entry import MAIN, EpochRanges, property_key
 from committer.plan import one_shots
 from committer.plan.one_shots import read_one_shots
-from committer.plan.producers import ProducerName
+from committer.plan.producer_decisions import ProducerName
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import EncodedRequest, Producer, ReceiptState, seal_request

@@ -30,7 +30,7 @@ from uuid import uuid4
 import pytest
 
 from committer.aws.client import AwsOptions, close_client, open_client
-from committer.aws.errors import AWS_ERRORS, status_of
+from committer.aws.client_errors import AWS_ERRORS, status_of
 from committer.service.process.child_process import ends_with_parent
 from committer.storage.s3 import S3Storage
 from committer.world import RealWorld

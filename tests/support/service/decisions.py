@@ -8,7 +8,7 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ledger_entry import parse_entry
 from committer.plan.ledger import read_ledger
-from committer.plan.producers import ProducerName, ProducerState, standing
+from committer.plan.producer_decisions import ProducerName, ProducerState, standing
 from committer.ports import LoadedTable
 from committer.reason import Reason
 from committer.request import EncodedRequest

@@ -27,7 +27,7 @@ from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.recently_quarantined import RecentlyQuarantined
 from committer.service.requests.settled_requests import SettledByTable
-from committer.service.requests.signatures import Signatures
+from committer.service.requests.signature_check import Signatures
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import ShardLeases
@@ -35,7 +35,7 @@ from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.table_files import UpkeepParts
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile

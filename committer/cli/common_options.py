@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def complete_table(incomplete: str) -> list[str]:
     """Names for the shell, of the catalog that the settings name; none where it cannot be read."""
-    from committer.cli.session import run_with_parts
+    from committer.cli.command_session import run_with_parts
     from committer.errors import FrazilError
 
     async def names(parts: Parts) -> list[str]:

@@ -14,7 +14,7 @@ from committer.request import TableIdentifier
 from committer.service.admin.orphan_finder import REMOVED_AT_ONCE, Orphan, OrphanFinder, Sources
 from committer.service.process.composition import Parts
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.journal import Journal
 
 _AGE = re.compile(r"(\d{1,6})(s|min|h|d)")

@@ -11,7 +11,7 @@ import pytest
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.plan.merge import MergePolicy, merge_policy, plan_merges
+from committer.plan.merge_selection import MergePolicy, merge_policy, plan_merges
 from tests.support.builders.flights import build_flights
 
 _numbers = count(1)

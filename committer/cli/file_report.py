@@ -23,7 +23,7 @@ from committer.cli.view import Facts, Rows, View
 from committer.errors import FrazilError, InvalidMetadataError, InvalidRequestError
 from committer.iceberg.avro.container import read_header
 from committer.iceberg.deletes.puffin import decode_puffin_footer
-from committer.iceberg.inspection.files import entry_row, file_row, found_entries
+from committer.iceberg.inspection.file_rows import entry_row, file_row, found_entries
 from committer.iceberg.inspection.manifest_files import manifest_row
 from committer.iceberg.manifest.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list

@@ -24,7 +24,7 @@ from committer.ledger_entry import (
     print_entry,
 )
 from committer.plan.ledger import history_of, read_ledger
-from committer.plan.producers import (
+from committer.plan.producer_decisions import (
     ProducerName,
     ProducerState,
     RolledBack,

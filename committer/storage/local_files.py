@@ -1,7 +1,7 @@
 """Local files seen as objects: what a location means, which error is which, reading.
 
 Blocking; `local` calls it from worker threads. Only regular files are opened, and no opening
-blocks. Writing lives in `file_writes`, listing in `walk`.
+blocks. Writing lives in `durable_writes`, listing in `walk`.
 """
 
 from __future__ import annotations

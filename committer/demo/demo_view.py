@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from committer.demo.options import DemoOptions
+from committer.demo.demo_options import DemoOptions
+from committer.demo.demo_readers import SnapshotRow
+from committer.demo.demo_verdict import Carriers, Reading, total
 from committer.demo.progress import Progress, percentile
-from committer.demo.readers import SnapshotRow
-from committer.demo.verdict import Carriers, Reading, total
 
 _LINE_S = 5.0
 _BAR_WIDTH_MAX = 28

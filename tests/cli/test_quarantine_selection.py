@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from committer.cli.quarantined import choose_key
+from committer.cli.quarantine_selection import choose_key
 from committer.errors import NotFoundError
 
 FIRST = "11111111-0000-4000-8000-000000000000/q/00000000000000000001/aaaa1111-x1"

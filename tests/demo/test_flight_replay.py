@@ -15,7 +15,7 @@ from committer.demo.application_plan import (
     plan_streams,
     print_plan,
 )
-from committer.demo.replay import plan_input, stream_folder, write_input
+from committer.demo.flight_replay import plan_input, stream_folder, write_input
 
 
 @pytest.mark.parametrize(

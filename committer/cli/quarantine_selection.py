@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from committer.cli.describe import Description
-from committer.cli.producers import operator
+from committer.cli.producer_report import operator
 from committer.errors import (
     FrazilError,
     InvalidRequestError,
@@ -16,7 +16,7 @@ from committer.errors import (
     PublishError,
     UnsupportedError,
 )
-from committer.plan.producers import ACCEPTABLE, ProducerName
+from committer.plan.producer_decisions import ACCEPTABLE, ProducerName
 from committer.ports import Doorbell
 from committer.reason import Reason
 from committer.request import (
@@ -27,7 +27,7 @@ from committer.request import (
     line_digest,
     parse_inbox_key,
 )
-from committer.service.admin.data_files import absent_data_file
+from committer.service.admin.data_file_check import absent_data_file
 from committer.service.process.composition import Parts, RequestParts
 from committer.storage.inbox import Outstanding, QuarantineRecord, read_quarantined
 

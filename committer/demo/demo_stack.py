@@ -22,10 +22,10 @@ from committer.demo.application_plan import (
     print_plan,
     spark_confs,
 )
+from committer.demo.demo_options import DemoOptions, make_home, queue_folder
+from committer.demo.demo_table import TABLE
 from committer.demo.flights import spark_schema
-from committer.demo.options import DemoOptions, make_home, queue_folder
 from committer.demo.processes import ChildProcess, start
-from committer.demo.table import TABLE
 from committer.service.process.redis_server import start_redis_server
 from committer.settings import Settings, load_settings
 from workers.java import find_java_home
@@ -41,7 +41,7 @@ _COMMITTER_VARIABLES = {
 
 
 @dataclass(slots=True)
-class House:
+class DemoStack:
     """The parts of one run."""
 
     options: DemoOptions
@@ -111,7 +111,7 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(options: DemoOptions) -> AsyncIterator[House]:
+async def open_stack(options: DemoOptions) -> AsyncIterator[DemoStack]:
     """A folder, a queue server and a Java; on the way out nothing is left running.
 
     Errors: `SettingsError` saying what is missing.
@@ -120,11 +120,11 @@ async def open_house(options: DemoOptions) -> AsyncIterator[House]:
     with _clean_environment(options.home), _queue(options) as queue_url:
         os.environ["FRAZIL_QUEUE__URL"] = queue_url
         java_home = await asyncio.to_thread(find_java_home, options.home / "java")
-        house = House(options, load_settings(), queue_url, java_home)
+        stack = DemoStack(options, load_settings(), queue_url, java_home)
         try:
-            yield house
+            yield stack
         finally:
-            await house.stop()
+            await stack.stop()
 
 
 @contextmanager

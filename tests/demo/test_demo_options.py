@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from committer.demo.house import open_house
-from committer.demo.options import (
+from committer.demo.demo_options import (
     DemoOptions,
     default_batches,
     default_home,
     make_home,
     queue_folder,
 )
-from committer.demo.table import create_table
+from committer.demo.demo_stack import open_stack
+from committer.demo.demo_table import create_table
 from committer.errors import QueueUnavailableError, SettingsError
 from committer.settings import Settings
 
@@ -67,10 +67,10 @@ async def test_settings_of_other_programs_are_left_out_and_come_back(
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     before = dict(os.environ)
     home = tmp_path / "home"
-    async with open_house(options(home)) as house:
+    async with open_stack(options(home)) as stack:
         assert "SPARK_HOME" not in os.environ
-        assert house.settings.catalog.uri == f"sqlite:///{home}/catalog.db"
-        assert house.settings.queue.url == "redis://nowhere.invalid:1"
+        assert stack.settings.catalog.uri == f"sqlite:///{home}/catalog.db"
+        assert stack.settings.queue.url == "redis://nowhere.invalid:1"
     assert dict(os.environ) == before
 
 

@@ -11,11 +11,16 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from committer.demo.demo_readers import (
+    TableReport,
+    read_by_duckdb,
+    read_by_pyiceberg,
+    sums_by_carrier,
+)
+from committer.demo.demo_table import TABLE, create_table
+from committer.demo.demo_verdict import Reading, differences, disagreements
 from committer.demo.flights import read_flights
 from committer.demo.hints import write_query_script
-from committer.demo.readers import TableReport, read_by_duckdb, read_by_pyiceberg, sums_by_carrier
-from committer.demo.table import TABLE, create_table
-from committer.demo.verdict import Reading, differences, disagreements
 from committer.settings import Settings
 
 ROWS = 500

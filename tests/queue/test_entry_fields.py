@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from committer.ports import Doorbell
-from committer.queue.codec import (
+from committer.queue.entry_fields import (
     INLINE_BYTES_MAX,
     decode_doorbell,
     decode_receipt,

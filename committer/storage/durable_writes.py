@@ -40,7 +40,7 @@ from committer.errors import (
 from committer.ports import NewObject
 from committer.private_files import mode_below
 from committer.storage.empty_folders import EmptyFolders
-from committer.storage.files import (
+from committer.storage.local_files import (
     PASS,
     etag_of,
     explained,

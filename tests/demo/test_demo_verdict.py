@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from committer.demo.readers import sums_by_carrier
-from committer.demo.verdict import Reading, Sums, differences, disagreements, total
+from committer.demo.demo_readers import sums_by_carrier
+from committer.demo.demo_verdict import Reading, Sums, differences, disagreements, total
 
 FLIGHTS = pa.table(
     {

@@ -8,7 +8,7 @@ import pytest
 from committer.aws.access import AwsAccess
 from committer.errors import SettingsError
 from workers.s3_files import S3Access
-from workers.settings import load_settings
+from workers.worker_settings import load_settings
 
 
 def test_options_are_stronger_than_the_environment_and_that_than_the_file(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from committer.cli.printing import time_text
 from committer.cli.view import Facts
 from committer.ledger_entry import EpochRanges
 from committer.plan.ledger import read_ledger
-from committer.plan.producers import ProducerName, ProducerState, ProducerStatus, standings
+from committer.plan.producer_decisions import ProducerName, ProducerState, ProducerStatus, standings
 from committer.request import TableIdentifier
 from committer.service.admin.producer_admin import Lost, ProducerAdmin
 from committer.service.process.composition import Parts
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.high_water_marks import HighWaterMarks
+from committer.storage.high_water_mark_objects import HighWaterMarks
 
 
 def operator(parts: Parts) -> ProducerAdmin:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from committer.iceberg.avro.container import read_header
-from committer.iceberg.avro.schemas import (
+from committer.iceberg.avro.manifest_schemas import (
     decimal_bytes,
     manifest_entry_schema,
     manifest_entry_type,

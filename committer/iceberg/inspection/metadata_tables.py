@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from committer.iceberg.entry.data_file import ManifestContent
-from committer.iceberg.inspection.files import entries, entry_row, file_row, live_entries
+from committer.iceberg.inspection.file_rows import entries, entry_row, file_row, live_entries
 from committer.iceberg.inspection.manifest_files import all_manifest_rows, manifest_rows
 from committer.iceberg.inspection.partitions import partition_rows
-from committer.iceberg.inspection.snapshots import (
+from committer.iceberg.inspection.snapshot_rows import (
     history_rows,
     metadata_log_rows,
     ref_rows,

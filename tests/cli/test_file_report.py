@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from committer.cli.inspection import Inspection, inspect_content
+from committer.cli.file_report import Inspection, inspect_content
 from committer.cli.view import Facts, Rows
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import print_table_metadata

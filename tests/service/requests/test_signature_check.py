@@ -8,7 +8,7 @@ from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ports import LoadedTable, NewObject
 from committer.reason import Reason
 from committer.request import EncodedRequest, ReceiptState
-from committer.service.requests.signatures import REREAD_S
+from committer.service.requests.signature_check import REREAD_S
 from committer.signature import SigningKey
 from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import build_flights

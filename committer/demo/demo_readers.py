@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 
-from committer.demo.verdict import Reading, Sums
+from committer.demo.demo_verdict import Reading, Sums
 from committer.errors import SettingsError
 
 _COLUMNS = ("carrier", "distance", "arr_delay")
