@@ -4,6 +4,7 @@
 VENV := .venv
 VENV43 := .venv-spark43
 VENV_BENCH := .venv-bench
+VENV_DOCS := .venv-docs
 RUN := $(VENV)/bin/
 export PYTHON
 # What `make demo` hands on.
@@ -30,6 +31,7 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 .PHONY: test
 test: install ## all tests: real servers, Spark, both Spark releases
 	@sh tools/install.sh $(VENV43) requirements-spark43.lock $(VENV)
+	@sh tools/install.sh $(VENV_DOCS) requirements-docs.lock $(VENV)
 	@$(RUN)python -m tests.support.builders.jars
 	@$(RUN)python tools/run_tests.py
 
@@ -112,12 +114,17 @@ format: install ## format the code
 docs: install ## write the files in docs that are made from code
 	@$(RUN)python tools/make_docs.py
 
+.PHONY: docs-site
+docs-site: install ## the documentation site, into build/site: pages, API, search; needs no network to read
+	@sh tools/install.sh $(VENV_DOCS) requirements-docs.lock $(VENV)
+	@$(VENV_DOCS)/bin/python -m tools.make_site
+
 .PHONY: lock
 lock: install ## resolve pyproject.toml into requirements.lock; OPTIONS=--upgrade for newer releases
 	@OPTIONS='$(OPTIONS)' sh tools/lock.sh
 
 .PHONY: clean
 clean: ## remove what was installed and cached; not what the demo made
-	rm -rf $(VENV) $(VENV43) $(VENV_BENCH) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(VENV43) $(VENV_BENCH) $(VENV_DOCS) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

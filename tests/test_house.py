@@ -49,7 +49,7 @@ def sources() -> Iterator[Path]:
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 # --- Code ----------------------------------------------------------------------------------------

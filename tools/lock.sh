@@ -31,3 +31,8 @@ echo 'hatchling' | compile -c requirements.lock - -o requirements-build.lock
     printf '%s\n' matplotlib py-spy | compile -c requirements.lock -
 } > requirements-bench.lock.new
 mv requirements-bench.lock.new requirements-bench.lock
+{
+    echo '# Over requirements.lock: the generator of the documentation site (`make docs-site`).'
+    printf '%s\n' zensical mkdocstrings-python | compile -c requirements.lock -
+} > requirements-docs.lock.new
+mv requirements-docs.lock.new requirements-docs.lock
