@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tools.make_site import ROOT, problems, stage
+from tools.make_site import HOME, ROOT, problems, stage
 
 PYTHON = ROOT / ".venv-docs/bin/python"
 
@@ -37,7 +37,7 @@ def _pages(entries: Any) -> Iterator[str]:
 
 def test_links_of_staged_pages_lead_to_files_of_the_site(tmp_path: Path) -> None:
     stage(tmp_path)
-    text = (tmp_path / "docs/index.md").read_text()
+    text = (tmp_path / "docs" / HOME[1]).read_text()
     assert "](guarantees.md)" in text and "](docs/" not in text
     assert (
         "](../files/deploy/prometheus/alerts.yaml)"

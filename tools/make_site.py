@@ -22,13 +22,10 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "build/site-source"
 SITE = ROOT / "build/site"
-# Pages at the root of the repository, and their places in the site.
-ROOT_PAGES = {
-    "README.md": "index.md",
-    "CHANGELOG.md": "changelog.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "security.md",
-}
+# The page of the repository that opens the site; other pages keep their names.
+HOME = ("README.md", "index.md")
+# The page that is in the site alone.
+API = "reference/api.md"
 # Other files of the repository that pages link to are copied here.
 FILES = "files"
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
@@ -71,14 +68,14 @@ def stage(into: Path) -> None:
         if page.suffix == ".md":
             text = _with_links_of_the_site(page.read_text(), page, places, into / "docs")
             (into / "docs" / place).write_text(text)
-    (into / "docs/reference/api.md").write_text(api_page())
+    (into / "docs" / API).write_text(api_page())
 
 
 def _places() -> dict[Path, str]:
     """Return the place of each page and file of `docs/` and of each page at the root."""
     docs = ROOT / "docs"
     inside = {path: path.relative_to(docs).as_posix() for path in docs.rglob("*") if path.is_file()}
-    return inside | {ROOT / name: place for name, place in ROOT_PAGES.items()}
+    return {path: path.name for path in ROOT.glob("*.md")} | inside | {ROOT / HOME[0]: HOME[1]}
 
 
 def _with_links_of_the_site(text: str, page: Path, places: dict[Path, str], docs: Path) -> str:
