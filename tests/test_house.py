@@ -25,6 +25,7 @@ from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tools.evidence import evidence
 from tools.make_docs import documents
+from tools.make_site import API, HOME
 from workers import options
 from workers.worker_setting_names import SETTING_NAMES
 
@@ -139,6 +140,19 @@ def test_the_tree_names_no_machine_and_no_package_index(what: str) -> None:
         if path.suffix != ".xz" and (found := pattern.search(path.read_bytes()))
     ]
     assert naming == []
+
+
+def test_results_of_benchmarks_stay_light() -> None:
+    """A report, one file of records and plots for the newest run of each; not its samples."""
+    results = [path for path in tracked_files() if path.is_relative_to(ROOT / "bench/results")]
+    assert sum(path.stat().st_size for path in results) < 400_000
+    for folder in {path.parent for path in results}:
+        names = [path.name for path in results if path.parent == folder]
+        assert "report.md" in names
+        assert {name for name in names if not name.endswith(".png")} <= {
+            "records.jsonl",
+            "report.md",
+        }
 
 
 # --- Documents -----------------------------------------------------------------------------------
@@ -286,7 +300,7 @@ def files_called(name: str) -> list[Path]:
 
 
 def test_every_page_and_module_that_a_text_names_exists() -> None:
-    named = {name: place for place, name, _ in citations()}
+    named = {name: place for place, name, _ in citations() if name not in (HOME[1], API)}
     missing = [f"{place}: {name}" for name, place in named.items() if not files_called(name)]
     assert missing == []
 
