@@ -173,7 +173,8 @@ _CLIENT = (
 _REPLAY = "Make the table fit (or fix the writer), then `frazil quarantine replay` or `discard`."
 _EPOCH = (
     "The producer's epoch counter was reset, or its checkpoint restored or cloned: compare both"
-    " writes, then discard this one; or `frazil quarantine accept` it, to have both in the table."
+    " writes, then discard this one; or `frazil quarantine replay --force` it, to have both in the"
+    " table."
 )
 
 _ADVICE: Mapping[Reason, str] = {
@@ -242,11 +243,12 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.EPOCH_CONTENT_DIFFERS: _EPOCH,
     Reason.EPOCH_LANDED_UNPROVEN: (
         "The epoch landed too long ago to compare, or to know. If these rows are in the table,"
-        " discard it; if not, `frazil quarantine accept` it."
+        " discard it; if not, `frazil quarantine replay --force` it."
     ),
     Reason.PRODUCER_FROZEN: (
         "`frazil producer show` says why, and which epochs are concerned: bring the history back,"
-        " or `frazil producer thaw`; then replay. `frazil quarantine accept` lands this one alone."
+        " or `frazil producer thaw`; then replay. `frazil quarantine replay --force` lands this one"
+        " alone."
     ),
     Reason.UNSUPPORTED: "This version cannot commit that. Discard it, or upgrade and replay.",
     Reason.PLAN_FAILED: (

@@ -76,8 +76,8 @@ def show(
 def freeze(
     table: TableArgument,
     producer: ProducerArgument,
-    why: Annotated[
-        str, typer.Option("--why", help="For those who find its requests in quarantine.")
+    reason: Annotated[
+        str, typer.Option("--reason", help="For those who find its requests in quarantine.")
     ] = "",
     branch: BranchOption = "main",
     as_json: AsJson = False,
@@ -91,7 +91,7 @@ def freeze(
     from committer.cli.producer_report import name_of, operator
 
     identifier, name = parse_identifier(table), name_of(producer, branch)
-    said = f"an operator froze the producer: {why}" if why else "an operator froze the producer"
+    said = f"an operator froze the producer{f': {reason}' if reason else ''}"
     run_with_parts(lambda parts: operator(parts).freeze(identifier, name, said))
     _print(_find(table, producer, branch), as_json)
 
@@ -100,15 +100,15 @@ def freeze(
 def thaw(
     table: TableArgument,
     producer: ProducerArgument,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="After a rollback: what it took stays away.")
+    skip_lost: Annotated[
+        bool, typer.Option("--skip-lost", help="After a rollback: lost epochs never land.")
     ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="After a rollback: what it took may land again.")
+    redo_lost: Annotated[
+        bool, typer.Option("--redo-lost", help="After a rollback: lost epochs may land again.")
     ] = False,
     epochs: Annotated[
         str | None,
-        typer.Option(help="With --again, these epochs and no others: 40-42,44.", metavar="RANGES"),
+        typer.Option(help="With --redo-lost, only these epochs: 40-42,44.", metavar="RANGES"),
     ] = None,
     branch: BranchOption = "main",
     yes: Yes = False,
@@ -116,19 +116,19 @@ def thaw(
 ) -> None:
     """Let a frozen producer go on.
 
-    After a rollback, say what becomes of the epochs that it took: they still count as landed and
-    their rows stay away (--keep), or each may land once more when it is published or replayed
-    (--again). Requests quarantined in the meantime stay there until they are replayed.
+    After a rollback, choose what happens to the lost epochs: they still count as landed and their
+    rows stay away (--skip-lost), or each may land once more when it is published or replayed
+    (--redo-lost). Requests quarantined in the meantime stay there until they are replayed.
     """
     from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, say
     from committer.cli.producer_report import choose_epochs, name_of, operator, what_follows
 
-    if keep and again:
-        raise typer.BadParameter("expected --keep or --again, not both")
+    if skip_lost and redo_lost:
+        raise typer.BadParameter("expected --skip-lost or --redo-lost, not both")
     identifier, name = parse_identifier(table), name_of(producer, branch)
     found = _find(table, producer, branch)
-    chosen = choose_epochs(found, keep=keep, again=again, epochs=epochs)
+    chosen = choose_epochs(found, skip=skip_lost, redo=redo_lost, epochs=epochs)
     if follows := what_follows(found, chosen):
         say(follows)
     confirm("Thaw?", needed=found.is_rolled_back and not yes)

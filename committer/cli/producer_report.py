@@ -96,7 +96,7 @@ def describe(table: TableIdentifier, standing: ProducerStatus) -> Description:
         "query_name": entry.name if entry else "",
         "branch": standing.name.branch,
         "state": standing.state,
-        "why": standing.why or "",
+        "reason": standing.why or "",
         "frozen_at_ms": entry.frozen.since_ms if entry and entry.frozen else None,
         "last_epoch": entry.epochs.highest if entry else None,
         "epochs": str(entry.epochs) if entry else "",
@@ -118,33 +118,33 @@ def advice(found: Found) -> str:
         case ProducerState.ROLLED_BACK:
             return (
                 "Bring the history back, or go on from what is left: `frazil producer thaw` with"
-                " --keep (the rolled back epochs stay away) or --again (they may land once more)."
+                " --skip-lost (lost epochs never land) or --redo-lost (they may land once more)."
             )
         case ProducerState.UNREADABLE:
             return "Upgrade to a release that reads its entry, or `frazil producer forget` it."
 
 
-def choose_epochs(found: Found, *, keep: bool, again: bool, epochs: str | None) -> EpochRanges:
+def choose_epochs(found: Found, *, skip: bool, redo: bool, epochs: str | None) -> EpochRanges:
     """The epochs that may land again. Errors: `typer.BadParameter` where the choice is open."""
     if epochs is not None:
-        if not again:
-            raise typer.BadParameter("--epochs says what --again is about")
+        if not redo:
+            raise typer.BadParameter("--epochs needs --redo-lost: it names the epochs to redo")
         return _parse(epochs)
     if not found.is_rolled_back:
-        if again:
-            raise typer.BadParameter("no rollback took anything: name --epochs")
+        if redo:
+            raise typer.BadParameter("no epoch is lost by a rollback: name --epochs")
         return EpochRanges()
-    if not again and not keep:
+    if not redo and not skip:
         raise typer.BadParameter(
-            f"a rollback took {_lost(found.lost)}: --keep (they stay away) or --again (they may"
-            " land once more)?"
+            f"a rollback took {_lost(found.lost)}: --skip-lost (they never land) or --redo-lost"
+            " (they may land once more)?"
         )
-    if again and not found.lost.is_whole:
+    if redo and not found.lost.is_whole:
         raise typer.BadParameter(
             f"a rollback took {_lost(found.lost)}: not all of it is known any more, so name"
             " --epochs"
         )
-    return found.lost.epochs if again else EpochRanges()
+    return found.lost.epochs if redo else EpochRanges()
 
 
 def _parse(text: str) -> EpochRanges:

@@ -35,6 +35,12 @@ OlderFilter = Annotated[
 YoungerFilter = Annotated[
     str | None, typer.Option("--younger-than", metavar="AGE", help="In quarantine for less.")
 ]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Let them land although the epoch has landed or the producer is frozen."
+    ),
+]
 
 
 @app.command("list")
@@ -117,16 +123,26 @@ def replay(
     reason: ReasonFilter = None,
     older_than: OlderFilter = None,
     younger_than: YoungerFilter = None,
+    force: Force = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --force: do not ask.")] = False,
 ) -> None:
     """Put requests back into the inbox, to be judged again. Prints their keys.
 
     One whose data files are gone stays. A crash in between loses nothing: replay again. Exit code 1
     if one cannot be replayed.
+
+    --force lets them land although the ledger is against it, for the reasons
+    epoch_content_differs, epoch_landed_unproven and producer_frozen only. Each lands once, beside
+    whatever has landed as its epoch; a frozen producer stays frozen. Asks only about those that
+    can land, and says why not of the others.
     """
     from committer.cli.command_session import run_with_requests
     from committer.cli.quarantine_selection import replay as replay_one
 
     filters = _filters(table, producer, reason, older_than, younger_than)
+    if force:
+        _force(keys, every, filters, yes=yes)
+        return
 
     async def work(parts: RequestParts) -> list[Replayed]:
         chosen = await _choose(parts, keys, every, filters)
@@ -135,30 +151,11 @@ def replay(
     _tell(run_with_requests(work))
 
 
-@app.command()
-def accept(
-    keys: KeysArgument = None,
-    every: All = False,
-    table: TableFilter = None,
-    producer: ProducerFilter = None,
-    reason: ReasonFilter = None,
-    older_than: OlderFilter = None,
-    younger_than: YoungerFilter = None,
-    yes: Yes = False,
-) -> None:
-    """Let requests land although the ledger is against it, and replay them. Prints their keys.
-
-    For the reasons epoch_content_differs, epoch_landed_unproven and producer_frozen only. Each
-    lands once, beside whatever has landed as its epoch; a frozen producer stays frozen. Asks only
-    about those that can be accepted, and says why not of the others. A crash in between loses
-    nothing: accept again, or replay. Exit code 1 if one cannot be accepted.
-    """
+def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) -> None:
     from committer.cli.command_session import run_with_parts, run_with_requests
     from committer.cli.printing import confirm, counted, say
-    from committer.cli.quarantine_selection import accept as accept_all
-    from committer.cli.quarantine_selection import refusals
+    from committer.cli.quarantine_selection import accept, refusals
 
-    filters = _filters(table, producer, reason, older_than, younger_than)
     named = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
     refused = run_with_parts(lambda parts: refusals(parts, named)) if named else {}
     _tell_refused(refused)
@@ -170,10 +167,10 @@ def accept(
         f"This adds the rows of {counted(len(chosen), 'request')}, although the epoch has landed or"
         " the producer is frozen: rows that are in the table already are in it twice then."
     )
-    confirm("Accept?", needed=not yes)
+    confirm("Replay?", needed=not yes)
 
     async def work(parts: Parts) -> list[Replayed]:
-        return await accept_all(parts, chosen)
+        return await accept(parts, chosen)
 
     _tell(run_with_parts(work))
     if refused:

@@ -231,7 +231,7 @@ def _without(data_file: str) -> str:
 
 
 async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
-    """Why not, for those that cannot be accepted now. Changes nothing."""
+    """Return the reason by key for those that --force cannot land now. Change nothing."""
     refused: dict[str, str] = {}
     for (table, name), requests in (await _meant(parts, keys, refused)).items():
         try:
@@ -262,7 +262,7 @@ _Meant = Mapping[tuple[TableIdentifier, ProducerName], Sequence[CommitRequest]]
 
 
 async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> _Meant:
-    """The requests by table and producer; those that no leave helps are `refused`."""
+    """The requests by table and producer; those that --force does not help are `refused`."""
     meant: defaultdict[tuple[TableIdentifier, ProducerName], list[CommitRequest]]
     meant = defaultdict(list)
     for key in keys:
@@ -296,8 +296,8 @@ async def _acceptable(parts: Parts, key: str) -> CommitRequest:
     if record.reason not in ACCEPTABLE:
         codes = ", ".join(sorted(ACCEPTABLE))
         raise UnsupportedError(
-            f"its reason is {record.reason}, which no leave helps against (but {codes}): make its"
-            " cause go, and replay it"
+            f"its reason is {record.reason}; --force lands requests of {codes} only: remove the"
+            " cause, then replay it without --force"
         )
     return sealed.request
 

@@ -16,8 +16,8 @@ from committer.cli.table_plan import plan
 from committer.cli.table_set import set_
 from committer.cli.table_source import (
     AsOfOption,
-    MapOption,
     MetadataOption,
+    PrefixOption,
     RefOption,
     SnapshotOption,
     TableOption,
@@ -70,7 +70,7 @@ def list_(
 def show(
     name: TableOption = None,
     metadata: MetadataOption = None,
-    moves: MapOption = None,
+    moves: PrefixOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show where a table is, how it is partitioned and sorted, and its properties."""
@@ -93,7 +93,7 @@ def show(
 def schema(
     name: TableOption = None,
     metadata: MetadataOption = None,
-    moves: MapOption = None,
+    moves: PrefixOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the current schema; --json prints the specification's JSON form."""
@@ -114,7 +114,7 @@ def schema(
 def snapshots(
     name: TableOption = None,
     metadata: MetadataOption = None,
-    moves: MapOption = None,
+    moves: PrefixOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List the snapshots that the table still has, oldest first."""
@@ -126,7 +126,7 @@ def snapshots(
 def history(
     name: TableOption = None,
     metadata: MetadataOption = None,
-    moves: MapOption = None,
+    moves: PrefixOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List which snapshot became current when."""
@@ -138,7 +138,7 @@ def history(
 def files(
     name: TableOption = None,
     metadata: MetadataOption = None,
-    moves: MapOption = None,
+    moves: PrefixOption = None,
     snapshot: SnapshotOption = None,
     ref: RefOption = None,
     as_of: AsOfOption = None,

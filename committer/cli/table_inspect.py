@@ -10,8 +10,8 @@ import typer
 from committer.cli.common_options import AsJson
 from committer.cli.table_source import (
     AsOfOption,
-    MapOption,
     MetadataOption,
+    PrefixOption,
     RefOption,
     SnapshotOption,
     TableOption,
@@ -46,7 +46,7 @@ def inspect(
     *,
     kind: KindOption,
     metadata: MetadataOption = None,
-    moves: MapOption = None,
+    moves: PrefixOption = None,
     snapshot: SnapshotOption = None,
     ref: RefOption = None,
     as_of: AsOfOption = None,

@@ -24,18 +24,18 @@ def orphans(
         str, typer.Option(help="Only what was written longer ago: 36h, 3d.")
     ] = "3d",
     remove: Annotated[bool, typer.Option("--remove", help="Remove them.")] = False,
-    outside: Annotated[
+    allow_outside_location: Annotated[
         bool,
         typer.Option(
-            "--outside",
+            "--allow-outside-location",
             help="Remove also outside the table's location (write.data.path), where no table of"
             " another catalog writes.",
         ),
     ] = False,
-    nobody_writes: Annotated[
+    no_active_writers: Annotated[
         bool,
         typer.Option(
-            "--nobody-writes",
+            "--no-active-writers",
             help="Allow an age under a day. Only if no writer, committer or engine works on the"
             " table.",
         ),
@@ -58,14 +58,14 @@ def orphans(
         age_s = parse_age_s(older_than)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--older-than") from None
-    if remove and age_s < SAFE_AGE_S and not nobody_writes:
+    if remove and age_s < SAFE_AGE_S and not no_active_writers:
         raise typer.BadParameter(
-            "under a day it may belong to a writer that has not published yet; stop all that work"
-            " on the table and say --nobody-writes",
+            "a file under a day old may belong to a writer that has not published yet; stop every"
+            " writer, committer and engine of the table and add --no-active-writers",
             param_hint="--older-than",
         )
 
-    wanted = Wanted(identifier, age_s, outside=outside, by_storage=remove)
+    wanted = Wanted(identifier, age_s, outside=allow_outside_location, by_storage=remove)
     report = run_with_parts(lambda parts: _report(parts, wanted, as_json=as_json))
     if not remove or not report.objects:
         return

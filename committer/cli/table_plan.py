@@ -10,8 +10,8 @@ import typer
 from committer.cli.common_options import AsJson
 from committer.cli.table_source import (
     AsOfOption,
-    MapOption,
     MetadataOption,
+    PrefixOption,
     RefOption,
     SnapshotOption,
     TableOption,
@@ -42,7 +42,7 @@ def plan(
     name: TableOption = None,
     *,
     metadata: MetadataOption = None,
-    moves: MapOption = None,
+    moves: PrefixOption = None,
     where: WhereOption = None,
     where_json: WhereJsonOption = None,
     snapshot: SnapshotOption = None,

@@ -33,10 +33,10 @@ MetadataOption = Annotated[
         "--metadata", metavar="FILE", help="This metadata file instead of a catalog's table."
     ),
 ]
-MapOption = Annotated[
+PrefixOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--map",
+        "--rewrite-prefix",
         metavar="OLD=NEW",
         help="Read below NEW what the metadata names below OLD; may be repeated.",
     ),
@@ -164,7 +164,7 @@ def _file_reader(stack: ExitStack) -> Read:
 def _parse_move(text: str) -> _Move:
     old, sign, new = text.partition("=")
     if not sign or not old or not new:
-        raise typer.BadParameter(f"`{text}`: expected OLD=NEW", param_hint="--map")
+        raise typer.BadParameter(f"`{text}`: expected OLD=NEW", param_hint="--rewrite-prefix")
     return _Move(old.rstrip("/"), _location(new).rstrip("/"))
 
 

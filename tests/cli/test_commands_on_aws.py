@@ -104,7 +104,7 @@ def test_orphans_are_listed_and_removed_on_s3_and_what_waits_stays(frazil: Frazi
 
     frazil.with_parts(drop)
     time.sleep(1.1)  # S3 tells of whole seconds
-    wanted = ("table", "orphans", "db.flights", "--older-than", "0s", "--nobody-writes")
+    wanted = ("table", "orphans", "db.flights", "--older-than", "0s", "--no-active-writers")
     listed = frazil(*wanted, "--json").object
     assert (listed["location"], listed["size-bytes"]) == (left, 4)
     removed = frazil(*wanted, "--remove", "--yes")

@@ -1,4 +1,4 @@
-"""`frazil producer` and `frazil quarantine accept`, without a committer."""
+"""`frazil producer` and `frazil quarantine replay --force`, without a committer."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def test_a_producer_is_frozen_with_a_reason_and_thawed(frazil: Frazil) -> None:
     put_entry(frazil)
     frazil.put(request(frazil, epoch=9))
     said = frazil(
-        "producer", "freeze", "db.flights", "query-1", "--why", "bad numbers", "--json"
+        "producer", "freeze", "db.flights", "query-1", "--reason", "bad numbers", "--json"
     ).object
     assert (said["state"], said["waiting_requests"]) == ("frozen", 1)
-    assert said["why"] == "an operator froze the producer: bad numbers"
+    assert said["reason"] == "an operator froze the producer: bad numbers"
     assert "frazil producer thaw" in said["advice"]
     answer = frazil("producer", "thaw", "db.flights", "query-1")
     assert (answer.code, answer.err) == (0, "")
@@ -68,18 +68,24 @@ def test_show_says_why_a_rollback_froze_it_and_what_may_be_done(frazil: Frazil) 
     create(frazil)
     put_entry(frazil, lost=True)
     out = frazil("producer", "show", "db.flights", "query-1").out
-    for text in ("rolled-back", "snapshot 99", "--keep", "--again", "query-1 of db.flights"):
+    for text in (
+        "rolled-back",
+        "snapshot 99",
+        "--skip-lost",
+        "--redo-lost",
+        "query-1 of db.flights",
+    ):
         assert text in out
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "--keep (they stay away) or --again"),
-        (("--again",), "name --epochs"),
-        (("--keep", "--again"), "not both"),
-        (("--keep", "--epochs", "3"), "--again"),
-        (("--again", "--epochs", "3-1"), "--epochs: epoch ranges out of order"),
+        ((), "--skip-lost (they never land) or --redo-lost"),
+        (("--redo-lost",), "name --epochs"),
+        (("--skip-lost", "--redo-lost"), "not both"),
+        (("--skip-lost", "--epochs", "3"), "--redo-lost"),
+        (("--redo-lost", "--epochs", "3-1"), "--epochs: epoch ranges out of order"),
     ],
 )
 def test_a_thaw_after_a_rollback_leaves_nothing_to_guess(
@@ -96,8 +102,8 @@ def test_a_thaw_after_a_rollback_leaves_nothing_to_guess(
 @pytest.mark.parametrize(
     ("options", "epochs", "said"),
     [
-        (("--keep",), "0-3", "their rows stay away"),
-        (("--again", "--epochs", "2-3"), "0-1", "Epochs 2-3 may land once more"),
+        (("--skip-lost",), "0-3", "their rows stay away"),
+        (("--redo-lost", "--epochs", "2-3"), "0-1", "Epochs 2-3 may land once more"),
     ],
 )
 def test_a_thaw_after_a_rollback_says_what_becomes_of_the_epochs(
@@ -134,7 +140,7 @@ def test_what_the_ledger_alone_is_against_is_accepted_and_replayed(frazil: Frazi
     wanted = request(frazil, epoch=3)
     key = frazil.quarantine(wanted, "epoch_content_differs")
     other = frazil.quarantine(request(frazil, epoch=4), "path_not_allowed")
-    answer = frazil("quarantine", "accept", "--all", "--table", "db.flights", "--yes")
+    answer = frazil("quarantine", "replay", "--force", "--all", "--table", "db.flights", "--yes")
     assert (answer.code, answer.out) == (1, key + "\n")
     assert f"{other} stays in quarantine: its reason is path_not_allowed" in answer.err
     assert frazil.outstanding() == [key]
@@ -154,11 +160,11 @@ def test_only_what_can_be_accepted_is_asked_about(
     if is_there:
         wanted = [frazil.quarantine(request(frazil, epoch=3), "epoch_content_differs")]
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    answer = frazil("quarantine", "accept", "--all")
+    answer = frazil("quarantine", "replay", "--force", "--all")
     assert (answer.code, answer.out) == (1, "")
     assert f"{reason} stays in quarantine: its reason is path_not_allowed" in answer.err
     assert f"{files} stays in quarantine: its data file `" in answer.err
-    assert ("Accept? [y/N]" in answer.err) == is_there
+    assert ("Replay? [y/N]" in answer.err) == is_there
     assert ("rows of 1 request" in answer.err) == is_there
     assert set(frazil.quarantined()) == {reason, files, *wanted}
     assert entry_of(frazil).accepted == ()
@@ -168,7 +174,7 @@ def test_an_accepted_request_whose_table_is_gone_stays_in_quarantine(frazil: Fra
     create(frazil)
     key = frazil.quarantine(request(frazil), "producer_frozen")
     frazil("table", "drop", "db.flights", "--yes")
-    answer = frazil("quarantine", "accept", key, "--yes")
+    answer = frazil("quarantine", "replay", "--force", key, "--yes")
     assert (answer.code, answer.out) == (1, "")
     assert frazil.quarantined() == [key]
 

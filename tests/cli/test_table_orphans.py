@@ -83,15 +83,15 @@ def test_a_clock_that_runs_ahead_of_the_storages_removes_nothing_young(
     assert young.exists()
 
 
-def test_under_a_day_nothing_is_removed_unless_nobody_writes(frazil: Frazil) -> None:
+def test_under_a_day_nothing_is_removed_unless_no_writer_is_active(frazil: Frazil) -> None:
     table = create(frazil)
     left = drop(table, "data/left.parquet", days=0.5)
     asked = ("table", "orphans", "db.flights", "--older-than", "1h", "--remove", "--yes")
     refused = frazil(*asked)
     assert refused.code == 2
-    assert "--nobody-writes" in refused.err
+    assert "--no-active-writers" in refused.err
     assert left.exists()
-    assert frazil(*asked, "--nobody-writes").code == 0
+    assert frazil(*asked, "--no-active-writers").code == 0
     assert not left.exists()
 
 
@@ -147,5 +147,10 @@ def test_a_folder_outside_the_location_needs_to_be_asked_for(
     inside.rename(left)
     assert frazil("table", "orphans", "db.flights", "--remove", "--yes").code == 0
     assert left.exists()
-    assert frazil("table", "orphans", "db.flights", "--remove", "--yes", "--outside").code == 0
+    assert (
+        frazil(
+            "table", "orphans", "db.flights", "--remove", "--yes", "--allow-outside-location"
+        ).code
+        == 0
+    )
     assert not left.exists()

@@ -160,7 +160,7 @@ class LedgerOperator:
                     ports.history.tell(self.name, f"forgot {one.name.producer}")
 
     async def _accept_requests(self, ports: Ports) -> None:
-        """`frazil quarantine accept`: they land when they are replayed, each once."""
+        """`frazil quarantine replay --force`: they land when they are replayed, each once."""
         table = await ports.catalog.load(self._identifier)
         table_uuid = table.metadata.require_uuid()
         for key in [found.key async for found in ports.quarantine.list(table_uuid)]:

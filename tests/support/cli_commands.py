@@ -53,4 +53,4 @@ def bare(name: str) -> tuple[str, ...]:
     """The options that read a table of the fixtures where it has been copied to."""
     old, new = LOCATION_PREFIX.rstrip("/"), str(fixtures_dir() / "java")
     file = expected(name)["metadata_location"].replace(old, new)
-    return ("--metadata", file, "--map", f"{old}={new}")
+    return ("--metadata", file, "--rewrite-prefix", f"{old}={new}")

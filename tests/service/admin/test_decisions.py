@@ -184,7 +184,7 @@ async def test_a_second_rollback_is_seen_although_the_first_took_all_that_was_re
 
 
 async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None:
-    """Thawed with `--again` the producer would land it a second time."""
+    """Thawed with `--redo-lost` the producer would land it a second time."""
     house = ServiceHarness()
     table = await house.create_table()
     await land(house, table, 0, 1, 2)
