@@ -195,7 +195,7 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     (_rate("frazil_duplicate_requests_total", "job"), "duplicates"),
                     (_rate("frazil_recovered_requests_total", "job"), "had landed"),
                     (_rate("frazil_redelivered_doorbells_total", "job", _JOB), "redelivered"),
-                    (_rate("frazil_unannounced_requests_total", "job", _JOB), "unannounced"),
+                    (_rate("frazil_missed_doorbells_total", "job", _JOB), "missed doorbells"),
                 ),
             ),
             Panel(

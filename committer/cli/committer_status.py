@@ -159,7 +159,7 @@ def committer_facts(answer: Answer, quarantined: int | None = None) -> Descripti
         f" version {status.version}",
         "lag": _lag_text(status.lag_s),
         "shards": _shards_text(status.shards),
-        "not announced": status.unannounced,
+        "missed doorbells": status.missed_doorbells,
     }
     if quarantined and sum(status.quarantine.values()) == quarantined:
         facts["reasons in quarantine"] = _quarantine_text(status)

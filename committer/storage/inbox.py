@@ -121,7 +121,7 @@ class Inbox(_Keyed):
         except AlreadyExistsError:
             raise written_twice(request) from None
 
-    async def put_back(self, key: str, content: bytes) -> None:
+    async def restore(self, key: str, content: bytes) -> None:
         """Put a request where it was. Another one that stands there by now stays."""
         with suppress(AlreadyExistsError):
             await create_or_equal(self._storage, NewObject(self.location(key), content))

@@ -72,7 +72,7 @@ def status_of(home: Path, **changed: object) -> Status:
         queue=QueueStatus(waiting=5, pending=3),
         quarantine={"table_unknown": 2},
         quarantined={"table_unknown": 1},
-        unannounced=0,
+        missed_doorbells=0,
         redelivered=0,
         internal_errors={},
         tables=[

@@ -103,8 +103,8 @@ async def _shows(house: DyingHouse) -> bool:
     room enough: SQLite has some of its own.
     """
     assert house.committer is not None and house.committer.poll() is None
-    conditions, put_off = house.conditions(), house.events("request.put_off")
-    if conditions or put_off:
-        print(conditions or put_off)
+    conditions, deferred = house.conditions(), house.events("request.deferred")
+    if conditions or deferred:
+        print(conditions or deferred)
         return True
     return await house.is_settled()

@@ -104,7 +104,7 @@ async def _check(house: RealHouse, published: list[RealProducer], *, rounds: int
     assert await house.quarantined() == []
     waited = [r for r in published[0].receipts.values() if r.state == ReceiptState.COMMITTED]
     assert len(waited) == rounds * EPOCHS_A_ROUND
-    found = sum(event["requests"] for event in house.events("inbox.unannounced"))
+    found = sum(event["requests"] for event in house.events("inbox.recovered"))
     assert found > 0, "nothing had to be found in the inbox"
     outages = len(house.events("queue.unavailable"))
     assert outages >= 1

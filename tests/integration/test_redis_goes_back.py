@@ -225,9 +225,9 @@ async def _has_work(house: RealHouse) -> bool:
 
 
 def _tell(house: RealHouse, found: Exactness, what: str) -> None:
-    unannounced = sum(event["requests"] for event in house.events("inbox.unannounced"))
+    recovered = sum(event["requests"] for event in house.events("inbox.recovered"))
     print(
-        f"{found.requests} requests; the queue came back {what}; {unannounced} found in the inbox;"
+        f"{found.requests} requests; the queue came back {what}; {recovered} found in the inbox;"
         f" {found.contents.rows} rows in {found.contents.files} files, each once, by three readers;"
         f" {found.receipts} receipts true"
     )

@@ -355,7 +355,7 @@ PROTOCOL = (
         (SEEDS,),
     ),
     Mutant(
-        "put_off_request_is_dropped",
+        "deferred_request_is_dropped",
         "committer/service/requests/pending.py",
         "        self._deferred[key] = (until_s, self._ready.pop(key))\n",
         "        self._ready.pop(key)\n",

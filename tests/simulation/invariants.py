@@ -211,7 +211,7 @@ class Invariants:
         accepted = self._history.accepted
         self._all_violated(view.swap(swap, is_ours=is_ours, accepted=accepted))
         if is_ours:
-            self._landed_after_all(view, swap)
+            self._refusal_resolved(view, swap)
             self._forgotten(process, view, swap)
             return
         self._decided.update((view.table_uuid, name) for name in _changed_entries(swap))
@@ -248,7 +248,7 @@ class Invariants:
                 ((producer, epoch), proof), *_ = evidence.items()
                 self._refused.add(inbox_key(view.table_uuid, producer, epoch, proof.attempt))
 
-    def _landed_after_all(self, view: TableView, swap: Swap) -> None:
+    def _refusal_resolved(self, view: TableView, swap: Swap) -> None:
         """I10: a request reported as quarantined does not land, unless an operator replays it; or
         the catalog refused it to one committer, but not to another that had started it too.
         """

@@ -204,8 +204,8 @@ class Reconciler:
         self._listed_s = listed_s
         self.listing = Listing(now_ms, requests, tally.unread_ms)
         if tally.found and not self._alone:
-            log.info("inbox.unannounced", requests=tally.found)
-            self._metrics.unannounced(tally.found)
+            log.info("inbox.recovered", requests=tally.found)
+            self._metrics.doorbells_missed(tally.found)
 
     async def _take_all(self, due: Sequence[Outstanding], tally: _Tally) -> None:
         await finish_all(self._take(one, tally) for one in due)

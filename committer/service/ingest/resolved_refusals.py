@@ -61,4 +61,4 @@ class ResolvedRefusals:
             landed = await reader.landed_in(state, request)
             if landed is not None:
                 await self._quarantine.delete((request.inbox_key,))
-                log.info("quarantine.landed_after_all", key=request.inbox_key, snapshot_id=landed)
+                log.info("quarantine.resolved", key=request.inbox_key, snapshot_id=landed)

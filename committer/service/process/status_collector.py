@@ -106,7 +106,7 @@ class StatusCollector:
             quarantine_age_s=numbers.one("frazil_quarantine_age_seconds"),
             quarantined=numbers.by("frazil_quarantined_requests_total", "reason"),
             open_breakers=self._open_breakers(),
-            unannounced=numbers.count("frazil_unannounced_requests_total") or 0,
+            missed_doorbells=numbers.count("frazil_missed_doorbells_total") or 0,
             redelivered=numbers.count("frazil_redelivered_doorbells_total") or 0,
             internal_errors=numbers.by("frazil_internal_errors_total", "where"),
             tables=[_table(numbers, table) for table in numbers.tables],

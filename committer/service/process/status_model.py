@@ -120,7 +120,7 @@ class Status(_StatusModel):
     """The first hundred."""
     quarantined: dict[str, int]
     """Requests put into quarantine by reason."""
-    unannounced: int
+    missed_doorbells: int
     """Requests that only a listing found, although the queue was there."""
     redelivered: int
     """Doorbells that the queue handed out again."""

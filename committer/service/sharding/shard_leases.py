@@ -122,7 +122,7 @@ class ShardLeases:
         try:
             await self._leases.leave()
         except (QueueUnavailableError, AccessError) as error:
-            log.info("shards.left_behind", error=str(error))
+            log.info("shards.release_failed", error=str(error))
 
     async def _turn(
         self, leases: Leases, stop_tables: StopTables, tasks: asyncio.TaskGroup
@@ -138,7 +138,7 @@ class ShardLeases:
                 await self._waiting.wait(self._wait(leases, seen))
         except (QueueUnavailableError, AccessError) as error:
             if self._is_leaving:
-                log.info("shards.left_behind", error=str(error))
+                log.info("shards.release_failed", error=str(error))
                 return False
             await self._failed(error)
         return True

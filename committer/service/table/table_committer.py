@@ -197,7 +197,7 @@ class TableCommitter:
             except FrazilError as error:
                 if isinstance(error, InvariantError):
                     self._batches.drop()
-                await self._pause("at_fault", error, FAULT_PAUSE_S)
+                await self._pause("misconfigured", error, FAULT_PAUSE_S)
             except Exception as error:  # noqa: BLE001  # our bug: keep the evidence, go on later
                 log.exception("table.crashed", table=str(self.identifier))
                 self._shop.metrics.crashed("table")

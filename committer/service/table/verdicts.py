@@ -173,7 +173,7 @@ class Verdicts:
             return None
         if content == announced:
             return one, announced
-        log.warning("doorbell.untrue", key=key)
+        log.warning("doorbell.content_mismatch", key=key)
         try:
             self.waiting.reread(key, read_request(content, key=key))
         except InvalidRequestError as error:
@@ -183,7 +183,7 @@ class Verdicts:
     def defer(self, pending: Pending, error: Exception) -> None:
         """Retry a request later that fails for a reason of its own."""
         if pending.deferral_count == 0:
-            log.warning("request.put_off", key=pending.key, error=reason_of(error))
+            log.warning("request.deferred", key=pending.key, error=reason_of(error))
         jitter = 0.5 + self.shop.world.jitter() / 2
         is_passing = isinstance(error, TransientError)
         delay_s = backoff_s(pending.deferral_count + 5, jitter) if is_passing else FAULT_PAUSE_S
@@ -219,8 +219,8 @@ async def leave_inbox(shop: Shop, key: str, content: bytes) -> bool:
         try:
             if await shop.quarantine.contains(key):
                 return True
-            log.warning("request.put_back", key=key)
-            await shop.inbox.put_back(key, content)
+            log.warning("request.restored", key=key)
+            await shop.inbox.restore(key, content)
             return False
         except TransientError:
             await shop.world.sleep(backoff_s(attempt, 0.5 + shop.world.jitter() / 2))

@@ -259,8 +259,8 @@ class Instruments:
         self.redelivered_doorbells = self._counter(
             "frazil_redelivered_doorbells_total", "Doorbells that the queue handed out again."
         )
-        self.unannounced_requests = self._counter(
-            "frazil_unannounced_requests_total",
+        self.missed_doorbells = self._counter(
+            "frazil_missed_doorbells_total",
             "Requests that a listing of the inbox found although the queue was there. Near zero"
             " unless the queue has lost something.",
         )

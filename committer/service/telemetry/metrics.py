@@ -136,9 +136,9 @@ class Metrics:
         """The queue has handed out so many doorbells that it had handed out before."""
         self.instruments.redelivered_doorbells.inc(doorbells)
 
-    def unannounced(self, requests: int) -> None:
+    def doorbells_missed(self, requests: int) -> None:
         """A listing has found so many requests that the queue should have told of."""
-        self.instruments.unannounced_requests.inc(requests)
+        self.instruments.missed_doorbells.inc(requests)
 
     def frozen(self, table: TableIdentifier, *, is_frozen: bool) -> None:
         """A table was found to lack what was committed to it, or no longer does."""

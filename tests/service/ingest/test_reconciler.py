@@ -35,7 +35,7 @@ def request(
 
 def hits(house: ServiceHarness) -> float:
     samples = house.metrics.instruments.samples()
-    return sum(one.value for one in samples if one.name == "frazil_unannounced_requests_total")
+    return sum(one.value for one in samples if one.name == "frazil_missed_doorbells_total")
 
 
 async def quarantine(house: ServiceHarness, sealed: EncodedRequest) -> None:

@@ -91,7 +91,7 @@ async def test_the_lag_sees_a_request_that_nobody_announced() -> None:
         await house.settle(40.0)
         seen = page(house)
         assert seen("frazil_lag_seconds") == seconds(40)
-        assert seen("frazil_unannounced_requests_total") == 1
+        assert seen("frazil_missed_doorbells_total") == 1
         assert seen("frazil_inbox_requests") == 1
 
 
@@ -204,13 +204,13 @@ async def test_a_doorbell_that_rings_again_is_counted() -> None:
         assert page(house)("frazil_redelivered_doorbells_total") == 1
 
 
-async def test_without_a_queue_nothing_counts_as_unannounced() -> None:
+async def test_without_a_queue_no_doorbell_counts_as_missed() -> None:
     house = ServiceHarness(with_queue=False)
     table = await house.create_table()
     async with house.running():
         await house.publish(build_request(table), announce=False)
         await house.settle(30.0)
-        assert page(house)("frazil_unannounced_requests_total") == 0
+        assert page(house)("frazil_missed_doorbells_total") == 0
     assert len(await house.live_files()) == 1
 
 

@@ -58,7 +58,7 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
         await house.settle(30.0)
         page = Page(house.status_collector.page().decode())
         assert page("frazil_lag_seconds") == pytest.approx(35.0, abs=0.1)
-        assert page("frazil_unannounced_requests_total") == 0
+        assert page("frazil_missed_doorbells_total") == 0
 
 
 async def test_of_one_batch_no_more_go_to_quarantine_than_it_takes_to_hold_the_others() -> None:

@@ -121,7 +121,7 @@ async def test_what_nobody_announced_is_found_by_its_owner_alone(replicas: Repli
     await replicas.house.publish(build_request(table), announce=False)
     await asyncio.sleep(61.0)
     assert await landed(replicas, table) == 1
-    found = [replica.number("frazil_unannounced_requests_total") for replica in (first, second)]
+    found = [replica.number("frazil_missed_doorbells_total") for replica in (first, second)]
     assert found == [0, 1]
 
 
