@@ -15,7 +15,6 @@ from committer.iceberg.avro.binary import LONGS, encode_bytes, read_bytes, read_
 from committer.iceberg.entry.entry_parts import Unexpected
 from committer.iceberg.schema.bound_forms import ANY_BOUNDS, BoundForms, bound_forms, is_utf8
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.splice import map_patterns
 from committer.iceberg.splice.addition_maps import AdditionMaps
 from committer.iceberg.splice.map_patterns import MapColumns, SixMaps, merged
 from committer.iceberg.values.type_json import parse_type
@@ -146,12 +145,6 @@ def end_of(maps: AdditionMaps, raw: bytes, start: int) -> int | None:
     return stop if is_utf8(b"".join(texts)) else None
 
 
-@pytest.fixture
-def patterns_are_made_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(map_patterns, "_COMPILING_COSTS", 2)
-
-
-@pytest.mark.usefixtures("patterns_are_made_soon")
 @settings(max_examples=100, deadline=None)
 @given(_entries())
 def test_the_fast_way_and_the_plain_one_agree(entries: list[list[Map | None]]) -> None:
@@ -163,7 +156,6 @@ def test_the_fast_way_and_the_plain_one_agree(entries: list[list[Map | None]]) -
         assert end_of(maps, raw, 1) == (1 + len(content) if is_right else None)
 
 
-@pytest.mark.usefixtures("patterns_are_made_soon")
 @pytest.mark.simulation
 @settings(max_examples=100, deadline=None)
 @given(_entries(), st.data())
@@ -351,7 +343,6 @@ def test_maps_are_merged_in_an_order_that_is_that_of_each() -> None:
         assert merged(six(1, 2), other) is None
 
 
-@pytest.mark.usefixtures("patterns_are_made_soon")
 def test_a_pattern_of_some_columns_counts_those_that_are_there() -> None:
     """Columns are missing here and there: after some such entries one pattern matches them all."""
     maps = AdditionMaps(FORMS)
