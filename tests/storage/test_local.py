@@ -38,7 +38,7 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
         "from pathlib import Path\n"
         "from committer.errors import *\n"
         "from committer.ports import NewObject\n"
-        "from committer.storage import file_writes, files\n"
+        "from committer.storage import durable_writes, local_files\n"
         "from committer.storage.empty_folders import EmptyFolders\n"
         "arguments = sys.argv[1:]\n"
         "print(flush=True)\n"
@@ -156,7 +156,7 @@ async def test_a_killed_writer_leaves_whole_objects_only(tmp_path: Path) -> None
         "for number in range(10**9):\n"
         "    locations = [f'{arguments[0]}/{number}-{k}' for k in range(9)]\n"
         "    objects = [NewObject(each, b'x' * 100_000) for each in locations]\n"
-        "    assert file_writes.create_groups([objects]) == [None]\n"
+        "    assert durable_writes.create_groups([objects]) == [None]\n"
     )
     storage = LocalStorage()
     with process(code, tmp_path) as writer:
@@ -173,10 +173,10 @@ async def test_replaces_of_several_processes_lose_no_update(tmp_path: Path) -> N
     code = (
         "location, wins = arguments[0], 0\n"
         "while wins < 15:\n"
-        "    etag = files.describe(location).etag\n"
-        "    value = int(files.read(location, 0, None))\n"
+        "    etag = local_files.describe(location).etag\n"
+        "    value = int(local_files.read(location, 0, None))\n"
         "    try:\n"
-        "        file_writes.replace(location, str(value + 1).encode(), etag)\n"
+        "        durable_writes.replace(location, str(value + 1).encode(), etag)\n"
         "        wins += 1\n"
         "    except AlreadyExistsError: pass\n"
     )
@@ -190,8 +190,8 @@ def test_creates_and_pruning_deletes_of_several_processes_do_not_disturb_one_ano
     code = (
         "for number in range(40):\n"
         "    location = f'{arguments[0]}/a/b/{arguments[1]}-{number}'\n"
-        "    assert file_writes.create_groups([[NewObject(location, b'')]]) == [None]\n"
-        "    file_writes.delete([location], EmptyFolders([arguments[0]], quiet_s=0))\n"
+        "    assert durable_writes.create_groups([[NewObject(location, b'')]]) == [None]\n"
+        "    durable_writes.delete([location], EmptyFolders([arguments[0]], quiet_s=0))\n"
     )
     run_processes(code, [[tmp_path, number] for number in range(3)])
     assert children(tmp_path) == []

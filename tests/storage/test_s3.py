@@ -452,7 +452,7 @@ async def test_parts_that_were_joined_and_are_no_longer_known_are_found_complete
 async def test_parts_that_somebody_has_removed_are_no_failed_condition(s3: S3Harness) -> None:
     storage = s3.another(SMALL_PARTS)
     s3.proxy.plan(b"partNumber=2", Answer.s3_error(404, "NoSuchUpload"))
-    with pytest.raises(StorageUnavailableError, match="removed its parts"):
+    with pytest.raises(StorageUnavailableError, match="its upload was aborted"):
         await storage.create([NewObject(s3.at("a"), large())])
 
 
