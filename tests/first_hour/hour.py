@@ -40,6 +40,8 @@ COLUMNS = 80
 READING, CONF_BLOCK = "docs/how-to/read-the-table.md", 3
 _READY_S = 60.0
 _AGAIN_S = 0.5
+# `make first-hour OPTIONS=…` hands its variables on to each `make` below it; a user's has none.
+_NOT_A_USERS = ("FRAZIL_", "PYTHON", "VIRTUAL_ENV", "COLUMNS", "MAKE", "MFLAGS", "OPTIONS", "PAGE")
 
 
 class WrongTurn(AssertionError):
@@ -214,11 +216,9 @@ class Hour:
             return _Ended(process.wait(timeout_s), output.decode())
 
     def _environment(self) -> dict[str, str]:
-        """A user's: nothing of Frazil is set, and what was installed is on the path."""
+        """Return a user's: nothing of Frazil or of `make` is set; the installed programs are found."""
         inherited = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("FRAZIL_", "PYTHON", "VIRTUAL_ENV", "COLUMNS"))
+            key: value for key, value in os.environ.items() if not key.startswith(_NOT_A_USERS)
         }
         search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         usual = {

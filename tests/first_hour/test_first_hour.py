@@ -41,6 +41,14 @@ def test_a_traceback_is_a_wrong_turn_whatever_the_exit_code() -> None:
         walked(Type(command="echo 'Traceback (most recent call last)'; exit 2", exit_code=2))
 
 
+def test_a_walk_does_not_inherit_the_options_of_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make first-hour OPTIONS=--update` once gave `--update` to the `make demo` of the README."""
+    monkeypatch.setenv("MAKEFLAGS", "-- OPTIONS=--verbose")
+    monkeypatch.setenv("OPTIONS", "--verbose")
+    lines = walked(Type(command='echo "<$MAKEFLAGS$OPTIONS>"'))
+    assert lines[-1] == "   <>"
+
+
 def test_a_terminal_has_80_columns() -> None:
     lines = walked(Type(command="stty size", terminal=True))
     assert lines[-1] == "   24 80"
