@@ -145,8 +145,8 @@ def _calls() -> str:
     )
     return (
         "## The calls\n\nA commit reads nothing while no other engine commits, and costs the same"
-        f" for one file or a thousand.\n\n{table}\nPrices: {PRICES.where}, {PRICES.when}. A"
-        " deletion of many objects is counted like a PUT, to be safe.\n"
+        f" for one file or a thousand.\n\n{table}\nPrices: {PRICES.where}, {PRICES.when}.\n"
+        "A deletion of many objects is counted like a PUT, to be safe.\n"
     )
 
 
@@ -195,7 +195,7 @@ def _by_interval() -> str:
     default_s = CommitSettings().min_interval_ms / 1_000
     return (
         "## A month\n\nA table pays for the commits that its interval allows, a writer for its"
-        f" micro-batches. The least interval is {default_s:g} s, unless set otherwise.\n\n{table}"
+        f" micro-batches.\nThe least interval is {default_s:g} s, unless set otherwise.\n\n{table}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,20 @@ def _promises() -> dict[str, dict[str, Any]]:
     return tomllib.loads(SOURCE.read_text())
 
 
+def bullet(text: str) -> str:
+    """Return a list item whose lines have at most 120 columns."""
+    return textwrap.fill(
+        text,
+        120,
+        initial_indent="* ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def _section(key: str, promise: dict[str, Any]) -> str:
     lines = [f"## {key}", "", f"{promise['promise']}.", ""]
     for fact, tests in promise["evidence"].items():
-        lines += [f"* {fact}", *(f"    * `{test}`" for test in tests)]
+        lines += [bullet(fact), *(f"    * `{test}`" for test in tests)]
     return "\n".join([*lines, ""])

@@ -216,7 +216,7 @@ class Hour:
             return _Ended(process.wait(timeout_s), output.decode())
 
     def _environment(self) -> dict[str, str]:
-        """Return a user's: nothing of Frazil or of `make` is set; the installed programs are found."""
+        """Return a user's: without variables of Frazil or `make`, with what was installed."""
         inherited = {
             key: value for key, value in os.environ.items() if not key.startswith(_NOT_A_USERS)
         }
