@@ -22,17 +22,14 @@ from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_m
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.plan.batch import Batch, prepare_manifests
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
-from committer.request import (
-    CommitRequest,
+from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
+from committer.request.request_format import (
     EncodedRequest,
-    Fingerprint,
-    Producer,
-    TableIdentifier,
-    TableName,
     inline_references,
     read_request,
     seal_request,
 )
+from committer.request.table_identifier import TableIdentifier
 from committer.storage import durable_writes
 from workers.publisher import WrittenEpoch, encode_manifests
 

@@ -27,9 +27,12 @@ from bench.hostile_kinds import KINDS, Hostile, hostile_request
 from bench.statistics import median, percentile
 from committer.errors import FrazilError
 from committer.iceberg.entry.data_file import DataFile
-from committer.ports import Doorbell, LoadedTable, NewObject
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import Doorbell
+from committer.ports.storage import NewObject
 from committer.queue.redis_stream import RedisQueue
-from committer.request import Fingerprint, Producer, line_digest
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.request_format import line_digest
 from committer.storage.durable_writes import create_groups
 from tests.integration.processes import session_members
 from tests.integration.real_house import RealHouse, real_house

@@ -16,13 +16,14 @@ from threading import Lock
 from typing import Any
 from uuid import UUID, uuid4
 
-from committer.attempt import attempt_of, timed_nonce
 from committer.iceberg.avro.container import read_header
 from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
-from committer.ports import LoadedTable
-from committer.request import digest, inbox_key, seal_request
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.attempt import attempt_of, timed_nonce
+from committer.request.request_format import digest, seal_request
+from committer.request.request_key import inbox_key
 from tests.support.builders.request_builders import build_file, build_line
 
 _MIB = 1024 * 1024

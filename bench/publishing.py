@@ -21,12 +21,14 @@ from bench.delay import delayed
 from bench.workload import Descriptor, data_file, descriptors, nonce_of
 from committer.catalog.sql import SqlCatalog
 from committer.errors import FrazilError
-from committer.ports import Doorbell, LoadedTable, Queue
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import Doorbell, Queue
 from committer.queue.redis_stream import RedisQueue
-from committer.request import Fingerprint, Producer, TableIdentifier
+from committer.real_world import RealWorld
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.local import LocalStorage
-from committer.world import RealWorld
 from workers.backlog import BacklogPolicy
 from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
 from workers.table_cache import TableCache

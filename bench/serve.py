@@ -15,7 +15,7 @@ from bench.delay import delayed
 from committer.service.process.composition import RequestParts, open_request_parts
 from committer.service.process.startup import serve_parts
 from committer.service.telemetry.log import configure_logs
-from committer.settings import load_settings
+from committer.settings.service_settings import load_settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
 

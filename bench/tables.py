@@ -16,8 +16,8 @@ from committer.catalog.sql import SqlCatalog
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
 
 NAMESPACE = "db"

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from committer.aws.access import AwsAccess
 from committer.errors import SettingsError
 from committer.extras import named_extra
-from committer.ports import Catalog, Storage, World
+from committer.ports.catalog import Catalog
+from committer.ports.storage import Storage
+from committer.ports.world import World
 from committer.storage.local import LocalStorage
 from committer.storage.scheme import SchemeStorage, scheme_of
 

@@ -14,12 +14,15 @@ from urllib.parse import urlsplit, urlunsplit
 from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.backends import open_catalog, open_storage
 from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
-from committer.ports import Catalog, LoadedTable, Storage, World
-from committer.request import TableIdentifier
-from committer.setting_names import did_you_mean, named_setting
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import Storage
+from committer.ports.world import World
+from committer.real_world import RealWorld
+from committer.request.table_identifier import TableIdentifier
+from committer.settings.setting_names import did_you_mean, named_setting
 from committer.storage import local_files
 from committer.storage.scheme import scheme_of
-from committer.world import RealWorld
 
 _NAMES_MAX = 10
 

@@ -18,8 +18,8 @@ from committer.extras import named_extra
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.time_travel import find_snapshot
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import CatalogAddress, TableReader, open_reader
 from workers.setting_sources import SettingSources, aws_access
 from workers.worker_setting_names import given_settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.scan.time_travel import snapshot_as_of
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from frazil.handle import TableHandle, catalog_address, load
 from frazil.inspect_table import InspectTable
 from frazil.table_scan import TableScan, parsed_filter

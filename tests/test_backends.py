@@ -11,13 +11,13 @@ import pytest
 from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.backends import dynamodb_table, open_catalog, open_storage
 from committer.errors import SettingsError
-from committer.world import RealWorld
+from committer.real_world import RealWorld
 
 LOCAL_HOUSE = """
 import asyncio, sys
 from pathlib import Path
 from committer.service.process.composition import open_parts
-from committer.settings import QueueSettings, Settings
+from committer.settings.service_settings import QueueSettings, Settings
 from workers.connections import open_connections
 from workers.worker_settings import WorkerSettings
 

@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator
 from committer.ledger_entry import property_key
 from committer.reason import Reason
 from committer.service.telemetry.metrics import PLACES
-from committer.setting_names import variable_of
+from committer.settings.setting_names import variable_of
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tools.evidence import evidence

@@ -10,7 +10,7 @@ import pytest
 from committer.catalog.memory import MemoryCatalog
 from committer.catalog.sql import SqlCatalog
 from committer.errors import AccessError, NoSuchTableError, NotFoundError, SettingsError
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
 from committer.storage.memory import MemoryStorage
 from committer.table_reader import CatalogAddress, _hint, open_reader

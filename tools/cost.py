@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
-from committer.settings import CommitSettings, ServiceSettings
+from committer.settings.service_settings import CommitSettings, ServiceSettings
 
 MILLION = 1_000_000
 SECONDS_A_MONTH = 30 * 24 * 3_600

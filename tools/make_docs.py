@@ -14,11 +14,11 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from committer import settings
 from committer.cli.app import app
-from committer.request import CommitRequest
+from committer.request.commit_request import CommitRequest
 from committer.service.process.status_model import Status
 from committer.service.telemetry.instruments import Instruments
+from committer.settings import service_settings
 from tools.cost import cost_page
 from tools.dashboard import dashboard
 from tools.evidence import evidence_page
@@ -68,7 +68,7 @@ def _request_schema() -> str:
 _SETTINGS_INTRODUCTION = """\
 # Settings of the committer
 
-Made from `committer/settings.py` by `make docs`.
+Made from `committer/settings/service_settings.py` by `make docs`.
 
 Read once at start-up. Sources, strongest first:
 
@@ -87,12 +87,12 @@ writer on Spark reads some of these names too: [spark-options.md](spark-options.
 
 def _settings_page() -> str:
     plain, groups = [], []
-    for name, field in settings.Settings.model_fields.items():
+    for name, field in service_settings.Settings.model_fields.items():
         if isinstance(field.default, BaseModel):
             groups.append((name, type(field.default)))
         else:
             plain.append((name, field))
-    general = _settings_table("", plain, _field_docs(settings.Settings))
+    general = _settings_table("", plain, _field_docs(service_settings.Settings))
     parts = [_SETTINGS_INTRODUCTION, f"## General\n\n{general}"]
     for name, group in groups:
         table = _settings_table(f"{name}.", list(group.model_fields.items()), _field_docs(group))

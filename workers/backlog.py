@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from committer.errors import FrazilError
-from committer.ports import Queue, World
+from committer.ports.queue import Queue
+from committer.ports.world import World
 from workers.options import BACKLOG_MAX, BACKLOG_WAIT_S
 from workers.sparse_log import SparseLog
 

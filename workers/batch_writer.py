@@ -12,7 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter
 
-from committer.attempt import timed_nonce
+from committer.request.attempt import timed_nonce
 from workers.identity import WriteIdentity
 from workers.options import WriteOptions
 from workers.target import TargetTable
@@ -46,7 +46,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
 
 
 def _fresh_nonce() -> UUID:
-    from committer.world import RealWorld  # executors do without it
+    from committer.real_world import RealWorld  # executors do without it
 
     world = RealWorld()
     return timed_nonce(world.now_ms(), world.uuid())

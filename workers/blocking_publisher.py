@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from committer.errors import FrazilError
-from committer.ports import LoadedTable
-from committer.request import Receipt, TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.receipt_model import Receipt
+from committer.request.table_identifier import TableIdentifier
 from workers.connections import open_connections
 from workers.publisher import PublishPolicy, WrittenEpoch
 from workers.worker_settings import WorkerSettings

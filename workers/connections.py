@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 from committer.backends import open_catalog, open_storage
 from committer.errors import NotFoundError, SettingsError
-from committer.ports import Catalog, Queue, Storage, World
+from committer.ports.catalog import Catalog
+from committer.ports.queue import Queue
+from committer.ports.storage import Storage
+from committer.ports.world import World
 from committer.queue.redis_stream import RedisQueue
-from committer.setting_names import variable_of
+from committer.real_world import RealWorld
+from committer.settings.setting_names import variable_of
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
-from committer.world import RealWorld
 from workers.publisher import Publisher
 from workers.table_cache import TableCache
 from workers.worker_settings import NO_QUEUE, WorkerSettings

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pyarrow import fs
 
-from committer.request import Fingerprint
+from committer.request.commit_request import Fingerprint
 from workers.s3_files import S3Access, S3Files, is_s3
 
 SPARK_OFFSETS = "spark-offsets"

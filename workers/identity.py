@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID, uuid5
 
-from committer.attempt import attempt_of
 from committer.iceberg.metadata.snapshot import MAIN
+from committer.request.attempt import attempt_of
 from workers.options import WriteOptions
 
 # Nonces are derived below this namespace; it is part of what makes two versions agree.

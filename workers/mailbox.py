@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 
 from committer.errors import QueueUnavailableError
-from committer.ports import Queue, World
-from committer.request import CommitRequest, Receipt, ReceiptState
+from committer.ports.queue import Queue
+from committer.ports.world import World
+from committer.request.commit_request import CommitRequest
+from committer.request.receipt_model import Receipt, ReceiptState
 
 # Receipts that came while their waiter looked elsewhere.
 _KEPT_MAX = 1_024

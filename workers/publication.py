@@ -17,7 +17,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from committer.errors import InvariantError, NotFoundError, PublishError, SettingsError
-from committer.request import Fingerprint, Producer, Receipt, TableIdentifier
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.receipt_model import Receipt
+from committer.request.table_identifier import TableIdentifier
 from workers.arrow_schema import match_columns
 from workers.backlog import BacklogPolicy
 from workers.blocking_publisher import borrow_publisher

@@ -14,7 +14,6 @@ from itertools import groupby
 from typing import Literal
 from uuid import UUID
 
-from committer.attempt import attempt_of
 from committer.errors import (
     FrazilError,
     InvalidRequestError,
@@ -26,24 +25,22 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import MAIN, parse_entry, property_key
-from committer.ports import Doorbell, LoadedTable, Queue, World
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import Doorbell, Queue
+from committer.ports.world import World
 from committer.reason import Reason
-from committer.request import (
-    CommitRequest,
+from committer.request.attempt import attempt_of
+from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
+from committer.request.receipt_model import Receipt, ReceiptState
+from committer.request.request_format import (
     EncodedRequest,
-    Fingerprint,
     InlineManifest,
-    Producer,
-    Receipt,
-    ReceiptState,
-    TableIdentifier,
-    TableName,
-    inbox_key,
     inline_references,
     line_digest,
-    parse_inbox_key,
     read_request,
 )
+from committer.request.request_key import inbox_key, parse_inbox_key
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox import Inbox, Quarantine, written_twice
 from committer.storage.key_file import KeyFile
 from workers.backlog import USUAL_BACKLOG, BacklogPolicy, BacklogWaiter

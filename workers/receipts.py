@@ -24,8 +24,9 @@ from committer.ledger_entry import (
     property_key,
     short_fingerprint,
 )
-from committer.ports import World
-from committer.request import CommitRequest, Receipt, ReceiptState
+from committer.ports.world import World
+from committer.request.commit_request import CommitRequest
+from committer.request.receipt_model import Receipt, ReceiptState
 from committer.storage.inbox import Inbox, Quarantine
 from workers.mailbox import Mailbox
 from workers.table_cache import TableCache

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from committer.setting_names import variable_of
+from committer.settings.setting_names import variable_of
 from workers.worker_setting_names import given_settings
 
 # Exactly this value skips a size computation over all columns for every row.

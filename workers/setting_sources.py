@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import cast
 
 from committer.aws.access import ADDRESSING_STYLES, ENDPOINT, AddressingStyle, AwsAccess
-from committer.config_files import expanded, read_settings_file
 from committer.errors import SettingsError
-from committer.secret_files import read_secret_files
-from committer.setting_names import refuse_unknown_variables, variable_of
+from committer.settings.config_files import expanded, read_settings_file
+from committer.settings.secret_files import read_secret_files
+from committer.settings.setting_names import refuse_unknown_variables, variable_of
 
 
 class SettingSources:

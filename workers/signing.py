@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from committer.errors import PublishError
-from committer.request import CommitRequest, EncodedRequest, InlineManifest, seal_request
-from committer.signature import VALID_MS, choose_key, sign_request
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
+from committer.request.signature import VALID_MS, choose_key, sign_request
 from committer.storage.key_file import SETTING, KeyFile
 
 # How soon a key that was added or exchanged is used.

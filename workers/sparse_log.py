@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from committer.ports import World
+from committer.ports.world import World
 
 PERIOD_S = 60.0
 

@@ -12,8 +12,10 @@ from committer.iceberg.metadata.table_metadata import (
     parse_table_metadata,
     parse_table_metadata_json,
 )
-from committer.ports import Catalog, LoadedTable, Storage
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import Storage
+from committer.request.table_identifier import TableIdentifier
 
 _HISTORY = frozenset(
     {

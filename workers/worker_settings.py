@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.errors import SettingsError
-from committer.setting_names import variable_of
+from committer.settings.setting_names import variable_of
 from workers.s3_files import USUAL_S3, S3Access
 from workers.setting_sources import SettingSources, aws_access
 

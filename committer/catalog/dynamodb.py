@@ -42,18 +42,10 @@ from committer.errors import (
     SettingsError,
     TableAlreadyExistsError,
 )
-from committer.ports import (
-    Committed,
-    Conflict,
-    LoadedTable,
-    NewObject,
-    Storage,
-    Swap,
-    SwapAnswer,
-    Unknown,
-    World,
-)
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer, Unknown
+from committer.ports.storage import NewObject, Storage
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient

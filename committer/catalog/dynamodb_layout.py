@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from committer.catalog.namespaces import Namespace, join_namespace
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb.type_defs import (

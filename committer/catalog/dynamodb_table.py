@@ -12,7 +12,7 @@ from committer.aws.client_errors import AWS_ERRORS, code_of
 from committer.catalog.dynamodb_errors import frazil_error, missing
 from committer.catalog.dynamodb_layout import INDEX, create_table
 from committer.errors import CatalogUnavailableError, NotFoundError, SettingsError
-from committer.ports import World
+from committer.ports.world import World
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient

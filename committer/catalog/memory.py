@@ -14,8 +14,9 @@ from committer.catalog.staging import (
     write_first_metadata,
 )
 from committer.errors import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
-from committer.ports import Committed, Conflict, LoadedTable, NewObject, Storage, Swap, SwapAnswer
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer
+from committer.ports.storage import NewObject, Storage
+from committer.request.table_identifier import TableIdentifier
 
 
 class MemoryCatalog:

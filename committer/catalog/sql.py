@@ -58,18 +58,17 @@ from committer.errors import (
     SettingsError,
     TableAlreadyExistsError,
 )
-from committer.ports import (
+from committer.ports.pointer_swap import (
     Committed,
     Conflict,
     LoadedTable,
-    NewObject,
     Rejected,
-    Storage,
     Swap,
     SwapAnswer,
     Unknown,
 )
-from committer.request import TableIdentifier
+from committer.ports.storage import NewObject, Storage
+from committer.request.table_identifier import TableIdentifier
 
 _T = TypeVar("_T")
 _PROBE = "frazil-probe"

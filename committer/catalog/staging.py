@@ -15,8 +15,9 @@ from committer.iceberg.metadata.table_metadata import (
     parse_table_metadata,
     print_metadata_file,
 )
-from committer.ports import LoadedTable, NewObject, Storage, Swap, create_or_equal
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.ports.storage import NewObject, Storage, create_or_equal
+from committer.request.table_identifier import TableIdentifier
 
 # A thousand snapshots take some ten milliseconds, which would block the event loop.
 _READ_AT_ONCE_BYTES = 256 * 1024

@@ -13,9 +13,9 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from committer.request import TableIdentifier
+    from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts, RequestParts
-    from committer.settings import Settings
+    from committer.settings.service_settings import Settings
     from committer.table_reader import CatalogAddress
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 def read_settings(**overrides: object) -> Settings:
     """All settings. Errors: `SettingsError`."""
-    from committer.settings import load_settings
+    from committer.settings.service_settings import load_settings
 
     return load_settings(**overrides)
 
@@ -110,7 +110,7 @@ def _remedy(home: Path) -> str:
 
 def parse_identifier(text: str) -> TableIdentifier:
     """A table's name from the command line. Errors: `typer.BadParameter`."""
-    from committer.request import TableIdentifier
+    from committer.request.table_identifier import TableIdentifier
 
     try:
         return TableIdentifier.parse(text)

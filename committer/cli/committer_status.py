@@ -13,7 +13,7 @@ from committer.cli.describe import Description
 from committer.cli.printing import age_text, counted
 from committer.cli.view import Facts, Rows, View
 from committer.errors import SettingsError
-from committer.ports import SHARDS
+from committer.ports.queue import SHARDS
 from committer.service.process.status_model import (
     InboxStatus,
     MemberStatus,
@@ -23,7 +23,7 @@ from committer.service.process.status_model import (
     Status,
     TableStatus,
 )
-from committer.settings import Settings
+from committer.settings.service_settings import Settings
 
 _TIMEOUT_S = 5.0
 

@@ -33,7 +33,7 @@ def demo(
     _check_parts()
     from committer.demo.demo_options import DemoOptions, default_batches, default_home
     from committer.demo.run import run_demo
-    from committer.world import RealWorld
+    from committer.real_world import RealWorld
 
     if apps is not None and apps > streams:
         raise typer.BadParameter(f"--apps: expected at most one for each of the {streams} streams")

@@ -37,7 +37,7 @@ def new(
     import os
 
     from committer.errors import SettingsError
-    from committer.signature import parse_keys
+    from committer.request.signature import parse_keys
 
     patterns = {"tables": table, "producers": producer, "operations": operation}
     lines = [f"[keys.{_quoted(key_id)}]", f'secret = "{os.urandom(_SECRET_BYTES).hex()}"']

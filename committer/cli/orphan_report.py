@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from committer.cli.describe import Description
 from committer.errors import UnsupportedError
 from committer.plan.orphan_search import SearchScope
-from committer.ports import World
-from committer.request import TableIdentifier
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.orphan_finder import REMOVED_AT_ONCE, Orphan, OrphanFinder, Sources
 from committer.service.process.composition import Parts
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore

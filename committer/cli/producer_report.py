@@ -13,7 +13,7 @@ from committer.cli.view import Facts
 from committer.ledger_entry import EpochRanges
 from committer.plan.ledger import read_ledger
 from committer.plan.producer_decisions import ProducerName, ProducerState, ProducerStatus, standings
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.producer_admin import Lost, ProducerAdmin
 from committer.service.process.composition import Parts
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore

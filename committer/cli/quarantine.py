@@ -246,7 +246,7 @@ def _filters(
     from committer.cli.durations import parse_duration_ms
     from committer.cli.quarantine_selection import Filters
     from committer.reason import Reason
-    from committer.setting_names import did_you_mean
+    from committer.settings.setting_names import did_you_mean
 
     codes = [code.value for code in Reason]
     if reason is not None and reason not in codes:

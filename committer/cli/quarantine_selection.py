@@ -17,16 +17,12 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.plan.producer_decisions import ACCEPTABLE, ProducerName
-from committer.ports import Doorbell
+from committer.ports.queue import Doorbell
 from committer.reason import Reason
-from committer.request import (
-    CommitRequest,
-    EncodedRequest,
-    RequestKey,
-    TableIdentifier,
-    line_digest,
-    parse_inbox_key,
-)
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest, line_digest
+from committer.request.request_key import RequestKey, parse_inbox_key
+from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.data_file_check import absent_data_file
 from committer.service.process.composition import Parts, RequestParts
 from committer.storage.inbox import Outstanding, QuarantineRecord, read_quarantined

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from committer.settings import Settings
+    from committer.settings.service_settings import Settings
 
 
 def serve(

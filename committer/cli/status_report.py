@@ -15,8 +15,12 @@ from committer.cli.printing import age_text, counted
 from committer.cli.view import Facts, Rows, View
 from committer.errors import FrazilError, InvalidMetadataError, NotFoundError, SettingsError
 from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
-from committer.ports import Catalog, LoadedTable, QueueDepth
-from committer.request import REQUEST_BYTES_MAX, RequestKey, TableIdentifier, parse_inbox_key
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import QueueDepth
+from committer.request.commit_request import REQUEST_BYTES_MAX
+from committer.request.request_key import RequestKey, parse_inbox_key
+from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import RequestParts, open_known_catalog, queue_url
 from committer.service.process.status_model import MemberStatus, member_statuses
 from committer.storage.inbox import Outstanding, skips_of

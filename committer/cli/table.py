@@ -48,7 +48,7 @@ def list_(
     """List the tables of a namespace, or of all."""
     from committer.cli.command_session import catalog_text, read_settings, run_with_parts
     from committer.cli.printing import print_json_lines, print_table, say
-    from committer.request import TableIdentifier
+    from committer.request.table_identifier import TableIdentifier
 
     async def tables(parts: Parts) -> list[TableIdentifier]:
         catalog = parts.catalog

@@ -12,7 +12,7 @@ from committer.cli.common_options import AsJson, TableArgument, Yes
 
 if TYPE_CHECKING:
     from committer.plan.state import TableState
-    from committer.request import TableIdentifier
+    from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts
     from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from committer.iceberg.schema.partition_spec import PartitionSpec
     from committer.iceberg.schema.schema import Schema
     from committer.iceberg.schema.sort_order import SortOrder
-    from committer.ports import LoadedTable
-    from committer.request import TableIdentifier
+    from committer.ports.pointer_swap import LoadedTable
+    from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts
 
 
@@ -126,8 +126,8 @@ def _first_table(
     from committer.iceberg.metadata.table_metadata import new_table_metadata
     from committer.iceberg.values.locations import metadata_file_location, metadata_folder
     from committer.plan.expiry import NEW_TABLE_PROPERTIES
-    from committer.ports import LoadedTable
-    from committer.settings import is_inside
+    from committer.ports.pointer_swap import LoadedTable
+    from committer.settings.service_settings import is_inside
 
     warehouse = parts.settings.catalog.warehouse
     default = "/".join((warehouse, *identifier.namespace, identifier.name))

@@ -9,8 +9,8 @@ import typer
 from committer.cli.common_options import TableArgument, Yes
 
 if TYPE_CHECKING:
-    from committer.ports import LoadedTable
-    from committer.request import TableIdentifier
+    from committer.ports.pointer_swap import LoadedTable
+    from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts
 
 

@@ -15,7 +15,7 @@ from committer.plan.batch_policy import INTERVAL_PROPERTY
 from committer.plan.expiry import EXPIRE_PROPERTY
 from committer.plan.quiet_gap import GAP_PROPERTY
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
-from committer.setting_names import did_you_mean
+from committer.settings.setting_names import did_you_mean
 
 _Check = Callable[[str], bool]
 _OURS = "frazil."

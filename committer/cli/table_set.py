@@ -11,7 +11,7 @@ from committer.cli.common_options import TableArgument
 
 if TYPE_CHECKING:
     from committer.iceberg.updates.metadata_update import Update
-    from committer.ports import LoadedTable
+    from committer.ports.pointer_swap import LoadedTable
     from committer.service.process.composition import Parts
 
 
@@ -62,7 +62,7 @@ def set_(
 def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
     """Errors: `typer.BadParameter` where a table's files would lie around the inbox."""
     from committer.cli.table_properties import places_of
-    from committer.settings import is_inside
+    from committer.settings.service_settings import is_inside
 
     for place in places_of(properties):
         if is_inside(inbox := parts.settings.inbox, place):

@@ -20,7 +20,7 @@ from committer.cli.common_options import complete_table
 if TYPE_CHECKING:
     from committer.iceberg.metadata.snapshot import Snapshot
     from committer.iceberg.metadata.table_metadata import TableMetadata
-    from committer.request import TableIdentifier
+    from committer.request.table_identifier import TableIdentifier
     from committer.table_reader import TableReader
 
 TableOption = Annotated[

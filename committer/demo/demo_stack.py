@@ -27,7 +27,7 @@ from committer.demo.demo_table import TABLE
 from committer.demo.flights import spark_schema
 from committer.demo.processes import ChildProcess, start
 from committer.service.process.redis_server import start_redis_server
-from committer.settings import Settings, load_settings
+from committer.settings.service_settings import Settings, load_settings
 from workers.java import find_java_home
 
 _FOREIGN_VARIABLES = ("FRAZIL_", "SPARK_", "PYSPARK_")

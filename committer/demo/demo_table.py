@@ -7,10 +7,10 @@ from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.plan.expiry import NEW_TABLE_PROPERTIES
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import Parts, open_parts
-from committer.settings import Settings
+from committer.settings.service_settings import Settings
 
 TABLE = TableIdentifier.parse("demo.flights")
 

@@ -21,7 +21,7 @@ from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.commit import CommitPlan
 from committer.plan.reachability import Reading, rows_of_all
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 
 # Of that many snapshots the lists are read before manifests are deleted, and of every branch head.
 LISTS_MAX = 100

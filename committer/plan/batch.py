@@ -22,7 +22,7 @@ from committer.plan.manifest_size import target_bytes
 from committer.plan.partition_totals import Totals, count_partitions, partition_limit
 from committer.plan.request_check import CheckedRequest
 from committer.plan.submitted_manifest import CheckedManifest
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from committer.attempt import nonce_ms
 from committer.errors import InvalidMetadataError
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import (
@@ -51,8 +50,10 @@ from committer.plan.one_shots import (
 )
 from committer.plan.state import ListedManifest, TableState
 from committer.plan.swap import plan_swap
-from committer.ports import NewObject, Swap
-from committer.request import CommitRequest
+from committer.ports.pointer_swap import Swap
+from committer.ports.storage import NewObject
+from committer.request.attempt import nonce_ms
+from committer.request.commit_request import CommitRequest
 
 _NO_UPKEEP = Upkeep()
 

@@ -18,7 +18,7 @@ from committer.iceberg.avro.container import read_header
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import Landed, short_fingerprint
-from committer.request import CommitRequest
+from committer.request.commit_request import CommitRequest
 
 EVIDENCE_KEY = "frazil.requests"
 # In the snapshot's summary: how many requests it holds, and so that it is one of ours.

@@ -21,7 +21,7 @@ from committer.ledger_entry import (
 )
 from committer.plan.one_shots import OneShots, read_one_shots
 from committer.reason import Reason
-from committer.request import CommitRequest
+from committer.request.commit_request import CommitRequest
 
 
 @dataclass(frozen=True, slots=True)

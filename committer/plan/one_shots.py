@@ -23,11 +23,11 @@ from uuid import UUID
 
 import orjson
 
-from committer.attempt import nonce_ms
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import MAIN, ProducerEntry
-from committer.request import CommitRequest
+from committer.request.attempt import nonce_ms
+from committer.request.commit_request import CommitRequest
 
 PREFIX = "frazil.one-shots"
 VERSION = 1

@@ -27,8 +27,9 @@ from committer.iceberg.values.locations import (
 )
 from committer.plan.data_locations import attempt_named
 from committer.plan.reachability import Reading, each_manifest, rows_of_all
-from committer.ports import LoadedTable
-from committer.request import CommitRequest, EncodedRequest
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest
 
 _PLACES = (
     "write.data.path",

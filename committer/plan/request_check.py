@@ -30,7 +30,8 @@ from committer.plan.submitted_manifest import (
     encode_inline_files,
 )
 from committer.reason import Reason
-from committer.request import CommitRequest, EncodedRequest, ManifestReference, digest
+from committer.request.commit_request import CommitRequest, ManifestReference
+from committer.request.request_format import EncodedRequest, digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 
-from committer.ports import ALL_SHARDS, SHARDS, Assignment
+from committer.ports.leases import Assignment
+from committer.ports.queue import ALL_SHARDS, SHARDS
 
 # A hand-over costs each table of the shard a pause and a reload: not of all tables at a time.
 MOVES_MAX = 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.ledger import Ledger, read_ledger
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 
 
 @dataclass(frozen=True, slots=True)

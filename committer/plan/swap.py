@@ -13,7 +13,7 @@ from committer.iceberg.values.locations import (
     metadata_folder,
     metadata_version,
 )
-from committer.ports import LoadedTable, Swap
+from committer.ports.pointer_swap import LoadedTable, Swap
 
 
 def plan_swap(

@@ -1,4 +1,4 @@
-"""Adapters of the port `committer.ports.Queue`: Redis Streams, and memory.
+"""Adapters of the port `committer.ports.queue.Queue`: Redis Streams, and memory.
 
 They know neither the content of a request nor its outcome.
 """

@@ -9,8 +9,8 @@ A doorbell's fields (names are public: any client in any language may ring):
     reply-to     the address of receipts; absent if no producer waits
 
 A receipt has the one field `receipt`: a JSON object whose keys are those of
-`committer.request.Receipt` with dashes, without nulls. Readers ignore fields and keys that they do
-not know, so later versions may add some; they never change or drop one.
+`committer.request.receipt_model.Receipt` with dashes, without nulls. Readers ignore fields and keys
+that they do not know, so later versions may add some; they never change or drop one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from uuid import UUID
 
 import orjson
 
-from committer.ports import Doorbell
-from committer.request import Receipt, ReceiptState
+from committer.ports.queue import Doorbell
+from committer.request.receipt_model import Receipt, ReceiptState
 
 INLINE_BYTES_MAX = 64 * 1024
 REPLY_TO_BYTES_MAX = 256

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from committer.ports import Assignment, Lease, Member, Renewal, Standing
+from committer.ports.leases import Assignment, Lease, Member, Renewal, Standing
 
 _NOBODY = UUID(int=0)
 

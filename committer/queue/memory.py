@@ -16,20 +16,12 @@ from typing import TypeVar
 from uuid import UUID
 
 from committer.errors import QueueUnavailableError
-from committer.ports import (
-    ALL_SHARDS,
-    SHARDS,
-    Assignment,
-    Delivery,
-    Doorbell,
-    QueueDepth,
-    Renewal,
-    World,
-    shard_of,
-)
+from committer.ports.leases import Assignment, Renewal
+from committer.ports.queue import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
+from committer.ports.world import World
 from committer.queue.entry_fields import RECEIPTS_MAX, RECEIPTS_S_MAX, encode_doorbell, inline
 from committer.queue.lease_table import LeaseTable
-from committer.request import Receipt
+from committer.request.receipt_model import Receipt
 
 _Item = TypeVar("_Item")
 

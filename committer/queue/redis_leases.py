@@ -23,7 +23,7 @@ from uuid import UUID
 from redis.exceptions import ResponseError
 
 from committer.errors import QueueKeyTakenError
-from committer.ports import Assignment, Lease, Member, Renewal, Standing
+from committer.ports.leases import Assignment, Lease, Member, Renewal, Standing
 from committer.queue.redis_connection import RedisConnection, is_key_taken, raise_first
 
 _KEYS = tuple(f"{{frazil:leases}}:{name}" for name in ("members", "shards", "changes"))

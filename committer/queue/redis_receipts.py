@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from zlib import crc32
 
-from committer.ports import SHARDS
+from committer.ports.queue import SHARDS
 from committer.queue.entry_fields import (
     RECEIPTS_MAX,
     RECEIPTS_S_MAX,
@@ -20,7 +20,7 @@ from committer.queue.entry_fields import (
     encode_receipt,
 )
 from committer.queue.redis_connection import RedisConnection, is_key_taken, raise_first
-from committer.request import Receipt
+from committer.request.receipt_model import Receipt
 
 _BLOCKED_MAX = 100
 

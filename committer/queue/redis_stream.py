@@ -27,7 +27,7 @@ from uuid import UUID
 from redis.exceptions import OutOfMemoryError, ResponseError
 
 from committer.errors import FrazilError, QueueKeyTakenError, QueueUnavailableError
-from committer.ports import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
+from committer.ports.queue import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
 from committer.queue.entry_fields import decode_doorbell, encode_doorbell
 from committer.queue.redis_connection import (
     RedisConnection,
@@ -36,7 +36,7 @@ from committer.queue.redis_connection import (
     raise_first,
 )
 from committer.queue.redis_receipts import RedisReceipts
-from committer.request import Receipt
+from committer.request.receipt_model import Receipt
 
 GROUP = "frazil"
 _STREAM = "stream"

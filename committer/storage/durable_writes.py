@@ -37,7 +37,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 from committer.private_files import mode_below
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.local_files import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
-from committer.ports import Storage
+from committer.ports.storage import Storage
 
 
 class HighWaterMarks:

@@ -21,16 +21,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from committer.errors import AlreadyExistsError, InvalidRequestError, NotFoundError, PublishError
-from committer.ports import NewObject, Storage, create_or_equal
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, Storage, create_or_equal
 from committer.reason import Reason
-from committer.request import (
-    REQUEST_BYTES_MAX,
-    CommitRequest,
-    EncodedRequest,
-    parse_inbox_key,
-    producer_prefix,
-)
-from committer.skips import Skips
+from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest
+from committer.request.request_format import EncodedRequest
+from committer.request.request_key import parse_inbox_key, producer_prefix
 
 # Of an inbox key: table, producer, epoch, attempt.
 KEY_LEVELS = 4

@@ -25,7 +25,7 @@ from committer.iceberg.metadata.table_statistics import (
 )
 from committer.iceberg.values.fragments import json_list
 from committer.iceberg.values.json_reader import Reader
-from committer.ports import NewObject, Storage, create_or_equal
+from committer.ports.storage import NewObject, Storage, create_or_equal
 
 _VERSION = 1
 _LEFT_OVER = "left-over"

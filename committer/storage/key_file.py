@@ -6,8 +6,9 @@ So a key is added or taken back without a restart, for those who sign and those 
 from __future__ import annotations
 
 from committer.errors import FrazilError, NotFoundError, SettingsError
-from committer.ports import Storage, World
-from committer.signature import Keys, parse_keys
+from committer.ports.storage import Storage
+from committer.ports.world import World
+from committer.request.signature import Keys, parse_keys
 
 SETTING = "security.keys"
 BYTES_MAX = 4 * 1024 * 1024

@@ -18,8 +18,8 @@ from itertools import islice
 from typing import TypeVar
 
 from committer.group_commit import GroupCommit
-from committer.ports import NewObject, ObjectInfo
-from committer.skips import Skips
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo
 from committer.storage import durable_writes, local_files
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions

@@ -21,8 +21,8 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports import ObjectInfo, require_size
-from committer.skips import SkipKind
+from committer.ports.skips import SkipKind
+from committer.ports.storage import ObjectInfo, require_size
 
 # --- Locations and errors ------------------------------------------------------------------------
 

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 
 from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
-from committer.ports import NewObject, ObjectInfo, World, require_size
-from committer.skips import Skips
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo, require_size
+from committer.ports.world import World
 from committer.storage.probe import prove_conditions
 from committer.storage.scheme import scheme_of
 

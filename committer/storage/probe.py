@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from committer.errors import AlreadyExistsError, InvariantError, SettingsError
-from committer.ports import NewObject, Storage
+from committer.ports.storage import NewObject, Storage
 
 
 async def prove_conditions(storage: Storage, location: str) -> None:

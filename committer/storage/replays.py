@@ -19,9 +19,10 @@ from committer.errors import (
     NotFoundError,
     PublishError,
 )
-from committer.ports import NewObject, Storage, create_or_equal
+from committer.ports.storage import NewObject, Storage, create_or_equal
 from committer.reason import Reason
-from committer.request import REQUEST_BYTES_MAX, EncodedRequest, read_request
+from committer.request.commit_request import REQUEST_BYTES_MAX
+from committer.request.request_format import EncodedRequest, read_request
 from committer.storage.inbox import Inbox, Outstanding, Quarantine
 
 

@@ -35,8 +35,9 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports import NewObject, ObjectInfo, World, require_size
-from committer.skips import Skips
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo, require_size
+from committer.ports.world import World
 from committer.storage.probe import prove_conditions
 from committer.storage.s3_calls import S3Calls, S3Limits, Tries, for_each
 from committer.storage.s3_location import S3Location, parse_existing, parse_folder, parse_object

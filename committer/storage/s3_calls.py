@@ -19,7 +19,7 @@ from committer.aws.client_errors import (
     status_of,
     surely_not_applied,
 )
-from committer.ports import World
+from committer.ports.world import World
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3 import S3Client

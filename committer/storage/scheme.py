@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from committer.errors import SettingsError
 from committer.group_commit import finish_all
-from committer.ports import NewObject, ObjectInfo, Storage
-from committer.skips import Skips
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo, Storage
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 

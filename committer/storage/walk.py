@@ -15,8 +15,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, NotFoundError
-from committer.ports import ObjectInfo
-from committer.skips import SkipKind, Skips
+from committer.ports.skips import SkipKind, Skips
+from committer.ports.storage import ObjectInfo
 from committer.storage.local_files import (
     explained,
     info_of,

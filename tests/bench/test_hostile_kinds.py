@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bench.hostile_kinds import KINDS, hostile_request
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier, parse_inbox_key
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.request_key import parse_inbox_key
+from committer.request.table_identifier import TableIdentifier
 from tests.integration.real_house import flights
 
 

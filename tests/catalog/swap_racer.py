@@ -6,8 +6,8 @@ import asyncio
 from multiprocessing.synchronize import Barrier
 
 from committer.catalog.sql import SqlCatalog
-from committer.ports import Committed, Conflict
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, Conflict
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
 from tests.support.builders.table_builders import build_swap
 

@@ -16,8 +16,8 @@ from committer.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from committer.ports import Committed, Conflict, LoadedTable, Unknown
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Unknown
+from committer.request.table_identifier import TableIdentifier
 from tests.catalog.dynamodb_items import JAVA_VERSION, Items, java_table, open_items
 from tests.contract.catalogs import WAREHOUSE, DynamoDbHarness
 from tests.support.builders.table_builders import build_swap, build_table

@@ -20,8 +20,8 @@ from committer.errors import (
     NotFoundError,
     SettingsError,
 )
-from committer.ports import World
-from committer.request import TableIdentifier
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 from tests.catalog.dynamodb_items import open_items
 from tests.contract.catalogs import WAREHOUSE, DynamoDbHarness, InterferedStorage
 from tests.support.builders.table_builders import build_swap, build_table

@@ -25,8 +25,8 @@ from committer.errors import (
     SettingsError,
     TableAlreadyExistsError,
 )
-from committer.ports import Committed, Unknown
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, Unknown
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
 from tests.catalog.swap_racer import race
 from tests.contract.catalogs import WAREHOUSE, InterferedStorage, SqliteHarness, make_schema_v0

@@ -16,8 +16,8 @@ from sqlalchemy import event
 from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine
 from committer.errors import CatalogUnavailableError
-from committer.ports import Committed, LoadedTable
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, LoadedTable
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.memory import MemoryStorage
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.clock.worlds import ManualWorld

@@ -13,10 +13,12 @@ import pytest
 
 from committer.__main__ import main
 from committer.plan.orphan_search import data_files_of
-from committer.ports import LoadedTable, NewObject, create_or_equal
-from committer.request import EncodedRequest, TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject, create_or_equal
+from committer.request.request_format import EncodedRequest
+from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import Parts, open_parts
-from committer.settings import load_settings
+from committer.settings.service_settings import load_settings
 from committer.storage.inbox import QuarantineRecord
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from committer.errors import AccessError
 from committer.iceberg.schema.schema import print_schema
 from committer.plan.expiry import NEW_TABLE_PROPERTIES
 from committer.plan.orphan_search import data_files_of
-from committer.ports import ObjectInfo
-from committer.request import EncodedRequest, seal_request
+from committer.ports.storage import ObjectInfo
+from committer.request.request_format import EncodedRequest, seal_request
 from committer.storage.scheme import SchemeStorage
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request, changed_line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.reading import ASKING_THE_CATALOG, READING

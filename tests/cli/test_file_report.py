@@ -11,7 +11,7 @@ from committer.cli.file_report import Inspection, inspect_content
 from committer.cli.view import Facts, Rows
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import print_table_metadata
-from committer.request import EncodedRequest, seal_request
+from committer.request.request_format import EncodedRequest, seal_request
 from committer.storage.inbox import QuarantineRecord
 from tests.support.builders.fixtures import expected, read_bytes, table_dir, table_names
 from tests.support.builders.request_builders import build_line, build_request

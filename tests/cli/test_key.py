@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from committer.signature import parse_keys
+from committer.request.signature import parse_keys
 from tests.cli.commands import Frazil
 
 

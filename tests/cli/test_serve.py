@@ -15,8 +15,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from committer.errors import QueueUnavailableError
-from committer.ports import Doorbell
-from committer.request import EncodedRequest, line_digest
+from committer.ports.queue import Doorbell
+from committer.request.request_format import EncodedRequest, line_digest
 from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.serving import REPOSITORY, free_port, serving, wait_until

@@ -41,7 +41,7 @@ MOMENTS = (
     "committer.service.telemetry.json_stderr",
     "committer.cli.app",
     "typer",
-    "committer.settings",
+    "committer.settings.service_settings",
     "pydantic",
     "committer.service.telemetry.log",
     "structlog",

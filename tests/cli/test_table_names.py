@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
 from tests.support.cli_commands import answer

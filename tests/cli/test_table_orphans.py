@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
 
@@ -78,7 +78,7 @@ def test_a_clock_that_runs_ahead_of_the_storages_removes_nothing_young(
     table = create(frazil)
     young = drop(table, "data/young.parquet", days=2.0)
     ahead_ms = int((time.time() + 10 * DAY_S) * 1000)
-    monkeypatch.setattr("committer.world.RealWorld.now_ms", lambda _: ahead_ms)
+    monkeypatch.setattr("committer.real_world.RealWorld.now_ms", lambda _: ahead_ms)
     assert frazil("table", "orphans", "db.flights", "--remove", "--yes").code == 0
     assert young.exists()
 
@@ -120,7 +120,7 @@ def test_a_request_that_nobody_can_read_stops_a_removal_and_is_named(frazil: Fra
     record = b'{"key":"x","reason":"y","message":"z","quarantined_at_ms":0}\nnot a request'
 
     async def spoil(parts: object) -> None:
-        from committer.ports import NewObject
+        from committer.ports.storage import NewObject
         from committer.service.process.composition import Parts
 
         assert isinstance(parts, Parts)

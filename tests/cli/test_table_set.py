@@ -11,10 +11,10 @@ from committer.cli.table_properties import _KNOWN
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ledger_entry import property_key
 from committer.plan.expiry import NEW_TABLE_PROPERTIES
-from committer.ports import Conflict, Swap, SwapAnswer
+from committer.ports.pointer_swap import Conflict, Swap, SwapAnswer
 from committer.service.admin.table_change import change_table
 from committer.service.process.composition import Parts, open_parts
-from committer.settings import load_settings
+from committer.settings.service_settings import load_settings
 from tests.cli.commands import Frazil
 
 WRONG = [

@@ -15,9 +15,9 @@ from committer.catalog.dynamodb import DynamoDbCatalog
 from committer.catalog.memory import MemoryCatalog
 from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine
-from committer.ports import Catalog
+from committer.ports.catalog import Catalog
+from committer.real_world import RealWorld
 from committer.storage.memory import MemoryStorage
-from committer.world import RealWorld
 from tests.contract.sql_faults import SqlFaults
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.servers.dynamodb_server import DynamoDbServer

@@ -18,19 +18,18 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
-from committer.ports import (
-    Catalog,
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import (
     Committed,
     Conflict,
     LoadedTable,
-    NewObject,
     Rejected,
-    Storage,
     Swap,
     SwapAnswer,
     Unknown,
 )
-from committer.request import TableIdentifier
+from committer.ports.storage import NewObject, Storage
+from committer.request.table_identifier import TableIdentifier
 from tests.contract.catalogs import (
     ADAPTERS,
     JUDGING,

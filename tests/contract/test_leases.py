@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from committer.errors import QueueUnavailableError
-from committer.ports import ALL_SHARDS, Assignment, Leases, Renewal
+from committer.ports.leases import Assignment, Leases, Renewal
+from committer.ports.queue import ALL_SHARDS
 from tests.support.servers.queue_servers import QueueHarness
 
 LONG_S = 30.0

@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from committer.errors import QueueUnavailableError
-from committer.ports import SHARDS, Delivery, Queue, QueueDepth
+from committer.ports.queue import SHARDS, Delivery, Queue, QueueDepth
 from committer.queue.entry_fields import INLINE_BYTES_MAX, RECEIPTS_MAX
-from committer.request import Receipt, ReceiptState
+from committer.request.receipt_model import Receipt, ReceiptState
 from tests.support.servers.queue_servers import (
     QueueHarness,
     doorbell,

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from committer.errors import FrazilError, SettingsError
-from committer.settings import Settings, load_settings
+from committer.settings.service_settings import Settings, load_settings
 from tests.corpus import taken
 from tests.corpus.against import LANDED, Against, Row, opened, play_all
 from tests.corpus.cases import LANDING, ON_DISK, REFUSED, TOLD

@@ -17,11 +17,13 @@ from uuid import UUID, uuid4
 
 from committer.cli.committer_status import ask_own_committer
 from committer.errors import NotFoundError, QueueKeyTakenError
-from committer.ports import Doorbell, LoadedTable, NewObject
-from committer.request import line_digest
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import Doorbell
+from committer.ports.storage import NewObject
+from committer.request.request_format import line_digest
+from committer.request.signature import Keys, choose_key
 from committer.service.process.composition import Parts, open_parts, queue_url
-from committer.settings import Settings
-from committer.signature import Keys, choose_key
+from committer.settings.service_settings import Settings
 from tests.corpus import taken
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.tables import FLIGHTS, SIGNED, TABLES

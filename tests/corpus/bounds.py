@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import DataFile
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import CommitRequest, EncodedRequest, seal_request
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest, seal_request
 from tests.corpus.hostile import Hostile, Sent, short
 from tests.corpus.tables import COLUMN_IDS, TYPES
 from tests.iceberg.bounds_by_type import FORMS

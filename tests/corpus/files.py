@@ -24,9 +24,9 @@ from committer.iceberg.values.types import (
     TimestampType,
     UUIDType,
 )
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest
+from committer.request.request_format import EncodedRequest
 from tests.corpus.hostile import Hostile, Sent, short, with_manifest
 from tests.corpus.manifests import manifest_of
 from tests.support.builders.bad_requests import entry, file_of, good, hand_over, inline_document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from tests.corpus.bounds import FORM_NAMES, in_form
 from tests.corpus.hostile import Hostile, Sent, short

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from committer.ports import LoadedTable, NewObject
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import EncodedRequest, digest
+from committer.request.request_format import EncodedRequest, digest
 from tests.corpus.tables import FLIGHTS
 from tests.support.builders.bad_requests import BadRequest, good
 

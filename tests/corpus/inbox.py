@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from tests.corpus.hostile import Hostile, Sent
 from tests.support.builders.bad_requests import good

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
-from committer.attempt import attempt_of
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import LINE_BYTES_MAX, CommitRequest
+from committer.request.attempt import attempt_of
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import LINE_BYTES_MAX
 from tests.corpus.hostile import (
     Hostile,
     Sent,

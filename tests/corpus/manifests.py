@@ -9,9 +9,9 @@ from typing import Any
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.container import read_header
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest
+from committer.request.request_format import EncodedRequest
 from tests.corpus.hostile import Hostile, bad, with_manifest
 from tests.fuzz.hostile import CORPUS as AVRO
 from tests.fuzz.hostile import avro

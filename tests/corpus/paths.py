@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from tests.corpus.hostile import Hostile, Sent, short
 from tests.support.builders.bad_requests import entry, file_of, hand_over

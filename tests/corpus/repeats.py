@@ -6,9 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 from committer.iceberg.entry.data_file import DataFile
-from committer.ports import LoadedTable, NewObject
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import CommitRequest, inline_references, seal_request
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import inline_references, seal_request
 from tests.corpus.hostile import Hostile, Sent
 from tests.support.builders.bad_requests import entry, file_of, hand_over, inline_document, refer
 from tests.support.builders.request_builders import build_line

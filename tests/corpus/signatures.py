@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest, Producer
-from committer.signature import SigningKey
+from committer.request.commit_request import Producer
+from committer.request.request_format import EncodedRequest
+from committer.request.signature import SigningKey
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.tables import SIGNED
 from tests.support.builders.bad_requests import good

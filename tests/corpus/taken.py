@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from redis.asyncio import Redis
 
-from committer.ports import shard_of
+from committer.ports.queue import shard_of
 
 NAME = "the stream of a shard is a string (WRONGTYPE)"
 

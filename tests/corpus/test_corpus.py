@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from committer.ports import LoadedTable, NewObject
-from committer.signature import SigningKey
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
+from committer.request.signature import SigningKey
 from tests.corpus.cases import DOORBELLS, LANDING, ON_DISK, REFUSED, TOLD
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.inbox import GARBAGE, forged

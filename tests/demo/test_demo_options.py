@@ -17,7 +17,7 @@ from committer.demo.demo_options import (
 from committer.demo.demo_stack import open_stack
 from committer.demo.demo_table import create_table
 from committer.errors import QueueUnavailableError, SettingsError
-from committer.settings import Settings
+from committer.settings.service_settings import Settings
 
 NOW_MS = 1_800_000_000_000
 

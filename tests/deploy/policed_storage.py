@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from committer.errors import AccessError
-from committer.ports import NewObject, ObjectInfo, Storage
-from committer.skips import Skips
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo, Storage
 from tests.deploy.policies import BUCKET, CREATES, REPLACES, Policy
 
 

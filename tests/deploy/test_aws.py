@@ -15,8 +15,8 @@ from botocore.validate import ParamValidator
 from committer.catalog.dynamodb_layout import create_table
 from committer.plan import expiry
 from committer.plan.orphan_search import data_files_of
-from committer.ports import NewObject
-from committer.request import ReceiptState
+from committer.ports.storage import NewObject
+from committer.request.receipt_model import ReceiptState
 from committer.service.admin.data_file_check import absent_data_file
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.memory import MemoryStorage

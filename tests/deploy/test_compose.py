@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from committer.settings import Settings, load_settings
+from committer.settings.service_settings import Settings, load_settings
 from tests.deploy.dockerfile import DOCKERFILE, ROOT, stages
 
 COMPOSE = ROOT / "deploy/compose.yaml"

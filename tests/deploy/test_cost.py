@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from committer.plan import expiry
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
 from committer.storage.inbox import Inbox, Quarantine
 from tests.deploy.bills import Bill

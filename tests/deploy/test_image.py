@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from committer.settings import Settings
+from committer.settings.service_settings import Settings
 from tests.cli.serving import free_port, wait_until
 from tests.deploy.dockerfile import DOCKERFILE, ROOT, copied, stages
 from tests.deploy.image import Image, image

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from committer.service.process import http
-from committer.settings import Settings, load_settings
+from committer.settings.service_settings import Settings, load_settings
 from tests.deploy.manifests import (
     BASE,
     EXAMPLE,

@@ -16,8 +16,8 @@ import pytest
 
 import frazil
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import CatalogAddress
 from frazil.handle import TableHandle
 from tests.support.builders.fixtures import expected, read_bytes

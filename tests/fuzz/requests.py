@@ -18,8 +18,8 @@ from committer.iceberg.values.single_value import decode_value
 from committer.iceberg.values.types import BinaryType, FixedType, VariantType
 from committer.plan.batch import Batch, prepare_manifests
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
-from committer.ports import LoadedTable
-from committer.request import EncodedRequest, digest, read_request
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.request_format import EncodedRequest, digest, read_request
 from tests.corpus.bounds import RIGHT
 from tests.corpus.entries import RIGHT as RIGHT_FILES
 from tests.corpus.tables import TABLES, TYPES

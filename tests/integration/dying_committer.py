@@ -27,7 +27,7 @@ from typing import Any
 from committer import backends
 from committer.cli.serve import serve
 from committer.plan import expiry
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
 from committer.service.process import composition as parts

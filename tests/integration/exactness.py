@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from committer.ports import LoadedTable
-from committer.request import ReceiptState
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.receipt_model import ReceiptState
 from tests.integration.readers import Contents, LiveFile, expected, live_files, seen_by_all
 from tests.integration.real_house import RealHouse
 from tests.integration.traffic import RealProducer, Written

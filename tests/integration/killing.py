@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 
-from committer.request import ReceiptState
+from committer.request.receipt_model import ReceiptState
 from tests.integration.readers import LiveFile
 from tests.integration.real_house import RealHouse, until
 from tests.integration.traffic import RealProducer

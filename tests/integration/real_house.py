@@ -32,15 +32,17 @@ from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, NestedField, StringType
-from committer.ports import Catalog, LoadedTable, Storage
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import Storage
+from committer.real_world import RealWorld
+from committer.request.table_identifier import TableIdentifier
 from committer.service.process.redis_server import (
     RedisServer,
     private_server_url,
     start_redis_server,
 )
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.world import RealWorld
 from workers.worker_settings import WorkerSettings
 
 ROOT = Path(__file__).parents[2]

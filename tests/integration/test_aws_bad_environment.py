@@ -13,7 +13,8 @@ import pytest
 
 from committer.aws.client import close_client, open_client
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
-from committer.ports import LoadedTable, NewObject
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
 from committer.storage.inbox import Inbox
 from tests.integration.aws_house import AwsHouse, aws_house
 from tests.integration.readers import live_files

@@ -16,10 +16,10 @@ import pytest
 
 from committer.catalog.dynamodb import DynamoDbCatalog
 from committer.errors import NoSuchTableError
-from committer.ports import Committed, Conflict, LoadedTable
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
+from committer.real_world import RealWorld
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
-from committer.world import RealWorld
 from tests.catalog.dynamodb_items import open_items
 from tests.integration.java_engine import JavaCatalog, JavaEngine, java_engine
 from tests.integration.real_house import RealHouse

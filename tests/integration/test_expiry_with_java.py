@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import expected, live_files, local, seen_by_all
 from tests.integration.real_house import RealHouse, real_house, until

@@ -15,8 +15,9 @@ from uuid import UUID
 import pytest
 from redis.asyncio import Redis
 
-from committer.ports import LoadedTable, shard_of
-from committer.request import EncodedRequest
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import shard_of
+from committer.request.request_format import EncodedRequest
 from committer.storage.inbox import Inbox
 from tests.integration.real_house import RealHouse, real_house, until
 from tests.support.builders.bad_requests import refer

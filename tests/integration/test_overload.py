@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from committer.request import Receipt
+from committer.request.receipt_model import Receipt
 from tests.integration.exactness import check_exactly_once
 from tests.integration.real_house import real_house, until
 from tests.integration.traffic import RealProducer, producers

@@ -12,7 +12,7 @@ import pytest
 from redis.asyncio import Redis
 
 from committer.queue.redis_stream import RedisQueue
-from committer.request import ReceiptState
+from committer.request.receipt_model import ReceiptState
 from tests.integration.readers import expected, live_files, seen_by_all
 from tests.integration.real_house import RealHouse, real_house, until
 from tests.integration.traffic import RealProducer, all_ids, all_paths, producers

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from committer.ports import SHARDS
+from committer.ports.queue import SHARDS
 from tests.integration.exactness import check_exactly_once
 from tests.integration.real_house import RealHouse, real_house, replicas, until
 from tests.integration.traffic import producers

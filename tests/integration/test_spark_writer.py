@@ -38,9 +38,10 @@ from committer.iceberg.values.locations import metadata_file_location, metadata_
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, NestedField, StringType
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.queue.redis_stream import RedisQueue
-from committer.request import EncodedRequest, TableIdentifier, read_request
+from committer.request.request_format import EncodedRequest, read_request
+from committer.request.table_identifier import TableIdentifier
 from committer.service.process.redis_server import start_redis_server
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage

@@ -9,8 +9,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from committer.ports import LoadedTable
-from committer.request import Fingerprint, Producer, Receipt, inbox_key
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.receipt_model import Receipt
+from committer.request.request_key import inbox_key
 from tests.integration.readers import local
 from tests.integration.real_house import RealHouse
 from workers.arrow_schema import arrow_schema

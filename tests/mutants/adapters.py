@@ -8,7 +8,7 @@ ADAPTERS = (
     # --- Storage ---
     Mutant(
         "equal_content_is_not_compared",
-        "committer/ports.py",
+        "committer/ports/storage.py",
         "        if standing != created.content:\n",
         "        if standing is None:\n",
         ("tests/storage/test_inbox.py",),

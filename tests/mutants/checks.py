@@ -7,14 +7,14 @@ from tests.mutants.mutant import Mutant
 _FORMS = ("tests/iceberg/schema/test_bound_forms.py",)
 _WALK = ("tests/iceberg/splice/test_manifest_walk.py",)
 _MAPS = ("tests/iceberg/test_addition_maps.py",)
-_LINE = ("tests/test_request.py -k twice",)
+_LINE = ("tests/request/test_request.py -k twice",)
 _CHECK = ("tests/plan/test_request_check.py",)
 
 CHECKS = (
     # --- The line ---
     Mutant(
         "repeated_keys_are_read",
-        "committer/request.py",
+        "committer/request/request_format.py",
         "    if repeated:\n",
         "    if not repeated and False:\n",
         _LINE,
@@ -31,7 +31,7 @@ CHECKS = (
         "committer/iceberg/values/json_reader.py",
         '        text = text.replace(rb"\\\\", b"").replace(rb"\\"", b"")\n',
         '        text = text.replace(rb"\\"", b"")\n',
-        ("tests/test_request.py -k written",),
+        ("tests/request/test_request.py -k written",),
     ),
     Mutant(
         "unknown_keys_of_files_are_passed_over",

@@ -10,7 +10,7 @@ COMMAND = (
         "workers/setting_sources.py",
         '        self.home = expanded(self.get("home") or beside).absolute()\n',
         "        self.home = beside\n",
-        ("tests/test_settings.py -k file_names",),
+        ("tests/settings/test_settings.py -k file_names",),
     ),
     Mutant(
         "table_gets_a_method_that_no_page_names",
@@ -64,24 +64,24 @@ COMMAND = (
     ),
     Mutant(
         "settings_file_may_be_a_pipe",
-        "committer/config_files.py",
+        "committer/settings/config_files.py",
         "        if not stat.S_ISREG(mode):\n",
         "        if False:\n",
         ("tests/cli/test_boundary.py -k settings_file",),
     ),
     Mutant(
         "values_of_kubernetes_are_not_looked_at",
-        "committer/setting_names.py",
+        "committer/settings/setting_names.py",
         " and re.fullmatch(form, value)\n",
         "\n",
-        ("tests/test_settings.py -k misspelt",),
+        ("tests/settings/test_settings.py -k misspelt",),
     ),
     Mutant(
         "unknown_variables_are_ignored",
-        "committer/setting_names.py",
+        "committer/settings/setting_names.py",
         "        if not _is_injected(variable, str(value)):\n",
         "        if False:\n",
-        ("tests/test_settings.py -k misspelt",),
+        ("tests/settings/test_settings.py -k misspelt",),
     ),
     Mutant(
         "commands_that_look_make_a_catalog",

@@ -12,7 +12,7 @@ PATHS = (
     # --- Clients of the simulation ---
     Mutant(
         "another_requests_attempt_is_taken",
-        "committer/request.py",
+        "committer/request/request_format.py",
         "    if request.attempt != expected:\n",
         "    if not request.attempt:\n",
         (seeds_from(1),),
@@ -55,17 +55,17 @@ PATHS = (
     # --- The attempt, and whose a file is ---
     Mutant(
         "attempt_is_what_the_line_says",
-        "committer/request.py",
+        "committer/request/request_format.py",
         "    if request.attempt != expected:\n",
         "    if not request.attempt:\n",
-        ("tests/test_request.py",),
+        ("tests/request/test_request.py",),
     ),
     Mutant(
         "attempt_is_that_of_all_branches",
-        "committer/attempt.py",
+        "committer/request/attempt.py",
         '"\\n".join((branch, producer,',
         '"\\n".join((producer,',
-        ("tests/test_request.py",),
+        ("tests/request/test_request.py",),
     ),
     Mutant(
         "another_uuid_may_follow_the_attempt",
@@ -148,10 +148,10 @@ PATHS = (
     ),
     Mutant(
         "any_nonce_is_that_of_a_one_shot_producer",
-        "committer/request.py",
+        "committer/request/commit_request.py",
         "        if self.producer.one_shot and nonce_ms(self.nonce) is None:\n",
         "        if self.producer.one_shot and not self.nonce:\n",
-        ("tests/test_request.py",),
+        ("tests/request/test_request.py",),
     ),
     Mutant(
         "an_operators_word_counts_as_a_landing",

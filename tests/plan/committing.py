@@ -22,8 +22,8 @@ from committer.plan.commit import (
 )
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.state import TableState
-from committer.ports import LoadedTable
-from committer.request import EncodedRequest
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.request_format import EncodedRequest
 from tests.support.builders.flights import NOW_MS, changed
 from tests.support.faults.foreign_expiry import as_pyiceberg_expires
 

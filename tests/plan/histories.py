@@ -33,8 +33,8 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.plan.reachability import Gone, Unreachable, find_unreachable
 from committer.plan.state import TableState
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
 from tests.iceberg.metadata_builders import build_statistics
 from tests.support.builders.table_builders import build_metadata
 

@@ -9,7 +9,7 @@ import pytest
 
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.plan.attempt_garbage import Fate, SentAttempt, fate_of, judge
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from tests.support.builders.flights import build_flights, changed
 
 MERGED = "memory://warehouse/db/flights/metadata/merged-m0.avro"

@@ -42,7 +42,7 @@ from committer.plan.batch import prepare_manifests
 from committer.plan.commit import LedgerCleanup
 from committer.plan.producer_decisions import frozen
 from committer.plan.state import TableState
-from committer.request import EncodedRequest
+from committer.request.request_format import EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS, build_flights

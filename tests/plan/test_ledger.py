@@ -37,7 +37,8 @@ from committer.plan.ledger import (
 )
 from committer.plan.state import TableState
 from committer.reason import Reason
-from committer.request import CommitRequest, EncodedRequest, Fingerprint
+from committer.request.commit_request import CommitRequest, Fingerprint
+from committer.request.request_format import EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request

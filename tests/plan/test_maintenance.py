@@ -26,7 +26,7 @@ from committer.plan.evidence import EVIDENCE_KEY
 from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.merge_selection import merge_context, plan_merges
 from committer.plan.state import ListedManifest
-from committer.request import EncodedRequest
+from committer.request.request_format import EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.flights import BY_DAY, build_flights
 from tests.support.builders.request_builders import build_request

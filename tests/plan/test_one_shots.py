@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from committer.attempt import nonce_ms, timed_nonce
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
@@ -28,7 +27,9 @@ from committer.plan.one_shots import (
 )
 from committer.plan.state import TableState
 from committer.reason import Reason
-from committer.request import CommitRequest, EncodedRequest
+from committer.request.attempt import nonce_ms, timed_nonce
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.flights import NOW_MS, build_flights
 from tests.support.builders.request_builders import build_line, build_request

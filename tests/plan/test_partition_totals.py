@@ -20,8 +20,8 @@ from committer.plan.partition_totals import (
     summarize_totals,
 )
 from committer.plan.submitted_manifest import CheckedManifest
-from committer.ports import LoadedTable
-from committer.request import EncodedRequest
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.request_format import EncodedRequest
 from tests.plan.committing import Table
 from tests.support.builders.bad_requests import entry, hand_over
 from tests.support.builders.fixtures import expected, read_bytes

@@ -24,9 +24,9 @@ from committer.iceberg.updates.metadata_update import (
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import DecimalType, LongType, NestedField
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker, NeedsManifests
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest, read_request, seal_request
+from committer.request.request_format import EncodedRequest, read_request, seal_request
 from tests.corpus.repeats import REPEATS
 from tests.support.builders.bad_requests import (
     CHECKED,

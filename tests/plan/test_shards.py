@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from committer.plan.shards import MOVES_MAX, next_step, ranked
-from committer.ports import ALL_SHARDS, SHARDS, Assignment, Lease, Member
+from committer.ports.leases import Assignment, Lease, Member
+from committer.ports.queue import ALL_SHARDS, SHARDS
 
 THREE = ("a", "b", "c")
 GOLDEN = [["c", "a", "b"], ["c", "a", "b"], ["b", "c", "a"]]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from committer.ports import Doorbell
+from committer.ports.queue import Doorbell
 from committer.queue.entry_fields import (
     INLINE_BYTES_MAX,
     decode_doorbell,
@@ -15,7 +15,7 @@ from committer.queue.entry_fields import (
     encode_doorbell,
     encode_receipt,
 )
-from committer.request import Receipt, ReceiptState
+from committer.request.receipt_model import Receipt, ReceiptState
 
 DOORBELL = Doorbell(UUID(int=5), "k/ey", "blake2b-256:ab", b"{}\n\xff", "driver")
 RECEIPT = Receipt("p", 2**63 - 1, "a", ReceiptState.COMMITTED, 1, 2, None, None, True)

@@ -6,7 +6,7 @@ import asyncio
 
 from committer.queue.entry_fields import RECEIPTS_S_MAX
 from committer.queue.memory import MemoryQueue, MemoryServer
-from committer.request import Receipt, ReceiptState
+from committer.request.receipt_model import Receipt, ReceiptState
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.queue_servers import doorbell
 

@@ -16,10 +16,11 @@ from committer.errors import (
     QueueUnavailableError,
     SettingsError,
 )
-from committer.ports import QueueDepth, Renewal
+from committer.ports.leases import Renewal
+from committer.ports.queue import QueueDepth
 from committer.queue.entry_fields import RECEIPTS_S_MAX
 from committer.queue.redis_stream import RedisQueue
-from committer.request import Receipt, ReceiptState
+from committer.request.receipt_model import Receipt, ReceiptState
 from tests.support.faults.fault_proxy import Fault, FaultProxy
 from tests.support.servers.queue_servers import (
     REDIS_KINDS,

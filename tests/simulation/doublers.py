@@ -12,20 +12,17 @@ from dataclasses import replace
 from enum import Enum
 from uuid import UUID
 
-from committer.attempt import timed_nonce
 from committer.errors import FrazilError
 from committer.iceberg.entry.data_file import DataFile
 from committer.plan.data_locations import attempt_named
-from committer.ports import Doorbell, LoadedTable, NewObject
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import Doorbell
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import (
-    CommitRequest,
-    EncodedRequest,
-    Producer,
-    TableIdentifier,
-    line_digest,
-    seal_request,
-)
+from committer.request.attempt import timed_nonce
+from committer.request.commit_request import CommitRequest, Producer
+from committer.request.request_format import EncodedRequest, line_digest, seal_request
+from committer.request.table_identifier import TableIdentifier
 from tests.simulation.chance import draws
 from tests.simulation.ports import Ports
 from tests.simulation.producers import ROWS, build_data_file, write_files

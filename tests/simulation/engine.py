@@ -39,7 +39,8 @@ from committer.iceberg.values.locations import (
     metadata_folder,
     metadata_version,
 )
-from committer.ports import Committed, Conflict, LoadedTable, NewObject, Rejected, Swap, Unknown
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Swap, Unknown
+from committer.ports.storage import NewObject
 from tests.simulation.ports import Ports
 from tests.simulation.producers import build_data_file, write_files
 

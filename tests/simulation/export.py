@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from tests.simulation.scenario import Scenario, build_sim_table
 from tests.simulation.servers import Servers
 

@@ -13,28 +13,14 @@ from committer.errors import (
     QueueUnavailableError,
     StorageUnavailableError,
 )
-from committer.ports import (
-    ALL_SHARDS,
-    Assignment,
-    Catalog,
-    Conflict,
-    Delivery,
-    Doorbell,
-    Leases,
-    LoadedTable,
-    NewObject,
-    ObjectInfo,
-    Queue,
-    QueueDepth,
-    Rejected,
-    Renewal,
-    Storage,
-    Swap,
-    SwapAnswer,
-    Unknown,
-)
-from committer.request import Receipt, TableIdentifier
-from committer.skips import Skips
+from committer.ports.catalog import Catalog
+from committer.ports.leases import Assignment, Leases, Renewal
+from committer.ports.pointer_swap import Conflict, LoadedTable, Rejected, Swap, SwapAnswer, Unknown
+from committer.ports.queue import ALL_SHARDS, Delivery, Doorbell, Queue, QueueDepth
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo, Storage
+from committer.request.receipt_model import Receipt
+from committer.request.table_identifier import TableIdentifier
 from tests.simulation.process import Life
 from tests.simulation.wire import Effect, send
 

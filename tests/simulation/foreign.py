@@ -32,8 +32,8 @@ from committer.iceberg.values.locations import metadata_file_location, metadata_
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import IntegerType, LongType, NestedField, StringType
 from committer.ledger_entry import LEDGER_PREFIX
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
 from tests.simulation.chance import rng
 from tests.simulation.engine import Change, Worker
 from tests.simulation.expiries import Expiry, Step, replace_table, tag

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
-from committer.ports import LoadedTable, NewObject, Swap
-from committer.request import Receipt, TableIdentifier
+from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.ports.storage import NewObject
+from committer.request.receipt_model import Receipt
+from committer.request.table_identifier import TableIdentifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,14 @@ from uuid import UUID
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.ledger_entry import LEDGER_PREFIX, property_key
-from committer.ports import Catalog, LoadedTable, NewObject, Storage, Swap
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.ports.storage import NewObject, Storage
 from committer.reason import Reason
-from committer.request import (
-    EncodedRequest,
-    Receipt,
-    ReceiptState,
-    TableIdentifier,
-    inbox_key,
-    read_request,
-)
+from committer.request.receipt_model import Receipt, ReceiptState
+from committer.request.request_format import EncodedRequest, read_request
+from committer.request.request_key import inbox_key
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
 from tests.simulation.ledger_model import Landing, Problem, entry_in, evidence_of_history

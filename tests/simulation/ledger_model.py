@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from uuid import UUID
 
-from committer.attempt import nonce_ms
 from committer.errors import InvalidMetadataError
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.metadata.metadata_model import TableMetadata
@@ -26,7 +25,10 @@ from committer.ledger_entry import (
     short_fingerprint,
 )
 from committer.plan.evidence import COUNT_KEY
-from committer.request import CommitRequest, EncodedRequest, inbox_key
+from committer.request.attempt import nonce_ms
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest
+from committer.request.request_key import inbox_key
 from tests.simulation.contents import Read, SnapshotContents
 
 # An invariant and what broke it.

@@ -25,9 +25,11 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ledger_entry import ProducerEntry, print_entry, property_key
 from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence, read_evidence
-from committer.ports import LoadedTable, NewObject, Swap
+from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.ports.storage import NewObject
 from committer.queue.memory import MemoryQueue, MemoryServer
-from committer.request import EncodedRequest, Receipt, ReceiptState
+from committer.request.receipt_model import Receipt, ReceiptState
+from committer.request.request_format import EncodedRequest
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.memory import MemoryStorage
 from tests.simulation.history import History

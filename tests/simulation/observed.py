@@ -9,23 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from uuid import UUID
 
-from committer.ports import (
-    ALL_SHARDS,
-    Catalog,
-    Committed,
-    Delivery,
-    Doorbell,
-    LoadedTable,
-    NewObject,
-    ObjectInfo,
-    Queue,
-    QueueDepth,
-    Storage,
-    Swap,
-    SwapAnswer,
-)
-from committer.request import Receipt, TableIdentifier
-from committer.skips import Skips
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import Committed, LoadedTable, Swap, SwapAnswer
+from committer.ports.queue import ALL_SHARDS, Delivery, Doorbell, Queue, QueueDepth
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo, Storage
+from committer.request.receipt_model import Receipt
+from committer.request.table_identifier import TableIdentifier
 from tests.simulation.history import History, Listener
 
 

@@ -19,8 +19,9 @@ from committer.ledger_entry import EpochRanges
 from committer.plan.ledger import read_ledger
 from committer.plan.producer_decisions import ACCEPTABLE, ProducerName, ProducerState, standings
 from committer.plan.state import TableState
-from committer.ports import Doorbell
-from committer.request import EncodedRequest, TableIdentifier, line_digest, read_request
+from committer.ports.queue import Doorbell
+from committer.request.request_format import EncodedRequest, line_digest, read_request
+from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.producer_admin import ProducerAdmin
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.high_water_mark_objects import HighWaterMarks

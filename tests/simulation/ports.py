@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from committer.ports import Catalog, Leases, Queue, Storage
+from committer.ports.catalog import Catalog
+from committer.ports.leases import Leases
+from committer.ports.queue import Queue
+from committer.ports.storage import Storage
 from committer.queue.memory import MemoryLeases
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays

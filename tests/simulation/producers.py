@@ -14,15 +14,18 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from uuid import UUID, uuid5
 
-from committer.attempt import timed_nonce
 from committer.errors import FrazilError, InvalidRequestError, NoSuchTableError, PublishError
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import partition_path
 from committer.iceberg.values.locations import data_file_location
 from committer.ledger_entry import parse_entry, property_key
-from committer.ports import LoadedTable, NewObject
-from committer.request import Fingerprint, Producer, TableIdentifier, inbox_key
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
+from committer.request.attempt import timed_nonce
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.request_key import inbox_key
+from committer.request.table_identifier import TableIdentifier
 from tests.simulation.chance import draws, rng
 from tests.simulation.ports import Ports
 from workers.backlog import USUAL_BACKLOG, BacklogPolicy

@@ -9,7 +9,7 @@ from __future__ import annotations
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.ledger_entry import property_key
 from committer.reason import Reason
-from committer.request import CommitRequest
+from committer.request.commit_request import CommitRequest
 from tests.simulation.ledger_model import LedgerModel, entry_in
 
 

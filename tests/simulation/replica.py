@@ -14,7 +14,7 @@ from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Instruments
 from committer.service.telemetry.metrics import Metrics
-from committer.settings import Settings
+from committer.settings.service_settings import Settings
 from tests.simulation.history import History
 from tests.simulation.ports import open_ports
 from tests.simulation.process import Life

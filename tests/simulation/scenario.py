@@ -17,9 +17,9 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.iceberg.values.types import LongType, NestedField, StringType
-from committer.ports import LoadedTable
-from committer.request import TableIdentifier
-from committer.settings import Settings
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
+from committer.settings.service_settings import Settings
 from tests.simulation.actor import Actor
 from tests.simulation.chance import rng
 from tests.simulation.doublers import Claimant, Repeater

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from committer.catalog.memory import MemoryCatalog
-from committer.ports import SHARDS, Delivery
+from committer.ports.queue import SHARDS, Delivery
 from committer.queue.memory import MemoryQueue, MemoryServer, _Shard
 from committer.storage.memory import MemoryStorage
 from tests.simulation.world import SimWorld

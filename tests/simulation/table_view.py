@@ -9,8 +9,10 @@ from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.ledger_entry import property_key
 from committer.plan.evidence import COUNT_KEY
-from committer.ports import LoadedTable, Swap
-from committer.request import CommitRequest, EncodedRequest, TableIdentifier
+from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest
+from committer.request.table_identifier import TableIdentifier
 from tests.simulation.contents import (
     Contents,
     Read,

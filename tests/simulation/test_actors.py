@@ -8,7 +8,7 @@ import pytest
 
 from committer.ledger_entry import MAIN
 from committer.plan.one_shots import read_one_shots
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.simulation.actor import Actor

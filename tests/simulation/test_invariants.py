@@ -7,12 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from committer.attempt import timed_nonce
 from committer.iceberg.updates.metadata_update import RemoveProperties, apply_updates
 from committer.ledger_entry import EpochRanges, property_key
-from committer.ports import NewObject, Swap
+from committer.ports.pointer_swap import Swap
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import ReceiptState
+from committer.request.attempt import timed_nonce
+from committer.request.receipt_model import ReceiptState
 from committer.storage.inbox import QuarantineRecord
 from tests.simulation.misdeeds import LATER_MS, OURS, Bench, files_of
 

@@ -18,7 +18,8 @@ from committer.iceberg.updates.metadata_update import (
     apply_updates,
 )
 from committer.ledger_entry import ProducerEntry, property_key
-from committer.ports import NewObject, Swap
+from committer.ports.pointer_swap import Swap
+from committer.ports.storage import NewObject
 from tests.simulation.metadata_rules import (
     ages,
     linear_history,

@@ -16,8 +16,9 @@ from typing import Any
 from uuid import UUID
 
 from committer.iceberg.entry.data_file import DataFile
-from committer.ports import LoadedTable
-from committer.request import Fingerprint, Producer, Receipt, ReceiptState
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.receipt_model import Receipt, ReceiptState
 from tests.integration.traffic import RealProducer, Written
 from workers.connections import Connections
 from workers.publisher import WrittenEpoch

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from committer.errors import FrazilError
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from tests.integration.traffic import POLICIES, RealProducer, Written
 from tests.soak.journal import Attempt, Ended, Journal, Past, pasts, read_journal
 from workers.connections import Connections, open_connections

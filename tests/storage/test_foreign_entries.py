@@ -19,9 +19,9 @@ from committer.errors import (
     ObjectTooLargeError,
     SettingsError,
 )
-from committer.ports import NewObject
-from committer.secret_files import read_secret_files
-from committer.skips import KEPT_MAX, SkipKind, Skips
+from committer.ports.skips import KEPT_MAX, SkipKind, Skips
+from committer.ports.storage import NewObject
+from committer.settings.secret_files import read_secret_files
 from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.key_file import KeyFile
 from committer.storage.local import LocalStorage
@@ -283,7 +283,7 @@ def test_a_listing_leaves_no_descriptors_open(root: Path) -> None:
 _AS_NOBODY = f"""
 import asyncio, os, sys
 from committer.errors import AccessError
-from committer.skips import Skips
+from committer.ports.skips import Skips
 from committer.storage.local import LocalStorage
 root = sys.argv[1]
 os.setgroups([])

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from committer.errors import InvalidRequestError, NotFoundError, PublishError
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import read_request
+from committer.request.request_format import read_request
 from committer.storage.inbox import (
     Inbox,
     Outstanding,

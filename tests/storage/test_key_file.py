@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from committer.errors import SettingsError
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage
 from tests.support.builders.signing import NEW, OLD, print_keys

@@ -23,7 +23,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 from committer.storage.local import LocalStorage
 from committer.storage.local_files import local_path
 
@@ -37,7 +37,7 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
         "import sys\n"
         "from pathlib import Path\n"
         "from committer.errors import *\n"
-        "from committer.ports import NewObject\n"
+        "from committer.ports.storage import NewObject\n"
         "from committer.storage import durable_writes, local_files\n"
         "from committer.storage.empty_folders import EmptyFolders\n"
         "arguments = sys.argv[1:]\n"

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 import pytest
 
 from committer.errors import InvalidRequestError, NotFoundError, StorageUnavailableError
-from committer.ports import NewObject, ObjectInfo
-from committer.request import EncodedRequest
-from committer.skips import Skips
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo
+from committer.request.request_format import EncodedRequest
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays

@@ -18,10 +18,10 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports import NewObject, create_or_equal
+from committer.ports.storage import NewObject, create_or_equal
+from committer.real_world import RealWorld
 from committer.storage.s3 import S3Storage
 from committer.storage.s3_calls import S3Limits
-from committer.world import RealWorld
 from tests.storage.s3_harness import MEBIBYTE, SMALL_PARTS, S3Harness, s3_harness
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.http_proxy import Answer, Fault, HttpProxy

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 from committer.storage.local import LocalStorage
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +20,7 @@ _KILLED = """
 import os, signal, sys
 from committer.storage import durable_writes
 durable_writes._link = lambda item: os.kill(os.getpid(), signal.SIGKILL)
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 durable_writes.create_groups([[NewObject(sys.argv[1], b"x")]])
 """
 

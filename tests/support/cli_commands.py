@@ -7,8 +7,9 @@ import io
 import pytest
 
 from committer.iceberg.updates.metadata_update import SetProperties, Update
-from committer.ports import LoadedTable
-from committer.request import EncodedRequest, TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.request_format import EncodedRequest
+from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.table_change import change_table
 from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from committer.attempt import timed_nonce
 from committer.catalog.memory import MemoryCatalog
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -18,9 +17,12 @@ from committer.ledger_entry import (
     property_key,
     short_fingerprint,
 )
-from committer.ports import Queue, Storage
+from committer.ports.queue import Queue
+from committer.ports.storage import Storage
 from committer.queue.memory import MemoryQueue, MemoryServer
-from committer.request import Fingerprint, Producer, TableIdentifier
+from committer.request.attempt import timed_nonce
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from committer.errors import PublishError
-from committer.ports import Doorbell
+from committer.ports.queue import Doorbell
 from committer.queue.memory import MemoryQueue, MemoryServer
-from committer.request import ReceiptState
+from committer.request.receipt_model import ReceiptState
 from tests.support.clock.worlds import ManualWorld
 from tests.workers.publishing import Bench, build_bench
 from workers.backlog import BacklogPolicy, BacklogWaiter

@@ -8,7 +8,7 @@ import pytest
 
 from committer.catalog.sql import SqlCatalog
 from committer.errors import NoSuchTableError, SettingsError
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
 from workers import blocking_publisher
 from workers.blocking_publisher import borrow_publisher

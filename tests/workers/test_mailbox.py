@@ -7,8 +7,9 @@ from typing import Any
 
 from committer.errors import QueueUnavailableError
 from committer.queue.memory import MemoryQueue, MemoryServer
-from committer.request import CommitRequest, Producer, Receipt, ReceiptState
-from committer.world import RealWorld
+from committer.real_world import RealWorld
+from committer.request.commit_request import CommitRequest, Producer
+from committer.request.receipt_model import Receipt, ReceiptState
 from tests.workers.publishing import nonce_of
 from workers.mailbox import Mailbox
 

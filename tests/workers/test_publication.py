@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from committer.errors import SettingsError
-from committer.request import Producer
+from committer.request.commit_request import Producer
 from workers.identity import MicroBatch
 from workers.options import WriteOptions
 from workers.publication import producer_of

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 
-from committer import request
 from committer.errors import (
     AlreadyExistsError,
     NoSuchTableError,
@@ -17,18 +16,13 @@ from committer.errors import (
     StorageUnavailableError,
 )
 from committer.iceberg.manifest.manifest import decode_manifest
-from committer.ports import NewObject, ObjectInfo
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo
 from committer.queue.memory import MemoryQueue
-from committer.request import (
-    EncodedRequest,
-    Fingerprint,
-    Producer,
-    Receipt,
-    ReceiptState,
-    line_digest,
-    read_request,
-)
-from committer.skips import Skips
+from committer.request import request_format
+from committer.request.commit_request import REQUEST_BYTES_MAX, Fingerprint, Producer
+from committer.request.receipt_model import Receipt, ReceiptState
+from committer.request.request_format import EncodedRequest, line_digest, read_request
 from committer.storage.inbox import QuarantineRecord
 from committer.storage.memory import MemoryStorage
 from tests.support.builders.table_builders import build_table
@@ -537,7 +531,7 @@ async def test_an_epoch_whose_request_is_too_large_is_refused_before_it_is_publi
 ) -> None:
     bench = await build_bench()
     written = bench.written(epoch=7, names=[f"file-{number}" for number in range(90)])
-    monkeypatch.setattr(request, "REQUEST_BYTES_MAX", 8_000)
+    monkeypatch.setattr(request_format, "REQUEST_BYTES_MAX", 8_000)
     with pytest.raises(
         PublishError,
         match=r"^epoch 7 of producer `stream` of table `db.flights` is not published, with 90 data"
@@ -553,8 +547,8 @@ async def test_an_epoch_whose_request_is_too_large_is_refused_before_it_is_publi
 async def test_a_manifest_that_no_request_has_room_for_is_refused_by_its_size() -> None:
     bench = await build_bench()
     written = bench.written()
-    bound = Random(1).randbytes(request.REQUEST_BYTES_MAX)
+    bound = Random(1).randbytes(REQUEST_BYTES_MAX)
     files = [replace(written.files[0], lower_bounds={2: bound})]
-    with pytest.raises(PublishError, match=f"the limit is {request.REQUEST_BYTES_MAX}. Write"):
+    with pytest.raises(PublishError, match=f"the limit is {REQUEST_BYTES_MAX}. Write"):
         await bench.publisher.publish(replace(written, files=files), DURABLE)
     assert await bench.inbox_keys() == []

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from committer.ports import World
+from committer.ports.world import World
 from workers.sparse_log import PERIOD_S, SparseLog
 
 

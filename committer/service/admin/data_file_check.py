@@ -10,8 +10,8 @@ import asyncio
 
 from committer.errors import NotFoundError
 from committer.plan.orphan_search import data_files_of, manifests_named_by
-from committer.ports import Storage
-from committer.request import EncodedRequest
+from committer.ports.storage import Storage
+from committer.request.request_format import EncodedRequest
 
 LOOKS_AT_ONCE = 32
 

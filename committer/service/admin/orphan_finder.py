@@ -38,8 +38,12 @@ from committer.plan.orphan_search import (
     without_checksum,
 )
 from committer.plan.state import TableState
-from committer.ports import Catalog, LoadedTable, NewObject, ObjectInfo, Storage, World
-from committer.request import EncodedRequest, TableIdentifier, read_request
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject, ObjectInfo, Storage
+from committer.ports.world import World
+from committer.request.request_format import EncodedRequest, read_request
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.reading import answer
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore

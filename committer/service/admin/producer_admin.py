@@ -31,8 +31,12 @@ from committer.plan.producer_decisions import (
 )
 from committer.plan.reachability import attempts_held
 from committer.plan.state import TableState
-from committer.ports import Catalog, LoadedTable, Storage, World
-from committer.request import CommitRequest, TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import Storage
+from committer.ports.world import World
+from committer.request.commit_request import CommitRequest
+from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.table_change import Decide, change_table
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.reading import answer

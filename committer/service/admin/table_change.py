@@ -10,17 +10,11 @@ from committer.iceberg.updates.metadata_update import Update
 from committer.iceberg.updates.requirement import AssertTableUUID
 from committer.plan.backoff import backoff_s
 from committer.plan.swap import plan_swap
-from committer.ports import (
-    Catalog,
-    Committed,
-    Conflict,
-    LoadedTable,
-    Rejected,
-    Storage,
-    Unknown,
-    World,
-)
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Unknown
+from committer.ports.storage import Storage
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 from committer.service.tasks.steps import create_all, finish
 
 # Against a committer that swaps as fast as it can.

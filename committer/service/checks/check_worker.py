@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, cast
 from committer.errors import InvalidRequestError
 from committer.iceberg.splice.manifest_walk import WalkedManifest
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
-from committer.request import EncodedRequest, read_request
+from committer.request.request_format import EncodedRequest, read_request
 
 # Beyond what the process has once its modules are loaded.
 MEMORY_BYTES_MAX = 192 * 1024 * 1024

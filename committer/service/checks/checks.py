@@ -19,7 +19,7 @@ from committer.plan.fair_queue import FairQueue
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
 from committer.plan.submitted_manifest import CheckedManifest
 from committer.reason import Reason
-from committer.request import EncodedRequest, read_request
+from committer.request.request_format import EncodedRequest, read_request
 from committer.service.checks.check_process import CheckProcess, ProcessEndedError
 from committer.service.checks.check_worker import (
     CPU_S_MAX,

@@ -7,8 +7,9 @@ alone. The inbox is listed by the reconciler, which says how that went.
 from __future__ import annotations
 
 from committer.errors import FrazilError, InvalidMetadataError, NoSuchTableError
-from committer.ports import Catalog, World
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 
-from committer.ports import shard_of
-from committer.request import TableIdentifier
+from committer.ports.queue import shard_of
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.pending import Pending
 from committer.service.table.shop import Shop
 from committer.service.table.table_committer import TableCommitter

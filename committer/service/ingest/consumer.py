@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 
 from committer.errors import AccessError, QueueUnavailableError
 from committer.plan.backoff import backoff_s
-from committer.ports import ALL_SHARDS, Delivery, Queue, World, shard_of
+from committer.ports.queue import ALL_SHARDS, Delivery, Queue, shard_of
+from committer.ports.world import World
 from committer.service.ingest.intake import Intake
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.tasks.interruptible import Interruptible

@@ -16,9 +16,11 @@ from committer.errors import (
     NotFoundError,
     ObjectTooLargeError,
 )
-from committer.ports import Delivery, Doorbell
+from committer.ports.queue import Delivery, Doorbell
+from committer.ports.skips import SkipKind
 from committer.reason import Reason
-from committer.request import EncodedRequest, Receipt, line_digest, read_request
+from committer.request.receipt_model import Receipt
+from committer.request.request_format import EncodedRequest, line_digest, read_request
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.requests.circuit_breakers import OpenBreaker
 from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
@@ -30,7 +32,6 @@ from committer.service.table.shop import Shop
 from committer.service.table.table_committer import TableCommitter
 from committer.service.table.verdicts import leave_inbox
 from committer.service.telemetry.log import log
-from committer.skips import SkipKind
 from committer.storage.inbox import QuarantineRecord
 
 READS_AT_ONCE = 32

@@ -17,13 +17,15 @@ from committer.errors import (
     NotFoundError,
     QueueUnavailableError,
 )
-from committer.ports import Queue, Storage, World
+from committer.ports.queue import Queue
+from committer.ports.skips import Skips
+from committer.ports.storage import Storage
+from committer.ports.world import World
 from committer.reason import Reason
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.foreign_entries import show
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, QuarantineSize
-from committer.skips import Skips
 from committer.storage.inbox import Quarantine, skips_of
 
 T = TypeVar("T")

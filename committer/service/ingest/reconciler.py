@@ -13,8 +13,9 @@ from uuid import UUID
 
 from committer.errors import FrazilError
 from committer.group_commit import finish_all
-from committer.ports import World
-from committer.request import REQUEST_BYTES_MAX
+from committer.ports.skips import SkipKind
+from committer.ports.world import World
+from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.service.ingest.intake import Intake
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.inbox_keys import shard_of_key
@@ -23,7 +24,6 @@ from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
-from committer.skips import SkipKind
 from committer.storage.inbox import Inbox, Outstanding, Quarantine, skips_of
 
 ALONE_INTERVAL_S = 1.0

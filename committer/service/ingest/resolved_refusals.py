@@ -11,8 +11,11 @@ from collections.abc import Sequence
 
 from committer.errors import InvalidRequestError, NoSuchTableError, NotFoundError
 from committer.plan.state import TableState
-from committer.ports import Catalog, Storage
-from committer.request import CommitRequest, TableIdentifier, read_request
+from committer.ports.catalog import Catalog
+from committer.ports.storage import Storage
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import read_request
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.telemetry.log import log
 from committer.storage.inbox import Quarantine

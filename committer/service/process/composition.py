@@ -17,10 +17,15 @@ from committer.errors import (
 )
 from committer.plan.batch_policy import BatchPolicy
 from committer.plan.quiet_gap import GapPolicy
-from committer.ports import Catalog, Leases, Queue, Storage, World
+from committer.ports.catalog import Catalog
+from committer.ports.leases import Leases
+from committer.ports.queue import Queue
+from committer.ports.storage import Storage
+from committer.ports.world import World
 from committer.private_files import make_private_file, make_private_folder
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
+from committer.real_world import RealWorld
 from committer.service.process.redis_server import (
     RedisServer,
     claim_folder,
@@ -28,13 +33,12 @@ from committer.service.process.redis_server import (
     start_redis_server,
 )
 from committer.service.requests.circuit_breakers import BreakerPolicy
-from committer.setting_names import named_setting
-from committer.settings import Settings
+from committer.settings.service_settings import Settings
+from committer.settings.setting_names import named_setting
 from committer.storage.inbox import Inbox, Quarantine, skips_of
 from committer.storage.key_file import KeyFile
 from committer.storage.replays import Replays
 from committer.storage.scheme import SchemeStorage
-from committer.world import RealWorld
 
 PRIVATE = "private"
 NONE = "none"

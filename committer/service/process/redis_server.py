@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 from committer.errors import SettingsError
 from committer.extras import install_hint
-from committer.ports import World
+from committer.ports.world import World
 from committer.private_files import make_private_file, make_private_folder
 from committer.service.process.child_process import ends_with_parent
 from committer.service.telemetry.log import log

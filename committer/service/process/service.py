@@ -36,7 +36,7 @@ from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.upkeep.table_files import UpkeepParts
-from committer.setting_names import named_setting
+from committer.settings.setting_names import named_setting
 from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.journal import Journal
 from committer.storage.replays import Replays

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from committer.errors import FrazilError, SettingsError
-from committer.ports import World
+from committer.ports.world import World
 from committer.service.checks.check_process import CheckProcess
 from committer.service.checks.checks import ChecksInProcesses
 from committer.service.process.composition import (
@@ -30,7 +30,7 @@ from committer.service.telemetry.instrumented_ports import (
     InstrumentedStorage,
 )
 from committer.service.telemetry.metrics import Metrics
-from committer.settings import Settings
+from committer.settings.service_settings import Settings
 from committer.stop_signals import StopRequest
 from committer.storage.inbox import Inbox, Quarantine
 

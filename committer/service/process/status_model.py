@@ -9,7 +9,7 @@ from collections import Counter
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from committer.ports import Assignment
+from committer.ports.leases import Assignment
 from committer.service.telemetry.health import Phase
 
 

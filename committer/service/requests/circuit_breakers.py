@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
-from committer.ports import World
-from committer.request import CommitRequest, RequestKey
+from committer.ports.world import World
+from committer.request.commit_request import CommitRequest
+from committer.request.request_key import RequestKey
 from committer.service.telemetry.log import log
 
 # A trial without an end (its table's committer has ended, say) is not waited for any longer.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from committer.ports import Delivery
+from committer.ports.queue import Delivery
 from committer.service.requests.inbox_keys import shard_of_key
 
 # Above this, redelivery and the reconciler find them.

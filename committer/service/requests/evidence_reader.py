@@ -12,8 +12,8 @@ from committer.ledger_entry import Landed, property_key
 from committer.plan.evidence import EpochEvidence, read_evidence, snapshots_with_evidence
 from committer.plan.ledger import Duplicate, compare
 from committer.plan.state import TableState
-from committer.ports import Storage
-from committer.request import CommitRequest
+from committer.ports.storage import Storage
+from committer.request.commit_request import CommitRequest
 
 # A crash leaves many requests of few snapshots behind: each list is read once.
 REMEMBERED_MAX = 200

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from committer.errors import FrazilError
-from committer.ports import World
+from committer.ports.skips import SkipKind, Skips
+from committer.ports.world import World
 from committer.reason import Reason
 from committer.service.requests.inbox_keys import parsed, printable
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
-from committer.skips import SkipKind, Skips
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from committer.ports import shard_of
-from committer.request import RequestKey, parse_inbox_key
+from committer.ports.queue import shard_of
+from committer.request.request_key import RequestKey, parse_inbox_key
 
 _NAME_SHOWN_MAX = 1_000
 
@@ -23,7 +23,7 @@ def shard_of_key(key: str) -> int:
 
 
 def folder_of(key: str) -> str:
-    """The folder of the producer of an inbox key: `producer_prefix` in `committer.request`."""
+    """The folder of a key's producer: `committer.request.request_key.producer_prefix`."""
     return "/".join(key.split("/", 2)[:2])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from committer.plan.fair_queue import FairQueue
-from committer.ports import World
+from committer.ports.world import World
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.inbox_keys import folder_of, shard_of_key
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 
+from committer.ports.skips import Skips
 from committer.service.requests.inbox_keys import folder_of
-from committer.skips import Skips
 from committer.storage.inbox import Inbox, Quarantine
 
 

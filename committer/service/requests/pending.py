@@ -10,7 +10,8 @@ from committer.errors import FrazilError
 from committer.plan.high_water_mark import HighWaterMark
 from committer.plan.request_check import CheckBasis, CheckedRequest
 from committer.reason import Reason
-from committer.request import EncodedRequest, Receipt
+from committer.request.receipt_model import Receipt
+from committer.request.request_format import EncodedRequest
 from committer.service.requests.large_requests import LARGE_BYTES_MIN
 
 Refusal = tuple[Reason, str]

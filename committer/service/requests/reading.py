@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from committer.errors import NotFoundError
 from committer.plan.reachability import Reading
-from committer.ports import Storage
+from committer.ports.storage import Storage
 
 T = TypeVar("T")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from committer.ledger_entry import Landed
-from committer.request import CommitRequest, Receipt, ReceiptState, RequestKey
+from committer.request.commit_request import CommitRequest
+from committer.request.receipt_model import Receipt, ReceiptState
+from committer.request.request_key import RequestKey
 
 
 def committed_receipt(request: CommitRequest, landed: Landed) -> Receipt:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from committer.ports import World
+from committer.ports.world import World
 
 # A doorbell is taken for what it says for no longer, whichever way a clock is wrong (`intake.py`).
 KEPT_S = 120.0

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from committer.ledger_entry import LATEST_MIN, parse_property_key
 from committer.plan.ledger import Ledger
-from committer.request import inbox_key
+from committer.request.request_key import inbox_key
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.listing import Listed
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from committer.errors import FrazilError, InvalidRequestError
-from committer.ports import World
+from committer.ports.world import World
 from committer.reason import Reason
+from committer.request.signature import Keys, verify
 from committer.service.requests.pending import Pending
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
-from committer.signature import Keys, verify
 from committer.storage.inbox import Inbox
 from committer.storage.key_file import KeyFile
 

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from committer.errors import FrazilError
 from committer.group_commit import finish_all
 from committer.plan.backoff import backoff_s
-from committer.ports import Queue, World
+from committer.ports.queue import Queue
+from committer.ports.world import World
 from committer.service.requests.pending import Outcome
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore

@@ -20,7 +20,9 @@ from committer.errors import (
 )
 from committer.plan.backoff import backoff_s
 from committer.plan.shards import next_step, ranked
-from committer.ports import ALL_SHARDS, Assignment, Leases, Renewal, World
+from committer.ports.leases import Assignment, Leases, Renewal
+from committer.ports.queue import ALL_SHARDS
+from committer.ports.world import World
 from committer.service.tasks.interruptible import Interruptible
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log

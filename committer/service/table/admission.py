@@ -20,7 +20,7 @@ from committer.plan.ledger import (
 )
 from committer.plan.request_check import CheckBasis, Checker
 from committer.plan.state import TableState
-from committer.ports import Storage
+from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.pending import Pending

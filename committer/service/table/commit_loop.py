@@ -16,9 +16,16 @@ from committer.ledger_entry import property_key
 from committer.plan.backoff import backoff_s
 from committer.plan.commit import Attempt, CommitPlan, NeedsManifestList, plan_commit
 from committer.plan.state import TableState
-from committer.ports import Committed, Conflict, LoadedTable, Rejected, SwapAnswer, Unknown
+from committer.ports.pointer_swap import (
+    Committed,
+    Conflict,
+    LoadedTable,
+    Rejected,
+    SwapAnswer,
+    Unknown,
+)
 from committer.reason import Reason
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.pending import Outcome, Pending, Waiting
 from committer.service.requests.receipt_builders import committed_receipt
 from committer.service.table.cached_table import CachedTable

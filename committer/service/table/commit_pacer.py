@@ -21,8 +21,10 @@ from committer.plan.quiet_gap import (
     last_foreign_snapshot_ms,
 )
 from committer.plan.state import TableState
-from committer.ports import Catalog, LoadedTable, World
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.log import log
 
 # In a gap for other engines: how often to look whether one has got through.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
 from committer.plan.submitted_manifest import EntriesLeft, TooManyEntriesError
-from committer.ports import Storage
+from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.service.requests.large_requests import LARGE_BYTES_MIN
 from committer.service.requests.pending import Pending, Refusal

@@ -21,8 +21,8 @@ from committer.plan.high_water_mark import (
     snapshots_above,
 )
 from committer.plan.state import TableState
-from committer.ports import Catalog
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 

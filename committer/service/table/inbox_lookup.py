@@ -10,8 +10,8 @@ from typing import Self
 from uuid import UUID
 
 from committer.errors import AccessError, FrazilError
+from committer.ports.skips import Skips
 from committer.service.requests.pending import Pending
-from committer.skips import Skips
 from committer.storage.inbox import Inbox, Quarantine, skips_of
 
 LOOKUPS_AT_ONCE = 32

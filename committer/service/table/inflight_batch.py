@@ -16,7 +16,7 @@ from committer.plan.maintenance import Upkeep
 from committer.plan.request_check import CheckBasis, CheckedRequest
 from committer.plan.state import TableState
 from committer.reason import Reason
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.pending import Waiting
 from committer.service.table.cached_table import CachedTable
 from committer.service.table.commit_pacer import CommitPacer

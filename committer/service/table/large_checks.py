@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
 from committer.reason import Reason
-from committer.request import REQUEST_BYTES_MAX
+from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.service.requests.inbox_keys import folder_of
 from committer.service.requests.pending import Pending, Refusal, Waiting
 from committer.service.table.shop import Shop

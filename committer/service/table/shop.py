@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from committer.plan.batch_policy import BatchPolicy
-from committer.ports import Catalog, Storage, World
+from committer.ports.catalog import Catalog
+from committer.ports.storage import Storage
+from committer.ports.world import World
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.foreign_entries import ForeignEntries

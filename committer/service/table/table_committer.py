@@ -21,7 +21,7 @@ from committer.errors import (
 )
 from committer.plan.backoff import backoff_s
 from committer.plan.state import TableState
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.pending import Pending, Waiting
 from committer.service.table.admission import Admission
 from committer.service.table.admission_outcome import AdmissionOutcome

@@ -23,7 +23,9 @@ from committer.group_commit import finish_all
 from committer.plan.backoff import backoff_s
 from committer.plan.high_water_mark import HighWaterMark
 from committer.reason import Reason
-from committer.request import Receipt, parse_inbox_key, read_request
+from committer.request.receipt_model import Receipt
+from committer.request.request_format import read_request
+from committer.request.request_key import parse_inbox_key
 from committer.service.requests.pending import Outcome, Pending, Waiting
 from committer.service.requests.receipt_builders import committed_receipt, quarantined_receipt
 from committer.service.table.admission_outcome import (

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from committer.errors import AlreadyExistsError, InvariantError
 from committer.group_commit import finish_all
-from committer.ports import NewObject, Storage, create_or_equal
+from committer.ports.storage import NewObject, Storage, create_or_equal
 
 P = ParamSpec("P")
 T = TypeVar("T")

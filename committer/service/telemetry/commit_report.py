@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.plan.batch import Batch
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Landing, Metrics
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from committer.ports import World
+from committer.ports.world import World
 
 Phase = Literal["starting", "running", "draining"]
 

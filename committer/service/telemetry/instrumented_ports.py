@@ -10,25 +10,14 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 from uuid import UUID
 
-from committer.ports import (
-    ALL_SHARDS,
-    Assignment,
-    Catalog,
-    Delivery,
-    Doorbell,
-    Leases,
-    LoadedTable,
-    NewObject,
-    ObjectInfo,
-    Queue,
-    QueueDepth,
-    Renewal,
-    Storage,
-    Swap,
-    SwapAnswer,
-)
-from committer.request import Receipt, TableIdentifier
-from committer.skips import Skips
+from committer.ports.catalog import Catalog
+from committer.ports.leases import Assignment, Leases, Renewal
+from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer
+from committer.ports.queue import ALL_SHARDS, Delivery, Doorbell, Queue, QueueDepth
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo, Storage
+from committer.request.receipt_model import Receipt
+from committer.request.table_identifier import TableIdentifier
 
 
 class Meter(Protocol):

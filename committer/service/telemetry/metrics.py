@@ -14,8 +14,10 @@ from types import TracebackType
 
 from committer.errors import AlreadyExistsError, NotFoundError
 from committer.plan.batch_policy import METADATA_BYTES_MAX
-from committer.ports import Committed, Conflict, QueueDepth, Rejected, SwapAnswer, Unknown, World
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, Conflict, Rejected, SwapAnswer, Unknown
+from committer.ports.queue import QueueDepth
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.instruments import Instruments
 
 # Requests for a table that the catalog has not shown.

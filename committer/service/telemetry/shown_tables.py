@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from uuid import UUID
 
-from committer.ports import World, shard_of
-from committer.request import TableIdentifier
+from committer.ports.queue import shard_of
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 
 # The rate of a table that is written once an hour needs what it counted up from.
 AFTER_IDLE_S = 86_400.0

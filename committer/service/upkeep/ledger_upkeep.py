@@ -16,8 +16,9 @@ from committer.ledger_entry import ProducerEntry, parse_property_key
 from committer.plan.commit import LedgerCleanup
 from committer.plan.ledger import Ledger
 from committer.plan.one_shots import may_be_forgotten
-from committer.ports import shard_of
-from committer.request import TableIdentifier, producer_prefix
+from committer.ports.queue import shard_of
+from committer.request.request_key import producer_prefix
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.inbox_keys import folder_of
 from committer.service.requests.listing import Listed
 from committer.service.requests.settled_requests import SettledRequests

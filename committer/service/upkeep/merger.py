@@ -22,8 +22,9 @@ from committer.plan.commit import CommitPlan
 from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.merge_selection import merge_context, plan_merges
 from committer.plan.state import ListedManifest, TableState
-from committer.ports import NewObject, Storage, World
-from committer.request import TableIdentifier
+from committer.ports.storage import NewObject, Storage
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 from committer.service.tasks.steps import create_all, in_slices, off_loop_if_large
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, UpkeepKind

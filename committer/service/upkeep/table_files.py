@@ -10,8 +10,11 @@ from uuid import UUID
 from committer.errors import InvalidMetadataError
 from committer.plan.reachability import Reading
 from committer.plan.state import TableState
-from committer.ports import Catalog, LoadedTable, Storage, World
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import Storage
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.reading import answer
 from committer.service.telemetry.metrics import Metrics, UpkeepKind

@@ -18,12 +18,13 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ledger_entry import EpochRanges, property_key
 from committer.plan.producer_decisions import ProducerName, ProducerState
-from committer.ports import LoadedTable, ObjectInfo
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.skips import Skips
+from committer.ports.storage import ObjectInfo
 from committer.reason import Reason
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests import recently_quarantined
 from committer.service.upkeep import ledger_upkeep
-from committer.skips import Skips
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.support.builders.request_builders import build_request

@@ -12,8 +12,10 @@ from committer.errors import UnsupportedError
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties, Update
 from committer.plan.orphan_search import Kind
-from committer.ports import LoadedTable, NewObject
-from committer.request import EncodedRequest, TableIdentifier
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
+from committer.request.request_format import EncodedRequest
+from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.orphan_finder import Orphan, OrphanFinder, Sources
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.inbox import QuarantineRecord

@@ -15,7 +15,7 @@ from committer.ledger_entry import EpochRanges, Landed, parse_entry, print_entry
 from committer.plan import evidence
 from committer.plan.producer_decisions import ProducerName, ProducerState
 from committer.reason import Reason
-from committer.request import ReceiptState
+from committer.request.receipt_model import ReceiptState
 from committer.service.admin.producer_admin import Lost
 from committer.service.admin.table_change import ATTEMPTS_MAX
 from tests.support.builders.request_builders import build_request

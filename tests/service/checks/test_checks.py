@@ -26,9 +26,10 @@ from committer.plan.request_check import (
     Inflates,
     NeedsManifests,
 )
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest, TableIdentifier, read_request
+from committer.request.request_format import EncodedRequest, read_request
+from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.check_process import PROGRAM, CheckProcess
 from committer.service.checks.check_worker import Job
 from committer.service.checks.checks import Checks, ChecksHere, ChecksInProcesses

@@ -23,9 +23,11 @@ from committer.iceberg.updates.metadata_update import (
     UpgradeFormatVersion,
 )
 from committer.iceberg.values.types import LongType, NestedField
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest, ReceiptState, inbox_key, line_digest
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest, line_digest
+from committer.request.request_key import inbox_key
 from tests.support.builders.bad_requests import (
     ASKED,
     CHECKED,

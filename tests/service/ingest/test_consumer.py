@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from committer.errors import StorageUnavailableError
-from committer.ports import Delivery, QueueDepth, shard_of
+from committer.ports.queue import Delivery, QueueDepth, shard_of
 from committer.queue.memory import MemoryQueue
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake

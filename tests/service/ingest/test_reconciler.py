@@ -9,10 +9,11 @@ import pytest
 
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
-from committer.ports import ALL_SHARDS, Delivery, LoadedTable
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import ALL_SHARDS, Delivery
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
-from committer.request import EncodedRequest
+from committer.request.request_format import EncodedRequest
 from committer.service.ingest import committer_pool
 from committer.service.ingest.intake import TRUSTED_MS
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord

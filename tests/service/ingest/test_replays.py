@@ -8,9 +8,10 @@ import pytest
 
 from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.ledger_entry import parse_entry, parse_property_key, property_key
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest, ReceiptState
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
 from committer.service.upkeep.ledger_upkeep import ONE_SHOT_KEPT_S
 from committer.storage.replays import Replays
 from tests.support.builders.request_builders import build_request

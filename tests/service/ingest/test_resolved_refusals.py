@@ -7,9 +7,9 @@ import pytest
 from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetSnapshotRef
 from committer.ledger_entry import property_key
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest
+from committer.request.request_format import EncodedRequest
 from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.storage.inbox import QuarantineRecord

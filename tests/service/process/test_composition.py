@@ -12,14 +12,14 @@ from committer.service.process.composition import (
     open_known_catalog,
     open_request_parts,
 )
-from committer.setting_names import named_setting
-from committer.settings import (
+from committer.settings.service_settings import (
     AwsSettings,
     CatalogSettings,
     QueueSettings,
     SecuritySettings,
     Settings,
 )
+from committer.settings.setting_names import named_setting
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.signing import OLD, print_keys
 from tests.support.builders.table_builders import build_table

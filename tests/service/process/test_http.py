@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from committer.request import Receipt
+from committer.request.receipt_model import Receipt
 from committer.service.process.http import application
 from committer.service.telemetry.health import Phase
 from committer.service.telemetry.instruments import CONTENT_TYPE

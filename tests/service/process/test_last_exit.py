@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from committer.service.process.startup import CLOSING_S_MAX, serve
-from committer.settings import load_settings
+from committer.settings.service_settings import load_settings
 from committer.stop_signals import STOP_SIGNALS, StopRequest
 
 ROOT = Path(__file__).parents[3]

@@ -23,7 +23,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from committer.errors import SettingsError
-from committer.ports import World
+from committer.ports.world import World
 from committer.service.process.redis_server import (
     RedisServer,
     claim_folder,

@@ -15,8 +15,8 @@ from committer.errors import (
     InvariantError,
     SettingsError,
 )
-from committer.ports import Swap, SwapAnswer
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Swap, SwapAnswer
+from committer.request.table_identifier import TableIdentifier
 from committer.service.ingest.catalog_probe import AWAY_INTERVAL_S, INTERVAL_S
 from committer.service.process.composition import Parts
 from committer.service.process.service import CUT_OFF_S, Service, until_answered
@@ -24,7 +24,7 @@ from committer.service.process.startup import first_error
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
-from committer.settings import Settings
+from committer.settings.service_settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
 from committer.storage.memory import MemoryStorage

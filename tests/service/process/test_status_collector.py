@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from committer.errors import CatalogUnavailableError, StorageUnavailableError
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ledger_entry import Freeze, ProducerEntry, print_entry, property_key
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.queue.memory import MemoryQueue
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from committer.service.ingest import committer_pool
 from committer.service.ingest import poller as watch_module
 from committer.service.ingest.poller import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Poller

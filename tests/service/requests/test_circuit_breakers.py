@@ -6,9 +6,11 @@ import pytest
 
 from committer.iceberg.metadata.snapshot import SnapshotRef
 from committer.iceberg.updates.metadata_update import SetSnapshotRef
-from committer.ports import LoadedTable, NewObject
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import EncodedRequest, ReceiptState
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
 from committer.service.requests.circuit_breakers import TRIAL_S_MAX, BreakerPolicy, CircuitBreakers
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table

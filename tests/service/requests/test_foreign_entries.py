@@ -11,11 +11,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from committer.errors import InvalidRequestError, NotFoundError
-from committer.ports import Doorbell, LoadedTable
-from committer.request import EncodedRequest, ReceiptState, line_digest
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import Doorbell
+from committer.ports.skips import SkipKind, Skips
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest, line_digest
 from committer.service.requests.foreign_entries import show
 from committer.service.requests.listing import Folders
-from committer.skips import SkipKind, Skips
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.local import LocalStorage
 from committer.storage.replays import Replays

@@ -13,10 +13,13 @@ from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
-from committer.ports import ALL_SHARDS, Delivery, LoadedTable, NewObject, Storage
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import ALL_SHARDS, Delivery
+from committer.ports.storage import NewObject, Storage
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
-from committer.request import EncodedRequest, InlineManifest, ReceiptState, seal_request
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
 from committer.service.checks.checks import ChecksHere
 from committer.service.ingest import committer_pool
 from committer.service.requests import large_requests

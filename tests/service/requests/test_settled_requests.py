@@ -10,11 +10,12 @@ from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef
 from committer.ledger_entry import Landed, ProducerEntry, parse_entry, property_key
 from committer.plan.ledger import Ledger
-from committer.ports import LoadedTable
-from committer.request import EncodedRequest, inbox_key, producer_prefix
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.skips import SkipKind
+from committer.request.request_format import EncodedRequest
+from committer.request.request_key import inbox_key, producer_prefix
 from committer.service.requests.listing import Folders, Listed
 from committer.service.requests.settled_requests import SettledByTable, SettledRequests
-from committer.skips import SkipKind
 from committer.storage.inbox import Inbox, skips_of
 from committer.storage.memory import MemoryStorage
 from tests.support.builders.request_builders import build_request

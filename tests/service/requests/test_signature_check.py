@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from committer.iceberg.updates.metadata_update import SetProperties
-from committer.ports import LoadedTable, NewObject
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import EncodedRequest, ReceiptState
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
+from committer.request.signature import SigningKey
 from committer.service.requests.signature_check import REREAD_S
-from committer.signature import SigningKey
 from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import build_flights
 from tests.support.builders.signing import (

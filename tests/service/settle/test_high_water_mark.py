@@ -28,9 +28,11 @@ from committer.ledger_entry import EpochRanges, property_key
 from committer.plan.high_water_mark import HighWaterMark, parse_high_water_mark
 from committer.plan.producer_decisions import ProducerName
 from committer.plan.state import TableState
-from committer.ports import LoadedTable, NewObject, Storage, Swap, SwapAnswer, Unknown
+from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer, Unknown
+from committer.ports.storage import NewObject, Storage
 from committer.reason import Reason
-from committer.request import ReceiptState, TableIdentifier
+from committer.request.receipt_model import ReceiptState
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.table.high_water_check import HighWaterCheck

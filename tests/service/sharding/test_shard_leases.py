@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from committer.ports import Assignment, LoadedTable, Renewal
+from committer.ports.leases import Assignment, Renewal
+from committer.ports.pointer_swap import LoadedTable
 from committer.queue.memory import MemoryLeases, MemoryServer
 from committer.service.process.status_model import MemberStatus, ShardsStatus
 from committer.service.sharding.shard_leases import RENEWALS_A_LEASE, ShardLeases

@@ -12,7 +12,7 @@ from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ledger_entry import parse_property_key
 from committer.plan import batch as batching
 from committer.plan.batch import Batch, PreparedManifest
-from committer.ports import Rejected, Swap, SwapAnswer
+from committer.ports.pointer_swap import Rejected, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.service.table import inflight_batch
 from tests.support.builders.request_builders import build_request

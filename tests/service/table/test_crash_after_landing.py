@@ -8,9 +8,10 @@ import pytest
 
 from committer.errors import StorageUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshots
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest, ReceiptState
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
 from committer.storage.inbox import Inbox
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage

@@ -7,9 +7,9 @@ import pytest
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, RemoveSnapshots
 from committer.ledger_entry import EpochRanges, parse_entry, property_key
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import ReceiptState
+from committer.request.receipt_model import ReceiptState
 from committer.service.upkeep.ledger_upkeep import ONE_SHOT_KEPT_S
 from committer.storage.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request

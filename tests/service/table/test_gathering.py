@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from committer.ports import Catalog, Swap, SwapAnswer
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import Swap, SwapAnswer
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import FaultyCatalog
 from tests.support.service.service_harness import ServiceHarness

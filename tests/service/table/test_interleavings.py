@@ -11,9 +11,10 @@ from committer.errors import CatalogUnavailableError, StorageUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import EpochRanges
 from committer.plan.producer_decisions import ProducerName
-from committer.ports import Committed, LoadedTable, Rejected, Swap, SwapAnswer
+from committer.ports.pointer_swap import Committed, LoadedTable, Rejected, Swap, SwapAnswer
 from committer.reason import Reason
-from committer.request import ReceiptState, TableIdentifier
+from committer.request.receipt_model import ReceiptState
+from committer.request.table_identifier import TableIdentifier
 from committer.service.table.table_committer import TableCommitter
 from committer.service.tasks.steps import finish
 from tests.support.builders.bad_requests import CHECKED

@@ -19,9 +19,10 @@ from committer.errors import (
 )
 from committer.plan.batch import prepare_manifests
 from committer.plan.commit import plan_commit
-from committer.ports import Delivery, NewObject
+from committer.ports.queue import Delivery
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import EncodedRequest, read_request
+from committer.request.request_format import EncodedRequest, read_request
 from tests.support.builders.bad_requests import naming
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request

@@ -9,15 +9,17 @@ from uuid import uuid4
 
 import pytest
 
-from committer.attempt import timed_nonce
 from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.ledger_entry import MAIN, EpochRanges, property_key
 from committer.plan import one_shots
 from committer.plan.one_shots import read_one_shots
 from committer.plan.producer_decisions import ProducerName
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest, Producer, ReceiptState, seal_request
+from committer.request.attempt import timed_nonce
+from committer.request.commit_request import Producer
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest, seal_request
 from committer.service.upkeep import ledger_upkeep
 from tests.support.builders.request_builders import build_request, sealed_manifests
 from tests.support.service.decisions import producer_admin, replay

@@ -10,9 +10,10 @@ from itertools import product
 import pytest
 
 from committer.iceberg.updates.metadata_update import RemoveSnapshots, SetProperties
-from committer.ports import Committed, LoadedTable
+from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest, ReceiptState
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault

@@ -13,7 +13,7 @@ from committer.ledger_entry import property_key
 from committer.plan.batch_policy import BatchPolicy
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
-from committer.request import ReceiptState
+from committer.request.receipt_model import ReceiptState
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.support.builders.bad_requests import CHECKED

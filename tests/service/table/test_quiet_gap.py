@@ -16,8 +16,9 @@ import pytest
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, Update
 from committer.plan.quiet_gap import GapPolicy
-from committer.ports import Committed, LoadedTable, Storage
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, LoadedTable
+from committer.ports.storage import Storage
+from committer.request.table_identifier import TableIdentifier
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.stopping_storage import StoppingStorage

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from committer.iceberg.updates.metadata_update import SetProperties
-from committer.ports import Committed, Swap, SwapAnswer
+from committer.ports.pointer_swap import Committed, Swap, SwapAnswer
 from committer.reason import Reason
-from committer.request import ReceiptState
+from committer.request.receipt_model import ReceiptState
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.service.outside import foreign_commit

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from committer.errors import StorageUnavailableError
-from committer.ports import NewObject
+from committer.ports.storage import NewObject
 from committer.service.tasks.steps import create_all, finish
 from committer.storage.memory import MemoryStorage
 

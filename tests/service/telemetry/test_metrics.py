@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from committer.errors import AccessError, AlreadyExistsError, NotFoundError
-from committer.ports import Catalog, NewObject, Queue, Storage
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.queue import Queue
+from committer.ports.storage import NewObject, Storage
+from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.instrumented_ports import (
     InstrumentedCatalog,
     InstrumentedQueue,

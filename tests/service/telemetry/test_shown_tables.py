@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from committer.ports import ALL_SHARDS
-from committer.request import TableIdentifier
+from committer.ports.queue import ALL_SHARDS
+from committer.request.table_identifier import TableIdentifier
 from committer.service.table.table_committer import IDLE_S_MAX
 from committer.service.telemetry.shown_tables import AFTER_IDLE_S, AFTER_LEAVING_S
 from tests.support.builders.request_builders import build_request

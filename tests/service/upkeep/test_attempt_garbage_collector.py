@@ -15,8 +15,9 @@ from committer.iceberg.updates.metadata_update import (
     SetSnapshotRef,
     Update,
 )
-from committer.ports import Committed, LoadedTable, Storage
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Committed, LoadedTable
+from committer.ports.storage import Storage
+from committer.request.table_identifier import TableIdentifier
 from committer.service.table import inflight_batch
 from committer.storage.journal import LeftOverEntry
 from tests.support.builders.request_builders import build_request

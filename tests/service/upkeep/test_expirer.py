@@ -28,8 +28,10 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.plan import expiry
 from committer.plan.quiet_gap import GapPolicy
-from committer.ports import Committed, LoadedTable, NewObject, ObjectInfo, Storage
-from committer.request import Needs, TableIdentifier
+from committer.ports.pointer_swap import Committed, LoadedTable
+from committer.ports.storage import NewObject, ObjectInfo, Storage
+from committer.request.commit_request import Needs
+from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import (

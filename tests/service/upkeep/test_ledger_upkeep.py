@@ -15,8 +15,9 @@ from committer.ledger_entry import (
     property_key,
 )
 from committer.plan.ledger import Ledger
-from committer.ports import ALL_SHARDS, Swap, shard_of
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import Swap
+from committer.ports.queue import ALL_SHARDS, shard_of
+from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.listing import Listed
 from committer.service.requests.settled_requests import SettledRequests
 from committer.service.upkeep import ledger_upkeep

@@ -9,7 +9,8 @@ import pytest
 from committer.errors import StorageUnavailableError
 from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from committer.iceberg.updates.metadata_update import SetSnapshotRef
-from committer.ports import Committed, NewObject
+from committer.ports.pointer_swap import Committed
+from committer.ports.storage import NewObject
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.service.merging import FEW, Merging

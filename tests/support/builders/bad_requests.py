@@ -21,18 +21,11 @@ from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import LongType, NestedField
-from committer.ports import LoadedTable, NewObject
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request import (
-    CommitRequest,
-    EncodedRequest,
-    InlineManifest,
-    ManifestReference,
-    Needs,
-    Producer,
-    digest,
-    seal_request,
-)
+from committer.request.commit_request import CommitRequest, ManifestReference, Needs, Producer
+from committer.request.request_format import EncodedRequest, InlineManifest, digest, seal_request
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS
 from tests.support.builders.request_builders import SYNC, build_file, build_line, changed_line, seal
 

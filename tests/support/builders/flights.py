@@ -25,8 +25,8 @@ from committer.iceberg.values.types import (
     NestedField,
     StringType,
 )
-from committer.ports import LoadedTable, Swap
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.request.table_identifier import TableIdentifier
 
 NOW_MS = 1_800_000_000_000
 FIELDS = (

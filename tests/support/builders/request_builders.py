@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
-from committer.attempt import attempt_of, timed_nonce
 from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import partition_path
 from committer.iceberg.values.locations import data_file_location
-from committer.ports import LoadedTable
-from committer.request import (
-    CommitRequest,
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.attempt import attempt_of, timed_nonce
+from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
+from committer.request.request_format import (
     EncodedRequest,
-    Fingerprint,
     InlineManifest,
-    Producer,
-    TableName,
     inline_references,
     seal_request,
 )

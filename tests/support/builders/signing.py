@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from committer.request import EncodedRequest, seal_request
-from committer.signature import SigningKey, sign_request
+from committer.request.request_format import EncodedRequest, seal_request
+from committer.request.signature import SigningKey, sign_request
 from tests.support.builders.request_builders import changed_line, sealed_manifests
 
 OLD = SigningKey("2026-10", b"o" * 32)

@@ -18,8 +18,8 @@ from committer.iceberg.values.locations import (
     metadata_version,
 )
 from committer.iceberg.values.types import LongType, NestedField, StringType
-from committer.ports import LoadedTable, Swap
-from committer.request import TableIdentifier
+from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.request.table_identifier import TableIdentifier
 
 _clock_ms = count(1_700_000_000_000, 1_000)
 

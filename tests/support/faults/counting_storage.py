@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from committer.errors import StorageUnavailableError
-from committer.ports import Storage
+from committer.ports.storage import Storage
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
 
 

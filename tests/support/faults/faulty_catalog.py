@@ -11,17 +11,10 @@ from collections import Counter, deque
 from enum import Enum, auto
 
 from committer.errors import CatalogUnavailableError
-from committer.ports import (
-    Catalog,
-    Conflict,
-    LoadedTable,
-    NewObject,
-    Rejected,
-    Swap,
-    SwapAnswer,
-    Unknown,
-)
-from committer.request import TableIdentifier
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import Conflict, LoadedTable, Rejected, Swap, SwapAnswer, Unknown
+from committer.ports.storage import NewObject
+from committer.request.table_identifier import TableIdentifier
 
 
 class Fault(Enum):

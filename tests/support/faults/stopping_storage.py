@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from committer.ports import NewObject, ObjectInfo, Storage
-from committer.skips import Skips
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo, Storage
 
 
 class StoppingStorage:

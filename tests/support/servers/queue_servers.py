@@ -20,7 +20,8 @@ from uuid import UUID, uuid4
 import pytest
 from redis.asyncio import Redis
 
-from committer.ports import SHARDS, Doorbell, Leases, Queue
+from committer.ports.leases import Leases
+from committer.ports.queue import SHARDS, Doorbell, Queue
 from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue

@@ -31,9 +31,9 @@ import pytest
 
 from committer.aws.client import AwsOptions, close_client, open_client
 from committer.aws.client_errors import AWS_ERRORS, status_of
+from committer.real_world import RealWorld
 from committer.service.process.child_process import ends_with_parent
 from committer.storage.s3 import S3Storage
-from committer.world import RealWorld
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
 
 if TYPE_CHECKING:

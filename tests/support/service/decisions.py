@@ -9,9 +9,9 @@ from committer.iceberg.updates.metadata_update import (
 from committer.ledger_entry import parse_entry
 from committer.plan.ledger import read_ledger
 from committer.plan.producer_decisions import ProducerName, ProducerState, standing
-from committer.ports import LoadedTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.request import EncodedRequest
+from committer.request.request_format import EncodedRequest
 from committer.service.admin.producer_admin import ProducerAdmin
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.table.table_committer import TableCommitter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from committer.request import TableIdentifier
+from committer.request.table_identifier import TableIdentifier
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.service.service_harness import ServiceHarness
 

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef
-from committer.ports import LoadedTable, Storage
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import Storage
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage

@@ -12,8 +12,11 @@ from committer.iceberg.manifest.manifest_list import (
 )
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, Update
-from committer.ports import Committed, Doorbell, LoadedTable, NewObject
-from committer.request import ReceiptState, line_digest
+from committer.ports.pointer_swap import Committed, LoadedTable
+from committer.ports.queue import Doorbell
+from committer.ports.storage import NewObject
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import line_digest
 from tests.support.builders.flights import foreign_swap
 from tests.support.service.service_harness import ServiceHarness
 

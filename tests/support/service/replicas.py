@@ -9,7 +9,9 @@ from pathlib import Path
 from uuid import UUID
 
 from committer.plan.shards import ranked
-from committer.ports import Leases, LoadedTable, shard_of
+from committer.ports.leases import Leases
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import shard_of
 from committer.queue.memory import MemoryLeases, MemoryQueue
 from committer.service.process.composition import Parts
 from committer.service.process.service import Service
@@ -17,7 +19,12 @@ from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instrumented_ports import InstrumentedLeases
 from committer.service.telemetry.metrics import Metrics
-from committer.settings import CommitSettings, QueueSettings, ServiceSettings, Settings
+from committer.settings.service_settings import (
+    CommitSettings,
+    QueueSettings,
+    ServiceSettings,
+    Settings,
+)
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
 from tests.support.service.service_harness import INBOX, ServiceHarness

@@ -8,7 +8,8 @@ from committer.errors import FrazilError
 from committer.iceberg.metadata.snapshot import SnapshotRef
 from committer.iceberg.updates.metadata_update import SetProperties, SetSnapshotRef, Update
 from committer.ledger_entry import property_key
-from committer.ports import NewObject, Swap, SwapAnswer
+from committer.ports.pointer_swap import Swap, SwapAnswer
+from committer.ports.storage import NewObject
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import FaultyCatalog
 from tests.support.service.service_harness import ServiceHarness

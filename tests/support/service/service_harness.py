@@ -14,9 +14,13 @@ from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.batch_policy import BatchPolicy
 from committer.plan.state import TableState
-from committer.ports import Doorbell, LoadedTable, Storage
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import Doorbell
+from committer.ports.storage import Storage
 from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
-from committer.request import EncodedRequest, Receipt, TableIdentifier, line_digest
+from committer.request.receipt_model import Receipt
+from committer.request.request_format import EncodedRequest, line_digest
+from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake

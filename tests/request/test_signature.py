@@ -11,8 +11,9 @@ import pytest
 
 from committer.errors import InvalidRequestError, SettingsError
 from committer.reason import Reason
-from committer.request import EncodedRequest, Fingerprint, read_request, seal_request
-from committer.signature import Keys, SigningKey, choose_key, parse_keys, verify
+from committer.request.commit_request import Fingerprint
+from committer.request.request_format import EncodedRequest, read_request, seal_request
+from committer.request.signature import Keys, SigningKey, choose_key, parse_keys, verify
 from tests.support.builders.request_builders import build_request, sealed_manifests
 from tests.support.builders.signing import (
     NEW,

@@ -25,10 +25,10 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableSourceError
 
 from committer.aws.access import ENDPOINT, AddressingStyle
-from committer.config_files import expanded, read_settings_file
 from committer.errors import SettingsError
-from committer.secret_files import read_secret_files
-from committer.setting_names import refuse_unknown_variables, variable_of
+from committer.settings.config_files import expanded, read_settings_file
+from committer.settings.secret_files import read_secret_files
+from committer.settings.setting_names import refuse_unknown_variables, variable_of
 
 # `s3a:` and `s3n:` are other names of `s3:`; `file:/x`, `file:///x` and `/x` are one path.
 _SPELLINGS = re.compile(r"(s3[an]?)://|file:(?://(?=/))?", re.IGNORECASE)

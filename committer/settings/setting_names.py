@@ -32,7 +32,7 @@ SETTINGS = frozenset(
     }
 )
 _PREFIX = "FRAZIL_"
-# Read beside the settings: by `settings.py`, by the command, and by the tests.
+# Read beside the settings: by `service_settings.py`, by the command, and by the tests.
 _OTHERS = frozenset({"FRAZIL_CONFIG", "FRAZIL_DEBUG"})
 _TESTS = "FRAZIL_TEST_"
 

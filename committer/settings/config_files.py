@@ -11,7 +11,7 @@ from pathlib import Path
 from tomllib import TOMLDecodeError, loads
 
 from committer.errors import SettingsError
-from committer.setting_names import refuse_unknown_keys
+from committer.settings.setting_names import refuse_unknown_keys
 
 _BYTES_MAX = 1 << 20
 

@@ -13,24 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from committer import request as request_module
 from committer.errors import InvalidRequestError
 from committer.iceberg.values.json_reader import count_keys, keys_repeated, keys_written
 from committer.reason import Reason
-from committer.request import (
-    EPOCH_MAX,
+from committer.request import request_format
+from committer.request.commit_request import EPOCH_MAX, CommitRequest
+from committer.request.request_format import (
     LINE_BYTES_MAX,
-    CommitRequest,
     EncodedRequest,
     InlineManifest,
-    TableIdentifier,
     digest,
-    inbox_key,
     inline_references,
-    parse_inbox_key,
     read_request,
     seal_request,
 )
+from committer.request.request_key import inbox_key, parse_inbox_key
+from committer.request.table_identifier import TableIdentifier
 
 TABLE = UUID("7f9c1c1e-60a6-4b39-9d2b-6f6f0b8c1d11")
 NONCE = UUID("0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e")
@@ -536,9 +534,9 @@ def test_a_request_is_sealed_up_to_the_size_that_is_read(
 ) -> None:
     content = sealed_request().content
     size = len(content) if limited == "REQUEST_BYTES_MAX" else content.index(b"\n")
-    monkeypatch.setattr(request_module, limited, size)
+    monkeypatch.setattr(request_format, limited, size)
     assert read_request(sealed_request().content).content == content
-    monkeypatch.setattr(request_module, limited, size - 1)
+    monkeypatch.setattr(request_format, limited, size - 1)
     assert refusal(content).reason == Reason.REQUEST_TOO_LARGE
     with pytest.raises(InvalidRequestError) as refused:
         sealed_request()

@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from committer.errors import SettingsError
-from committer.setting_names import SETTINGS
-from committer.settings import Settings, load_settings
+from committer.settings.service_settings import Settings, load_settings
+from committer.settings.setting_names import SETTINGS
 from committer.table_reader import CatalogAddress
 from frazil.handle import catalog_address
 from workers.worker_settings import load_settings as load_worker_settings

@@ -23,7 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from committer.errors import InvalidRequestError, SettingsError
 from committer.reason import Reason
-from committer.request import CommitRequest, EncodedRequest, InlineManifest, Name, seal_request
+from committer.request.commit_request import CommitRequest, Name
+from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
 
 PREFIX = "hmac-sha256:"
 # Time to become durable, outages of the inbox included. A durable request never expires.

@@ -1,0 +1,82 @@
+"""The port `Catalog`: names of tables and the pointer of each. Each docstring is a contract."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer
+from committer.ports.storage import NewObject
+from committer.request.table_identifier import TableIdentifier
+
+
+class Catalog(Protocol):
+    """Names of tables and the pointer of each.
+
+    Obligations of every method: `CatalogUnavailableError` when the back end surely applied nothing
+    and may answer later; `AccessError` for permissions; `InvalidMetadataError` for metadata that
+    breaks the specification.
+    """
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        """Read the pointer (strongly consistent) and the metadata it names. Absent, also because no
+        table of this catalog can be called so: `NoSuchTableError`.
+        """
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        """Read the pointer only: the cheap question "did it move?". Absent: as `load`."""
+
+    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        """Return the objects that must be durable before `swap` is sent: the metadata, or none."""
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        """Replace the pointer if the base is still current.
+
+        Raise only if nothing can have been applied; in doubt answer `Unknown`. Never resend. A
+        failed condition after a resend below us is `Unknown`. A dropped table is `Conflict`. Two
+        concurrent swaps of one base: at most one is `Committed`.
+        """
+
+    async def create_table(self, table: LoadedTable) -> None:
+        """Write the first metadata file and the pointer. Name taken: `TableAlreadyExistsError`.
+
+        A missing namespace is `NoSuchNamespaceError`.
+        """
+
+    async def drop_table(self, identifier: TableIdentifier) -> None:
+        """Remove the pointer; files stay. Absent: `NoSuchTableError`."""
+
+    async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
+        """Give the table another name in one step; its files and metadata stay as they are.
+
+        Absent: `NoSuchTableError`. New name taken: `TableAlreadyExistsError`. A missing namespace
+        is `NoSuchNamespaceError`. A swap under the old name conflicts from then on.
+        """
+
+    async def register_table(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        """Write a pointer to a metadata file that is there, and return the table that it names.
+
+        File absent: `NotFoundError`. Name taken: `TableAlreadyExistsError`, unless by a pointer to
+        this very file. A missing namespace is `NoSuchNamespaceError`. The file is never deleted.
+        """
+
+    async def list_tables(self, namespace: tuple[str, ...]) -> list[TableIdentifier]:
+        """All tables directly in the namespace, sorted. Absent: `NoSuchNamespaceError`."""
+
+    async def create_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Create the namespace; an existing one is left as it is."""
+
+    async def list_namespaces(self) -> list[tuple[str, ...]]:
+        """All namespaces, sorted."""
+
+    async def default_location(self, namespace: tuple[str, ...]) -> str | None:
+        """The folder that the namespace itself names for its tables; None if it names none."""
+
+    async def probe(self) -> None:
+        """Prove that the swap's condition is enforced (a stale base must lose); clean up. Else
+        `SettingsError`.
+        """
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""

@@ -1,0 +1,86 @@
+"""The port `Leases`: which committer owns which shard. Each docstring is a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The owner of a shard. Each new owner has a higher `term` than every owner before."""
+
+    member: str
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A committer that shares the shards. `left_s`: until it counts as gone, unless it renews."""
+
+    name: str
+    is_leaving: bool
+    left_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """One renewal of a member. `is_new`: its first, which replaces any earlier process of its name.
+    `claim`: shards that it wants if they are free. `release`: shards that it gives up.
+    """
+
+    lease_s: float
+    is_new: bool = False
+    is_leaving: bool = False
+    claim: frozenset[int] = frozenset()
+    release: frozenset[int] = frozenset()
+
+
+Standing = Literal["renewed", "new", "displaced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The members, sorted by name, and the owner of each shard. `version` changes with either.
+
+    `standing` of the asking member: `new` where the server did not know it, `displaced` where
+    another process has taken its name; then it is no member, and a lease of its name is not its.
+    """
+
+    members: tuple[Member, ...]
+    leases: Mapping[int, Lease]
+    version: str
+    standing: Standing = "renewed"
+
+
+class Leases(Protocol):
+    """Members of one group, and which of them owns each of `SHARDS` shards. One client: one member.
+
+    An optimisation: two members that both hold themselves for the owner do no harm. Obligations of
+    every method: an unreachable server is `QueueUnavailableError`. The server's clock counts. Its
+    state may be lost with it, or be old after a failover; terms still rise as long as its clock
+    does.
+    """
+
+    async def renew(self, renewal: Renewal) -> Assignment:
+        """Renew the membership and all its leases for `lease_s` from now; release shards, then
+        claim free ones. One exchange, one atomic step.
+
+        A member that has not renewed in time is expired, and all its shards are free. A shard that
+        another live member owns is neither claimed nor released. Repeated, it changes nothing.
+        """
+
+    async def look(self) -> Assignment:
+        """The same answer without being a member; nothing changes. `standing`: `renewed`."""
+
+    async def wait_for_change(self, version: str, *, wait_s: float) -> None:
+        """Return as soon as anything but time has changed since this `version`, or after `wait_s`.
+        Perhaps sooner. An expired member is no change until another member renews.
+        """
+
+    async def leave(self) -> None:
+        """Be no member any more; one's shards are free at once. May be repeated."""
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""

@@ -1,0 +1,75 @@
+"""A table as a catalog names it, one change of its pointer, and the answers to that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import Update
+from committer.iceberg.updates.requirement import Requirement
+from committer.request.table_identifier import TableIdentifier
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """A table as a catalog pointer names it: metadata, and the location that it was read from.
+
+    Errors: `UnsupportedError` for a table without a uuid, which nothing tells from the next one of
+    its name.
+    """
+
+    identifier: TableIdentifier
+    metadata: TableMetadata
+    metadata_location: str
+
+    def __post_init__(self) -> None:
+        self.metadata.require_uuid()
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """One conditional replacement of a table pointer.
+
+    `updates` turn `base.metadata` into `metadata`; `requirements` say what a catalog that evaluates
+    changes itself has to check. `metadata_location` is new for each attempt and names where a
+    catalog that holds a pointer finds `metadata`.
+    """
+
+    base: LoadedTable
+    requirements: tuple[Requirement, ...]
+    updates: tuple[Update, ...]
+    metadata: TableMetadata
+    metadata_location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The swap was applied; `table` is what is current now (perhaps not what was planned)."""
+
+    table: LoadedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The condition did not hold, so this attempt never lands. `current` if the back end told."""
+
+    current: LoadedTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The back end refused the change itself (not its timing), so this attempt never lands."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The answer was lost. The attempt may have landed, or may land later as long as its base is
+    current.
+    """
+
+    cause: str
+
+
+SwapAnswer = Committed | Conflict | Rejected | Unknown

@@ -1,0 +1,128 @@
+"""The port `Storage`: objects by location. Each docstring is a contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from committer.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    ObjectTooLargeError,
+    StorageUnavailableError,
+)
+from committer.ports.skips import Skips
+
+
+@dataclass(frozen=True, slots=True)
+class NewObject:
+    """An object to be created: its full location (URI or path) and content."""
+
+    location: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """An object as a listing or `head` describes it. `etag` changes when other content replaces the
+    content; some storages make it of the content alone.
+    """
+
+    location: str
+    size_bytes: int
+    modified_ms: int
+    etag: str
+
+
+class Storage(Protocol):
+    """Objects by location. An object appears whole or not at all; no reader sees half of one.
+
+    Obligations of every method: a missing permission is `AccessError`, an unreachable or overloaded
+    backend is `StorageUnavailableError`, a location of a foreign scheme is `SettingsError`.
+    Locations in answers are spelled as the caller spelled them (a listing: as its prefix was
+    spelled).
+    """
+
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        """Return the bytes, or the given range cut to the object's end. Absent: `NotFoundError`.
+
+        An object larger than `size_bytes_max` is `ObjectTooLargeError`, before its first byte is
+        read.
+        """
+
+    async def head(self, location: str) -> ObjectInfo:
+        """Describe one object without reading it. Absent: `NotFoundError`."""
+
+    async def create(self, objects: Sequence[NewObject]) -> None:
+        """Create every object, in parallel where that helps, durably (survives a power cut).
+
+        A location that exists raises `AlreadyExistsError` naming it, whatever its content, and
+        leaves it untouched; of two concurrent creates of one location exactly one returns. If the
+        call raises, any subset of the other objects may have been created. The caller may repeat
+        the call and compare contents (`committer.ports.storage.create_or_equal`).
+        """
+
+    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
+        """Write the object if its etag is still `etag` (None: absent) and return the new one.
+
+        A failed condition raises `AlreadyExistsError`. Of two concurrent replaces of one etag
+        exactly one returns.
+        """
+
+    async def delete(self, locations: Sequence[str]) -> None:
+        """Delete all; an absent object counts as deleted. May be repeated."""
+
+    def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        """Yield every object below the folder `prefix` in ascending order of location.
+
+        Objects created before the call started and not deleted since are all yielded. A prefix
+        with nothing below it, or that does not exist, yields nothing.
+
+        An entry that is no object (a link, a FIFO, …) is not yielded, not opened, and never fails
+        the listing; `skips` collects it. Where objects may be hidden (a folder without rights) the
+        listing fails, unless `skips` is given to collect that too.
+        """
+
+    async def probe(self, prefix: str) -> None:
+        """Prove below `prefix` that create-only and conditional writes are enforced; clean up.
+
+        A backend that does not enforce them raises `SettingsError` saying which condition was
+        ignored.
+        """
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""
+
+
+def require_size(location: str, size_bytes: int, size_bytes_max: int | None) -> None:
+    """Refuse to read an object that is larger. Errors: `ObjectTooLargeError`."""
+    if size_bytes_max is not None and size_bytes > size_bytes_max:
+        raise ObjectTooLargeError(location, size_bytes, size_bytes_max)
+
+
+async def create_or_equal(storage: Storage, created: NewObject) -> bool:
+    """Create one object: True if it was written now, False if an equal one stood there already.
+
+    Errors: `AlreadyExistsError` where another content has the location;
+    `StorageUnavailableError` where what stood there was deleted before it could be compared.
+    """
+    try:
+        await storage.create((created,))
+    except AlreadyExistsError:
+        try:
+            standing = await storage.get(created.location)
+        except NotFoundError as error:
+            message = f"`{created.location}` existed, and was deleted meanwhile"
+            raise StorageUnavailableError(message) from error
+        if standing != created.content:
+            raise
+        return False
+    return True

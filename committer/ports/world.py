@@ -1,0 +1,25 @@
+"""The port `World`: time, ids and chance. Each docstring is a contract."""
+
+from __future__ import annotations
+
+from typing import Protocol
+from uuid import UUID
+
+
+class World(Protocol):
+    """The one door for time, ids and chance. A simulation replays a seed through it."""
+
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since 1970 UTC. May jump."""
+
+    def monotonic_s(self) -> float:
+        """The event loop's clock."""
+
+    async def sleep(self, delay_s: float) -> None:
+        """Wait on the event loop's clock."""
+
+    def uuid(self) -> UUID:
+        """A fresh random (version 4) uuid."""
+
+    def jitter(self) -> float:
+        """Uniform in [0, 1)."""

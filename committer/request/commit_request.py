@@ -1,0 +1,198 @@
+"""The JSON line of a commit request, as models.
+
+This is a durable format and the contract with every client, in any language: the JSON Schema in
+`docs/reference/` is produced from the models here.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import isfinite
+from typing import Annotated, Literal, Self
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    model_validator,
+)
+
+from committer.request.attempt import attempt_of, nonce_ms
+from committer.request.request_key import inbox_key, path_segment
+from committer.request.table_identifier import TableIdentifier
+
+REQUEST_BYTES_MAX = 64 * 1024 * 1024
+EPOCH_MAX = 2**63 - 1
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_by_alias=True,
+        validate_by_name=True,
+        alias_generator=AliasGenerator(alias=lambda name: name.replace("_", "-")),
+        hide_input_in_errors=True,
+    )
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("expected printable characters only")
+    return text
+
+
+# Named once: a union that is written in place is made anew at each look.
+_CONTAINERS = (dict, list)
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    """The parser reads NaN and Infinity, which no other JSON reader understands."""
+    for inner in value.values() if isinstance(value, dict) else _items(value):
+        # Most values are integers and text: a call for each would take most of the time.
+        if isinstance(inner, _CONTAINERS):
+            _finite(inner)
+        elif isinstance(inner, float) and not isfinite(inner):
+            raise ValueError("expected numbers that JSON has, found NaN or an infinity")
+    return value
+
+
+def _integer(value: object) -> object:
+    """A literal is compared, and `true` and `1.0` are equal to 1."""
+    if type(value) is not int:
+        raise ValueError("expected an integer")
+    return value
+
+
+def _items(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+Name = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_printable)]
+TableNamePart = Annotated[Name, Field(pattern=r"^[^.]+$")]
+ProducerId = Annotated[Name, AfterValidator(path_segment)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Document = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
+Digest = Annotated[str, Field(pattern=r"^blake2b-256:[0-9a-f]{64}$")]
+
+
+class TableName(_Model):
+    """The table's name, as in the REST catalog specification. No part has a dot: catalogs, the
+    ledger's readers and the log know a table by its parts joined by dots.
+    """
+
+    namespace: Annotated[tuple[TableNamePart, ...], Field(min_length=1, max_length=16)]
+    name: TableNamePart
+
+
+class Producer(_Model):
+    """A stable identity of one writing query.
+
+    `sequential`: epoch N is made durable only after all lower ones (Spark's own query id).
+    `ordered`: epochs land in ascending order. `one_shot`: this identity never publishes again.
+    `name`: what people call it; shown to them, and never compared.
+    """
+
+    id: ProducerId
+    name: Name | None = None
+    sequential: bool = False
+    ordered: bool = False
+    one_shot: bool = False
+
+
+class Fingerprint(_Model):
+    """The identity of an epoch's content, with its kind. Only equal kinds are compared."""
+
+    kind: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
+    value: Annotated[str, Field(max_length=128), AfterValidator(_printable)]
+
+
+class Needs(_Model):
+    """The assumptions of an operation, beside the files that it adds."""
+
+    base_snapshot_id: Annotated[int, Field(ge=0)] | None = None
+    conflict_filter: Document | bool | None = None
+    isolation_level: Literal["serializable", "snapshot"] | None = None
+    removed_paths: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
+    on_conflict: Literal["quarantine", "discard"] = "quarantine"
+
+
+class ManifestReference(_Model):
+    """A manifest that follows the line (`offset`, from the byte after the newline), or one that the
+    client has written into the table's metadata folder (`path`)."""
+
+    content: Literal["data", "deletes"]
+    partition_spec_id: Annotated[int, Field(ge=0)]
+    length: Annotated[int, Field(ge=1, le=REQUEST_BYTES_MAX)]
+    added_files_count: Count
+    added_rows_count: Count
+    hash: Digest
+    offset: Count | None = None
+    path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+
+    @model_validator(mode="after")
+    def _offset_or_path(self) -> Self:
+        if (self.offset is None) == (self.path is None):
+            raise ValueError("expected either `offset` or `path`")
+        return self
+
+
+Operation = Literal["append", "overwrite", "replace", "delete", "row-delta"]
+
+
+class CommitRequest(_Model):
+    """The JSON line: one atomic change of one (table uuid, producer, epoch, attempt).
+
+    `attempt` follows from `nonce` and what stands beside it (`attempt_of`), and is checked.
+    """
+
+    request_version: Annotated[Literal[1], BeforeValidator(_integer)] = 1
+    catalog: Name
+    table: TableName
+    table_uuid: UUID
+    branch: Name = "main"
+    producer: Producer
+    epoch: Annotated[int, Field(ge=0, le=EPOCH_MAX)]
+    nonce: UUID
+    attempt: UUID
+    fingerprint: Fingerprint
+    published_at_ms: Count
+    operation: Operation = "append"
+    needs: Needs = Needs()
+    adopt_existing: bool = False
+    signature: Annotated[str, Field(max_length=1024)] | None = None
+    key_id: Name | None = None
+    not_after_ms: Count | None = None
+    manifests: Annotated[tuple[ManifestReference, ...], Field(max_length=10_000)] = ()
+    files: tuple[Document, ...] = ()
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.manifests and not self.files and not self.needs.removed_paths:
+            raise ValueError("expected at least one manifest, file or removed path")
+        if (self.signature is None) != (self.key_id is None):
+            raise ValueError("expected `signature` and `key-id` together")
+        if self.not_after_ms is not None and self.signature is None:
+            raise ValueError("expected `not-after-ms` with a signature only")
+        if self.producer.sequential and self.producer.one_shot:
+            raise ValueError("a producer is not sequential and one-shot at once")
+        if self.producer.one_shot and nonce_ms(self.nonce) is None:
+            raise ValueError("expected a UUIDv7 as the nonce of a one-shot producer")
+        return self
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        return TableIdentifier(self.table.namespace, self.table.name)
+
+    @property
+    def expected_attempt(self) -> UUID:
+        return attempt_of(self.table_uuid, self.branch, self.producer.id, self.epoch, self.nonce)
+
+    @cached_property
+    def inbox_key(self) -> str:
+        return inbox_key(self.table_uuid, self.producer.id, self.epoch, self.attempt)

@@ -1,0 +1,251 @@
+"""The bytes of a commit request: one line of JSON, then the manifests that it names, byte for byte.
+
+{"request-version":1,"catalog":…,"table":…,…,"manifests":[{"offset":0,"length":n,…}]}\n<manifest><manifest>…
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import accumulate
+from typing import Literal
+
+from pydantic import ValidationError
+
+from committer.errors import InvalidRequestError
+from committer.iceberg.values.json_reader import count_keys, keys_repeated
+from committer.reason import Reason
+from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest, ManifestReference
+
+REQUEST_VERSION = 1
+# Measured: as objects a line takes up to 40 times its bytes, and its parser as much beside.
+LINE_BYTES_MAX = 4 * 1024 * 1024
+DIGEST_PREFIX = "blake2b-256:"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRequest:
+    """A request and the bytes that it was read from. `body` starts after the line's newline. Not
+    `is_whole`: what only its check needs was left out (`files`), and is in the bytes.
+    """
+
+    request: CommitRequest
+    content: bytes
+    body: int
+    is_whole: bool = True
+
+    def manifest(self, reference: ManifestReference) -> memoryview:
+        """The bytes of an inline manifest (without copying); its range and hash were checked."""
+        start = self.body + (reference.offset or 0)
+        return memoryview(self.content)[start : start + reference.length]
+
+
+@dataclass(frozen=True, slots=True)
+class InlineManifest:
+    """A manifest to be sent with a request, and what its line says about it."""
+
+    content: bytes
+    kind: Literal["data", "deletes"]
+    partition_spec_id: int
+    added_files_count: int
+    added_rows_count: int
+
+
+def digest(content: bytes | memoryview) -> str:
+    """BLAKE2b with 256 bits, in hexadecimal with its name in front."""
+    return DIGEST_PREFIX + blake2b(content, digest_size=32).hexdigest()
+
+
+def line_digest(content: bytes) -> str:
+    """The digest of a request's line, newline included. The line holds those of what follows it, so
+    that no byte is hashed twice."""
+    return digest(memoryview(content)[: content.find(b"\n", 0, LINE_BYTES_MAX + 1) + 1])
+
+
+def inline_references(manifests: Sequence[InlineManifest]) -> tuple[ManifestReference, ...]:
+    """Return the references in a request's line to the manifests that follow it in this order.
+
+    Errors: `InvalidRequestError` where no request has room for them.
+    """
+    _check_size(sum(len(manifest.content) for manifest in manifests))
+    offsets = accumulate((len(manifest.content) for manifest in manifests), initial=0)
+    return tuple(map(_reference, manifests, offsets))
+
+
+def _reference(manifest: InlineManifest, offset: int) -> ManifestReference:
+    return ManifestReference(
+        content=manifest.kind,
+        partition_spec_id=manifest.partition_spec_id,
+        length=len(manifest.content),
+        added_files_count=manifest.added_files_count,
+        added_rows_count=manifest.added_rows_count,
+        hash=digest(manifest.content),
+        offset=offset,
+    )
+
+
+def seal_request(
+    request: CommitRequest, manifests: Sequence[InlineManifest] = ()
+) -> EncodedRequest:
+    """The request's line, which names the manifests (`inline_references`), and behind it these.
+
+    Errors: `InvalidRequestError` where it would be larger than `read_request` takes.
+    """
+    line = request.model_dump_json(by_alias=True, exclude_defaults=False, exclude_none=True)
+    head = line.encode() + b"\n"
+    _check_line_size(len(head) - 1)
+    content = b"".join((head, *(manifest.content for manifest in manifests)))
+    _check_size(len(content))
+    return EncodedRequest(request, content, len(head))
+
+
+def _check_size(size_bytes: int) -> None:
+    if size_bytes > REQUEST_BYTES_MAX:
+        raise _refused(
+            Reason.REQUEST_TOO_LARGE,
+            f"the request has {size_bytes} bytes, the limit is {REQUEST_BYTES_MAX}",
+        )
+
+
+def _check_line_size(size_bytes: int) -> None:
+    if size_bytes > LINE_BYTES_MAX:
+        raise _refused(
+            Reason.REQUEST_TOO_LARGE,
+            f"the JSON line has more than {LINE_BYTES_MAX} bytes",
+        )
+
+
+def read_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
+    """Parse and check a request: line, version, ranges and hashes of its manifests.
+
+    `key` is the inbox key it was found under, which must be its own.
+    Errors: `InvalidRequestError` with the reason, for anything that is wrong.
+    """
+    _check_size(len(content))
+    newline = content.find(b"\n", 0, LINE_BYTES_MAX + 1)
+    if newline < 0:
+        _check_line_size(len(content))
+        raise _refused(
+            Reason.REQUEST_TRUNCATED, "the JSON line does not end: expected a newline behind it"
+        )
+    sealed = EncodedRequest(_parse_line(content[:newline]), content, newline + 1)
+    if key is not None and key != sealed.request.inbox_key:
+        raise _refused(
+            Reason.REQUEST_KEY_MISMATCH,
+            f"found under the key `{key}`, but its line says `{sealed.request.inbox_key}`",
+        )
+    _check_attempt(sealed.request)
+    _check_body(sealed)
+    return sealed
+
+
+_VERSION = re.compile(rb'"request-version"\s*:\s*([^,}\s]{1,20})')
+
+
+def _parse_line(line: bytes) -> CommitRequest:
+    """Strict: neither `"5"` nor `true` is a number, and keys are spelled in one way only."""
+    try:
+        request = CommitRequest.model_validate_json(line, strict=True, by_alias=True, by_name=False)
+    except ValidationError as error:
+        version = _VERSION.search(line)
+        if version and version[1] != str(REQUEST_VERSION).encode():
+            raise _refused(
+                Reason.REQUEST_VERSION_UNKNOWN,
+                f"request version {version[1].decode(errors='replace')},"
+                f" this committer reads {REQUEST_VERSION}",
+            ) from None
+        raise _refused(Reason.REQUEST_MALFORMED, _problems(error)) from None
+    except RecursionError:
+        raise _refused(Reason.REQUEST_MALFORMED, "the JSON line is nested too deeply") from None
+    if "request_version" not in request.model_fields_set:
+        raise _refused(Reason.REQUEST_MALFORMED, "request-version: Field required")
+    repeated = keys_repeated(line, _keys_read(request), _colons_read(request))
+    if repeated:
+        raise _refused(
+            Reason.JSON_KEY_REPEATED, f"in the JSON line {repeated} keys stand twice in one object"
+        )
+    return request
+
+
+def _keys_read(request: CommitRequest) -> int:
+    """How many keys the objects of a parsed line have."""
+    needs, filter = request.needs, request.needs.conflict_filter
+    keys = (
+        len(request.model_fields_set)
+        + len(request.table.model_fields_set)
+        + len(request.producer.model_fields_set)
+        + len(request.fingerprint.model_fields_set)
+        + len(needs.model_fields_set)
+    )
+    for reference in request.manifests:
+        keys += len(reference.model_fields_set)
+    for document in request.files:
+        keys += count_keys(document)
+    return keys + count_keys(filter)
+
+
+def _colons_read(request: CommitRequest) -> int:
+    """How many colons are in texts of a parsed line: of those that mostly have some."""
+    # Each hash has one.
+    colons = len(request.manifests)
+    for reference in request.manifests:
+        if reference.path is not None:
+            colons += reference.path.count(":")
+    for document in request.files:
+        colons += str(document.get("file-path")).count(":")
+    return colons
+
+
+def _problems(error: ValidationError) -> str:
+    """Name each wrong place; never its value (values may be secrets or data)."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    texts = [
+        f"{'.'.join(str(part) for part in problem['loc']) or 'line'}: {problem['msg']}"
+        for problem in problems[:5]
+    ]
+    return "; ".join(texts) + ("; …" if len(problems) > 5 else "")
+
+
+def _check_attempt(request: CommitRequest) -> None:
+    expected = request.expected_attempt
+    if request.attempt != expected:
+        raise _refused(
+            Reason.ATTEMPT_MISMATCH,
+            f"attempt {request.attempt}, expected {expected}: UUIDv5 with the"
+            f" table uuid {request.table_uuid} as the namespace and, as the name, branch, producer"
+            " id, epoch and nonce joined by line feeds",
+        )
+
+
+def _check_body(sealed: EncodedRequest) -> None:
+    expected = 0
+    for reference in sealed.request.manifests:
+        if reference.offset is None:
+            continue
+        if reference.offset != expected:
+            raise _refused(
+                Reason.REQUEST_MALFORMED,
+                f"a manifest starts at offset {reference.offset}, expected {expected}"
+                " (manifests follow one another without gaps)",
+            )
+        expected += reference.length
+    found = len(sealed.content) - sealed.body
+    if found < expected:
+        raise _refused(
+            Reason.REQUEST_TRUNCATED, f"{found} bytes of manifests, the line announces {expected}"
+        )
+    if found > expected:
+        raise _refused(
+            Reason.REQUEST_MALFORMED, f"{found - expected} bytes behind the last manifest"
+        )
+    for number, reference in enumerate(sealed.request.manifests):
+        if reference.offset is not None and digest(sealed.manifest(reference)) != reference.hash:
+            raise _refused(
+                Reason.HASH_MISMATCH, f"manifest {number} does not have the hash it names"
+            )
+
+
+def _refused(reason: Reason, message: str) -> InvalidRequestError:
+    return InvalidRequestError(reason, message)
