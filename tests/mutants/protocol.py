@@ -416,7 +416,7 @@ PROTOCOL = (
     Mutant(
         "what_is_being_taken_over_is_kept_when_its_shard_goes",
         "committer/service/ingest/consumer.py",
-        "        self._release_shards(frozenset(ALL_SHARDS) - self._shards.owned)\n",
+        "        self._release_shards(self._shards.take_lost())\n",
         "        self._release_shards(self._read_of - self._shards.owned)\n",
         (seeds_from(60000077), "tests/service/ingest/test_consumer.py"),
     ),

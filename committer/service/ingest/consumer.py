@@ -7,11 +7,10 @@ from collections.abc import Collection, Sequence
 
 from committer.errors import AccessError, QueueUnavailableError
 from committer.plan.backoff import backoff_s
-from committer.ports.queue import ALL_SHARDS, Delivery, Queue, shard_of
+from committer.ports.queue import Delivery, Queue, shard_of
 from committer.ports.world import World
 from committer.service.ingest.intake import Intake
 from committer.service.sharding.shard_leases import ShardLeases
-from committer.service.tasks.interruptible import Interruptible
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 
@@ -43,8 +42,6 @@ class Consumer:
         self._intake = intake
         self._shards = shards
         self._read_of: frozenset[int] = frozenset()
-        self._reading = Interruptible()
-        shards.on_change(self._shards_changed)
         self._world = world
         self._health = health
         self._reclaim_idle_s = reclaim_idle_s
@@ -55,13 +52,6 @@ class Consumer:
         self._shown_taken: set[str] = set()
         self.is_away = asyncio.Event()
         self.has_caught_up = asyncio.Event()
-
-    def _shards_changed(self) -> None:
-        """Release the lost shards at once: a shard may return before the next read, and one that is
-        being taken over may be lost too.
-        """
-        self._release_shards(frozenset(ALL_SHARDS) - self._shards.owned)
-        self._reading.interrupt()
 
     def _release_shards(self, shards: frozenset[int]) -> None:
         self._read_of -= shards
@@ -94,7 +84,7 @@ class Consumer:
             return
         wait_s = READ_WAIT_S if self.has_caught_up.is_set() else 0.0
         count_max = self._count_max
-        deliveries = await self._reading.wait(
+        deliveries = await self._shards.while_unchanged(
             self._queue.read(count_max=count_max, wait_s=wait_s, shards=owned)
         )
         if deliveries is None:
@@ -116,12 +106,13 @@ class Consumer:
         """
         if self._shards.failure is not None:
             raise self._shards.failure
-        await self._reading.wait(self._world.sleep(READ_WAIT_S))
+        await self._shards.while_unchanged(self._world.sleep(READ_WAIT_S))
 
     async def _has_taken_over(self) -> bool:
         """Whether all that others held of shards that are ours now has been taken from them: they
-        gave the shards up, or are gone.
+        gave the shards up, or are gone. A lost shard that is back is taken over again.
         """
+        self._release_shards(self._shards.take_lost())
         owned = self._shards.owned
         fresh = owned - self._read_of if self._shards.is_shared else frozenset()
         if fresh:

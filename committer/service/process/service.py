@@ -12,6 +12,7 @@ from committer.plan.backoff import backoff_s
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.catalog_probe import CatalogProbe
 from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.hand_over import TableHandOver
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.poller import Poller
 from committer.service.ingest.reconciler import Reconciler
@@ -31,7 +32,7 @@ from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signature_check import Signatures
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.settler import Settler
-from committer.service.sharding.shard_leases import ShardLeases, StopTables
+from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
@@ -128,7 +129,8 @@ class Service:
                 return
             intake = Intake(self._shop, tasks)
             settler = tasks.create_task(self._settler.run(), name="settler")
-            shards = tasks.create_task(self._shards.run(self._stop_tables(intake)), name="shards")
+            hand_over = TableHandOver(intake, self._settler)
+            shards = tasks.create_task(self._shards.run(hand_over), name="shards")
             readers = [tasks.create_task(reader, name="reader") for reader in self._readers(intake)]
             self.health.phase = "running"
             log.info("service.started", inbox=self._parts.settings.inbox)
@@ -199,14 +201,6 @@ class Service:
     async def _probe_inbox(self) -> None:
         with named_setting("inbox"):
             await self._parts.storage.probe(self._parts.settings.inbox)
-
-    def _stop_tables(self, intake: Intake) -> StopTables:
-        async def stop_tables(shards: frozenset[int]) -> None:
-            if await intake.release_shards(shards):
-                # So that landed requests are not delivered to the next owner.
-                await self._settler.flush()
-
-        return stop_tables
 
     async def _drain(
         self, intake: Intake, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]

@@ -10,7 +10,8 @@ rests on a lease. While the server is unavailable each committer keeps its shard
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar
 
 from committer.errors import (
     AccessError,
@@ -30,7 +31,15 @@ from committer.service.telemetry.metrics import Metrics
 
 RENEWALS_A_LEASE = 3
 
-StopTables = Callable[[frozenset[int]], Awaitable[None]]
+T = TypeVar("T")
+
+
+class HandOver(Protocol):
+    """Ends the work on shards before another committer gets them."""
+
+    async def release_shards(self, shards: frozenset[int]) -> None:
+        """Return when nothing of these shards is under way any more."""
+        ...
 
 
 class ShardLeases:
@@ -55,8 +64,9 @@ class ShardLeases:
         self._health = health
         self._metrics = metrics
         self._lease_s = lease_s
-        self._listeners: list[Callable[[], None]] = []
         self._waiting = Interruptible()
+        self._reading = Interruptible()
+        self._lost: set[int] = set()
         self._seen: Assignment | None = None
         self._claim: frozenset[int] = frozenset()
         # Shards whose tables finish their attempts, and those that may be released after that.
@@ -80,9 +90,16 @@ class ShardLeases:
         """The assignment as the server told it last."""
         return self._seen
 
-    def on_change(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever `owned` has."""
-        self._listeners.append(changed)
+    async def while_unchanged(self, call: Awaitable[T]) -> T | None:
+        """Return the answer of a call; None if `owned` changed first, which cancels the call. One
+        call at a time.
+        """
+        return await self._reading.wait(call)
+
+    def take_lost(self) -> frozenset[int]:
+        """Return the shards that were lost since the last look, also those that are back again."""
+        lost, self._lost = frozenset(self._lost), set()
+        return lost
 
     def patience_s(self, shard: int) -> float:
         """How old a request of this shard should be before this committer takes it from the inbox
@@ -101,15 +118,12 @@ class ShardLeases:
 
     # --- The loop ---
 
-    async def run(self, stop_tables: StopTables) -> None:
-        """Share until everything has been handed over after `leave`.
-
-        `stop_tables` returns when nothing of these shards is under way any more.
-        """
+    async def run(self, hand_over: HandOver) -> None:
+        """Share until everything has been handed over after `leave`."""
         if self._leases is None:
             return
         async with asyncio.TaskGroup() as tasks:
-            while await self._turn(self._leases, stop_tables, tasks):
+            while await self._turn(self._leases, hand_over, tasks):
                 pass
 
     def leave(self) -> None:
@@ -126,12 +140,10 @@ class ShardLeases:
         except (QueueUnavailableError, AccessError) as error:
             log.info("shards.release_failed", error=str(error))
 
-    async def _turn(
-        self, leases: Leases, stop_tables: StopTables, tasks: asyncio.TaskGroup
-    ) -> bool:
+    async def _turn(self, leases: Leases, hand_over: HandOver, tasks: asyncio.TaskGroup) -> bool:
         """One exchange and the wait for the next. False once this committer has left."""
         try:
-            seen = await self._renew(leases, stop_tables, tasks)
+            seen = await self._renew(leases, hand_over, tasks)
             if self._is_leaving and not (self.owned or self._busy or self._drained):
                 await leases.leave()
                 return False
@@ -146,7 +158,7 @@ class ShardLeases:
         return True
 
     async def _renew(
-        self, leases: Leases, stop_tables: StopTables, tasks: asyncio.TaskGroup
+        self, leases: Leases, hand_over: HandOver, tasks: asyncio.TaskGroup
     ) -> Assignment:
         released = frozenset(self._drained)
         renewal = Renewal(
@@ -176,28 +188,17 @@ class ShardLeases:
         # next exchange.
         owned = (step.owned - step.give_up) | (self.owned & step.claim)
         lost = self.owned - owned - step.give_up
-        for shard in step.give_up:
-            self._start(frozenset({shard}), stop_tables, tasks, is_ours=True)
-        if lost:
-            self._start(lost, stop_tables, tasks, is_ours=False)
+        ending = [(frozenset({shard}), True) for shard in step.give_up]
+        for shards, is_ours in (*ending, (lost, False)) if lost else ending:
+            self._busy |= shards
+            tasks.create_task(self._hand_over(shards, hand_over, is_ours=is_ours), name="hand-over")
         self._show(owned, released=len(released), lost=len(lost))
         return seen
 
-    def _start(
-        self,
-        shards: frozenset[int],
-        stop_tables: StopTables,
-        tasks: asyncio.TaskGroup,
-        *,
-        is_ours: bool,
-    ) -> None:
-        self._busy |= shards
-        tasks.create_task(self._hand_over(shards, stop_tables, is_ours=is_ours), name="hand-over")
-
     async def _hand_over(
-        self, shards: frozenset[int], stop_tables: StopTables, *, is_ours: bool
+        self, shards: frozenset[int], hand_over: HandOver, *, is_ours: bool
     ) -> None:
-        await stop_tables(shards)
+        await hand_over.release_shards(shards)
         self._busy -= shards
         if is_ours:
             self._drained |= shards
@@ -212,9 +213,9 @@ class ShardLeases:
                 "shards.moved", acquired=acquired, released=released, lost=lost, owned=len(owned)
             )
         if owned != self.owned:
+            self._lost |= self.owned - owned
             self.owned = owned
-            for changed in self._listeners:
-                changed()
+            self._reading.interrupt()
 
     # --- Waiting ---
 

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import cast
+from uuid import UUID
 
 from committer.errors import StorageUnavailableError
 from committer.ports.queue import Delivery, QueueDepth, shard_of
-from committer.queue.memory import MemoryQueue
+from committer.queue.memory import MemoryLeases, MemoryQueue
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.intake import Intake
 from committer.service.sharding.shard_leases import ShardLeases
@@ -70,23 +71,21 @@ async def test_a_doorbell_whose_object_could_not_be_read_is_looked_up_again_and_
     assert await house.publisher_queue.depth() == QueueDepth(waiting=0, pending=0)
 
 
-class Shares:
+class Shares(ShardLeases):
     """Shards that come and go as the test says."""
 
-    is_shared = True
-    failure = None
-
-    def __init__(self) -> None:
-        self.owned: frozenset[int] = frozenset()
-        self._listeners: list[Callable[[], None]] = []
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        self._listeners.append(listener)
+    def __init__(self, house: ServiceHarness) -> None:
+        super().__init__(
+            leases=MemoryLeases(house.server, member="ours", process=UUID(int=1)),
+            member="ours",
+            world=house.world,
+            health=house.health,
+            metrics=house.metrics,
+            lease_s=30.0,
+        )
 
     def become(self, *owned: int) -> None:
-        self.owned = frozenset(owned)
-        for listener in self._listeners:
-            listener()
+        self._show(frozenset(owned), released=0, lost=0)
 
 
 class Takes:
@@ -117,7 +116,7 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
     ours, other = (MemoryQueue(house.server, consumer=name) for name in ("ours", "other"))
     await house.publisher_queue.announce([bell])
     assert len(await other.read(count_max=1, wait_s=0.0)) == 1
-    shares = Shares()
+    shares = Shares(house)
 
     async def goes_and_comes_back() -> None:
         shares.become()
@@ -128,7 +127,7 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
     consumer = Consumer(
         queue=ours,
         intake=cast("Intake", intake),
-        shards=cast("ShardLeases", shares),
+        shards=shares,
         world=house.world,
         health=house.health,
         reclaim_idle_s=60.0,

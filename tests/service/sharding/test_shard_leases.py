@@ -215,6 +215,12 @@ class SlowLeases(MemoryLeases):
         return await super().renew(renewal)
 
 
+class NothingUnderWay:
+    """The hand-over of a committer without tables."""
+
+    async def release_shards(self, shards: frozenset[int]) -> None: ...
+
+
 @pytest.mark.parametrize("exchange", [1, 2, 3])
 async def test_who_ends_during_an_exchange_hands_over_within_a_second(exchange: int) -> None:
     world, leases = LoopWorld(), SlowLeases(exchange)
@@ -226,11 +232,7 @@ async def test_who_ends_during_an_exchange_hands_over_within_a_second(exchange: 
         metrics=Metrics(),
         lease_s=LEASE_S,
     )
-
-    async def stop_tables(given_up: frozenset[int]) -> None:
-        """Nothing is under way."""
-
-    running = asyncio.ensure_future(shards.run(stop_tables))
+    running = asyncio.ensure_future(shards.run(NothingUnderWay()))
     await leases.exchanging.wait()
     shards.leave()
     async with asyncio.timeout(SOON_S):

@@ -23,6 +23,7 @@ from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.hand_over import TableHandOver
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.reconciler import Reconciler
 from committer.service.process.status_collector import Identity, StatusCollector
@@ -189,11 +190,7 @@ class ServiceHarness:
             self.intake = intake = Intake(shop, tasks)
             consumer = None
             running = [tasks.create_task(settler.run()), tasks.create_task(signatures.run())]
-
-            async def stop_tables(given: frozenset[int]) -> None:
-                await intake.release_shards(given)
-
-            running.append(tasks.create_task(shards.run(stop_tables)))
+            running.append(tasks.create_task(shards.run(TableHandOver(intake, settler))))
             if self.queue is not None:
                 consumer = Consumer(
                     queue=self.queue,
