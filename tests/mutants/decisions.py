@@ -79,15 +79,15 @@ DECISIONS = (
     Mutant(
         "batch_goes_again_although_the_table_has_moved",
         "committer/service/table/inflight_batch.py",
-        "is_there and not self._may_have_gone(state)\n",
+        "is_there and not may_have_gone\n",
         "is_there\n",
         (_TESTS + "written_anew",),
     ),
     Mutant(
         "merge_goes_again_although_the_table_has_moved",
         "committer/service/upkeep/table_upkeep.py",
-        "                self._merger.may_have_gone(plan)\n",
-        "                pass\n",
+        "            self._merger.may_have_gone(plan)\n",
+        "            pass\n",
         (_TESTS + "taken_along_again",),
     ),
     Mutant(

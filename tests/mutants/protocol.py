@@ -232,7 +232,7 @@ PROTOCOL = (
     Mutant(
         "unknown_is_read_as_rejected",
         "committer/service/table/commit_loop.py",
-        "                self._cached_table.doubt(plan.swap.base.metadata_location)\n",
+        "                self._attempts.lost(plan)\n",
         "                requests = inflight.batch.requests\n"
         "                self._batches.isolate(requests, Reason.COMMIT_REJECTED, cause)\n"
         "                return\n",
@@ -240,9 +240,9 @@ PROTOCOL = (
     ),
     Mutant(
         "doubt_is_ignored",
-        "committer/service/table/cached_table.py",
-        "        return state.table.metadata_location in self._doubted\n",
-        "        return state.table.metadata_location in ()\n",
+        "committer/plan/attempt_log.py",
+        "        base = state.table.metadata_location\n        return any(",
+        "        base = None\n        return any(",
         ("tests/service/table/test_table_committer.py", "tests/service/table/test_bisecting.py"),
     ),
     Mutant(
@@ -264,8 +264,8 @@ PROTOCOL = (
     Mutant(
         "inbox_is_emptied_on_unknown",
         "committer/service/table/commit_loop.py",
-        "                self._cached_table.doubt(plan.swap.base.metadata_location)\n",
-        "                self._cached_table.doubt(plan.swap.base.metadata_location)\n"
+        "                self._attempts.lost(plan)\n",
+        "                self._attempts.lost(plan)\n"
         "                self._shop.settle(\n"
         "                    [Outcome(one.request.inbox_key, ())"
         " for one in inflight.batch.requests]\n"
@@ -275,7 +275,8 @@ PROTOCOL = (
     Mutant(
         "files_are_deleted_on_unknown",
         "committer/service/table/commit_loop.py",
-        "                self._upkeep.doubted(plan)\n",
+        "                self._attempts.lost(plan)\n",
+        "                self._attempts.lost(plan)\n"
         "                await self._shop.storage.delete([one.location for one in plan.objects])\n",
         (SEEDS,),
     ),

@@ -186,8 +186,8 @@ UPKEEP = (
     Mutant(
         "doubted_attempt_counts_as_refused",
         "committer/service/table/commit_loop.py",
-        "                self._upkeep.doubted(plan)\n",
-        "                self._upkeep.refused(plan)\n",
+        "                self._attempts.lost(plan)\n",
+        "                self._attempts.lost(plan)\n                self._attempts.refused(plan)\n",
         ("tests/service/upkeep/test_attempt_garbage_collector.py",),
     ),
     Mutant(

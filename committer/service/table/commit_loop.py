@@ -13,6 +13,7 @@ from typing import assert_never
 
 from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
 from committer.ledger_entry import property_key
+from committer.plan.attempt_log import AttemptLog
 from committer.plan.backoff import backoff_s
 from committer.plan.commit import Attempt, CommitPlan, NeedsManifestList, plan_commit
 from committer.plan.state import TableState
@@ -55,6 +56,7 @@ class CommitLoop:
         *,
         waiting: Waiting,
         cached_table: CachedTable,
+        attempts: AttemptLog,
         batches: BatchSelector,
         pacer: CommitPacer,
         upkeep: TableUpkeep,
@@ -66,6 +68,7 @@ class CommitLoop:
         self._shop = shop
         self._waiting = waiting
         self._cached_table = cached_table
+        self._attempts = attempts
         self._batches = batches
         self._pacer = pacer
         self._upkeep = upkeep
@@ -134,7 +137,7 @@ class CommitLoop:
     async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
         """One parallel round: manifests that are not there yet, the list, and the metadata file."""
         before = self._shop.catalog.objects_before(plan.swap)
-        self._upkeep.sending(plan, [created.location for created in before])
+        self._attempts.sending(plan, [created.location for created in before])
         objects = (*plan.objects, *before)
         fresh = tuple(created for created in objects if created.location not in inflight.written)
         await create_all(self._shop.storage, fresh)
@@ -163,20 +166,18 @@ class CommitLoop:
             case Committed(table):
                 self._landed(inflight, plan, table)
             case Conflict():
-                self._upkeep.refused(plan)
+                self._attempts.refused(plan)
                 log.info("commit.conflicted", **self._about(inflight, plan))
                 await self._again(inflight)
             case Unknown(cause):
-                self._batches.doubt()
-                self._cached_table.doubt(plan.swap.base.metadata_location)
-                self._upkeep.doubted(plan)
+                self._attempts.lost(plan)
                 log.warning("commit.unknown", cause=cause, **self._about(inflight, plan))
                 if inflight.attempts >= UNKNOWN_SHOWN_AFTER:
                     component = f"table {self._identifier}"
                     self._shop.health.degraded(component, f"no answer to a swap: {cause}")
                 await self._again(inflight)
             case Rejected(reason):
-                self._upkeep.refused(plan)
+                self._attempts.refused(plan)
                 log.warning("commit.rejected", reason=reason, **self._about(inflight, plan))
                 self._batches.isolate(inflight.batch.requests, Reason.COMMIT_REJECTED, reason)
             case _:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from committer.plan.attempt_log import AttemptLog
 from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
 from committer.plan.batch_policy import BatchPolicy, next_batch
 from committer.plan.maintenance import Upkeep
@@ -32,13 +33,17 @@ INFLIGHT_S_MAX = 3_600.0
 
 @dataclass(slots=True)
 class InflightBatch:
-    """A batch that is being committed, kept over attempts, with the files written for it."""
+    """A batch that is being committed, kept over attempts, with the files written for it.
+
+    `resolved_count`: that of the attempt log when the batch was selected.
+    """
 
     batch: Batch
     basis: CheckBasis
     prepared: tuple[PreparedManifest, ...]
     upkeep: Upkeep
     since_s: float
+    resolved_count: int
     attempts: int = 0
     started_ms: int = 0
     written: set[str] = field(default_factory=set)
@@ -55,6 +60,7 @@ class BatchSelector:
         *,
         waiting: Waiting,
         cached_table: CachedTable,
+        attempts: AttemptLog,
         pacer: CommitPacer,
         upkeep: TableUpkeep,
     ) -> None:
@@ -62,11 +68,11 @@ class BatchSelector:
         self._shop = shop
         self._waiting = waiting
         self._cached_table = cached_table
+        self._attempts = attempts
         self._pacer = pacer
         self._upkeep = upkeep
         self._current: InflightBatch | None = None
         self._batch_max: int | None = None
-        self._is_doubted = False
 
     @property
     def sent_keys(self) -> frozenset[str]:
@@ -91,15 +97,10 @@ class BatchSelector:
             if all(one.request.inbox_key in still for one in inflight.batch.requests):
                 return inflight
         self._current = None
-        self._is_doubted = self._is_doubted and self._cached_table.is_doubted(state)
         requests = _one_branch(next_batch(candidates, self._policy(state)))
         if requests:
             self._current = await self._prepared(requests, basis, state)
         return self._current
-
-    def doubt(self) -> None:
-        """Note that the answer to an attempt is lost."""
-        self._is_doubted = True
 
     def drop(self) -> None:
         """Drop the batch in flight; the next round selects anew."""
@@ -109,7 +110,6 @@ class BatchSelector:
         """Note that the batch in flight is in the table."""
         self._current = None
         self._batch_max = None
-        self._is_doubted = False
 
     def isolate(self, requests: Sequence[CheckedRequest], reason: Reason, message: str) -> None:
         """Halve the batches until the request at fault stands alone, then suspect it: the next
@@ -139,20 +139,18 @@ class BatchSelector:
             self.isolate(requests, Reason.PLAN_FAILED, repr(error))
             return None
         now_s = self._shop.world.monotonic_s()
-        return InflightBatch(batch, basis, prepared, self._upkeep.offer(), now_s)
+        offered, resolved_count = self._upkeep.offer(), self._attempts.resolved_count
+        return InflightBatch(batch, basis, prepared, offered, now_s, resolved_count)
 
     def _is_fresh(self, inflight: InflightBatch, state: TableState) -> bool:
-        """Not if its snapshot is in the table: its ledger was taken away, and that was accepted.
-        Nor if it may have been, with manifests of ours that went when it was rolled back and has
-        expired.
+        """Not if its snapshot is in the table: its ledger was removed, and that was accepted. Nor
+        if the table has moved since the answer to an attempt was lost: its snapshot may have been
+        in the table, rolled back and expired, and its manifests deleted with it.
         """
         age_s = self._shop.world.monotonic_s() - inflight.since_s
         is_there = state.metadata.snapshot_by_id(inflight.batch.snapshot_id) is not None
-        return age_s <= INFLIGHT_S_MAX and not is_there and not self._may_have_gone(state)
-
-    def _may_have_gone(self, state: TableState) -> bool:
-        """Whether the table has moved since the answer to an attempt was lost."""
-        return self._is_doubted and not self._cached_table.is_doubted(state)
+        may_have_gone = inflight.resolved_count != self._attempts.resolved_count
+        return age_s <= INFLIGHT_S_MAX and not is_there and not may_have_gone
 
     def _policy(self, state: TableState) -> BatchPolicy:
         """The table's policy, with the limit while bisecting."""

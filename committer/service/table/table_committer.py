@@ -19,6 +19,7 @@ from committer.errors import (
     TransientError,
     reason_of,
 )
+from committer.plan.attempt_log import AttemptLog
 from committer.plan.backoff import backoff_s
 from committer.plan.state import TableState
 from committer.request.table_identifier import TableIdentifier
@@ -85,6 +86,7 @@ class TableCommitter:
             self._large_checks,
             shop.metrics.crashed,
         )
+        self._attempts = AttemptLog()
         self._cached_table = CachedTable(
             HighWaterCheck(
                 identifier,
@@ -92,10 +94,11 @@ class TableCommitter:
                 shop.high_water_marks,
                 shop.catalog,
                 self._admission.evidence,
-            )
+            ),
+            self._attempts,
         )
         self._upkeep = TableUpkeep(
-            TableFiles(identifier, table_uuid, shop.upkeep, lambda: self._cached_table.state),
+            TableFiles(identifier, table_uuid, shop.upkeep, self._attempts),
             self._waiting.all,
         )
         self._pacer = CommitPacer(identifier, shop.catalog, shop.world, shop.policy, self._stopping)
@@ -104,6 +107,7 @@ class TableCommitter:
             shop,
             waiting=self._waiting,
             cached_table=self._cached_table,
+            attempts=self._attempts,
             pacer=self._pacer,
             upkeep=self._upkeep,
         )
@@ -112,6 +116,7 @@ class TableCommitter:
             shop,
             waiting=self._waiting,
             cached_table=self._cached_table,
+            attempts=self._attempts,
             batches=self._batches,
             pacer=self._pacer,
             upkeep=self._upkeep,
@@ -268,7 +273,7 @@ class TableCommitter:
 
     def _recovered(self) -> None:
         self._failures = 0
-        if not self._cached_table.has_doubts and self._shows_well():
+        if not self._attempts.has_lost and self._shows_well():
             log.info("table.recovered", table=str(self.identifier))
 
     def _shows_well(self) -> bool:
@@ -325,7 +330,7 @@ class TableCommitter:
         if self._cached_table.known.decided > decided:
             self._doubt_all()
         self._pacer.saw(before, state.table)
-        self._upkeep.loaded(state)
+        self._upkeep.loaded()
         return state
 
     def _doubt_all(self) -> None:
@@ -343,7 +348,7 @@ class TableCommitter:
         still land on this base, defer them until another commit moves the pointer.
         """
         for suspect in outcome.suspects:
-            if self._cached_table.is_doubted(state):
+            if self._attempts.may_land_on(state):
                 suspect.pending.suspicion = None
                 self._verdicts.defer(suspect.pending, TransientError(suspect.message))
             else:

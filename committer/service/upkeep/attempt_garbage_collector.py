@@ -11,17 +11,10 @@ them. Without conflicts there is nothing to do, and nothing is asked.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Collection
 
 from committer.errors import NotFoundError
-from committer.plan.attempt_garbage import (
-    LeftOver,
-    SentAttempt,
-    judge,
-    named_after_all,
-    sent_attempt,
-)
+from committer.plan.attempt_garbage import LeftOver, named_after_all
 from committer.plan.commit import CommitPlan
 from committer.plan.maintenance import Upkeep
 from committer.plan.state import TableState
@@ -30,8 +23,7 @@ from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
 from committer.storage.journal import LeftOverEntry
 
-# Beyond these the oldest attempts are not judged, and those in doubt not noted: their files stay.
-ATTEMPTS_MAX = 1_000
+# Beyond these, attempts in doubt are not noted: their files stay.
 NOTED_MAX = 1_000
 
 
@@ -43,47 +35,18 @@ class AttemptGarbageCollector:
     def __init__(self, files: TableFiles) -> None:
         self._files = files
         self._table = str(files.table)
-        # By manifest list: no two attempts share one.
-        self._attempts: dict[str, SentAttempt] = {}
-        self._superseded: set[str] = set()
-        self._stay: set[str] = set()
+        self._attempts = files.attempts
         self._found: list[LeftOver] = []
         self._noted: list[LeftOverEntry] = []
         self._is_resumed = False
 
     # --- In the commit loop ---
 
-    def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
-        """An attempt is about to be written and sent, the files in `before` with it."""
-        attempt = sent_attempt(plan, before)
-        self._attempts[attempt.manifest_list] = attempt
-        if len(self._attempts) > ATTEMPTS_MAX:
-            oldest = self._attempts.pop(next(iter(self._attempts)))
-            self._stay |= oldest.manifests
-
-    def refused(self, plan: CommitPlan) -> None:
-        """The answer was that the attempt never lands."""
-        manifest_list = plan.snapshot.manifest_list or ""
-        if manifest_list in self._attempts:
-            attempt = self._attempts[manifest_list]
-            self._attempts[manifest_list] = replace(attempt, may_land=False)
-
-    def superseded(self, merged: str) -> None:
-        """No attempt after those that were sent takes this merged manifest along."""
-        self._superseded.add(merged)
-
-    def judge(self, state: TableState, offered: Collection[str]) -> None:
-        """A commit of ours has landed, and no batch is on its way. `offered`: merged manifests that
-        later attempts may take along, perhaps although one has landed with them unseen.
+    def judge(self, offered: Collection[str]) -> None:
+        """A commit of this committer has landed, and no batch is in flight. `offered`: see
+        `AttemptLog.take_left_over`.
         """
-        attempts, superseded = list(self._attempts.values()), self._superseded
-        in_use: Collection[str] = attempts[0].manifests if attempts else ()
-        if len(attempts) > 1 or superseded:
-            judged = judge(attempts, superseded, state.table, stay=self._stay.union(offered))
-            self._found += judged.left_over
-            in_use = judged.in_use
-        self._stay = self._stay.union(in_use).intersection(offered)
-        self._attempts, self._superseded = {}, set()
+        self._found += self._attempts.take_left_over(offered)
 
     def offer(self, upkeep: Upkeep) -> Upkeep:
         """Nothing: deletions need no commit."""
@@ -106,7 +69,7 @@ class AttemptGarbageCollector:
         while self._found:
             await self._note(self._found[0], state)
             del self._found[0]
-        state = self._files.current() or state
+        state = self._attempts.state or state
         for entry in [one for one in self._noted if _is_ripe(one, state)]:
             await self._delete_garbage(entry)
             self._noted.remove(entry)

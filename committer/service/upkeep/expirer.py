@@ -136,7 +136,7 @@ class Expirer:
             await self._resume(state)
         if self._fallen:
             await self._parts.world.sleep(GATHER_S)
-            await self._delete_fallen(self._files.current() or state)
+            await self._delete_fallen(self._files.attempts.state or state)
         while self._void:
             await self._parts.journal.delete(self._void[0])
             del self._void[0]

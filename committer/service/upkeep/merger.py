@@ -9,7 +9,7 @@ may still list it, so it is never deleted here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
@@ -17,6 +17,7 @@ from committer.iceberg.manifest.manifest import manifest_file
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.splice.manifest_merge import ManifestMerge
 from committer.iceberg.values.locations import manifest_location, metadata_folder
+from committer.plan.attempt_log import AttemptLog
 from committer.plan.batch import sync_marker
 from committer.plan.commit import CommitPlan
 from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
@@ -47,10 +48,10 @@ class Merger:
         storage: Storage,
         world: World,
         metrics: Metrics,
-        superseded: Callable[[str], None],
+        attempts: AttemptLog,
     ) -> None:
         self._table = table
-        self._superseded = superseded
+        self._attempts = attempts
         self._storage = storage
         self._world = world
         self._metrics = metrics
@@ -92,7 +93,7 @@ class Merger:
     def _leave_over(self, merged: MergedManifest) -> None:
         left_over = merged.row.manifest_path
         log.info("merge.superseded", table=str(self._table), left_over=left_over)
-        self._superseded(left_over)
+        self._attempts.supersede(left_over)
 
     def _is_fresh(self, since_s: float) -> bool:
         return self._world.monotonic_s() - since_s <= WAITING_S_MAX

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError
+from committer.plan.attempt_log import AttemptLog
 from committer.plan.reachability import Reading
-from committer.plan.state import TableState
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
@@ -41,19 +41,19 @@ class UpkeepParts:
 
 
 class TableFiles:
-    """The files of one table. `current`: its state as this process knows it."""
+    """The files of one table, and the attempts on it, with its state as this process knows it."""
 
     def __init__(
         self,
         table: TableIdentifier,
         table_uuid: UUID,
         parts: UpkeepParts,
-        current: Callable[[], TableState | None],
+        attempts: AttemptLog,
     ) -> None:
         self.table = table
         self.table_uuid = table_uuid
         self.parts = parts
-        self.current = current
+        self.attempts = attempts
         self._unfinished: list[Entry] | None = None
 
     async def latest(self) -> LoadedTable:
@@ -63,7 +63,7 @@ class TableFiles:
         may exist under another name and need its files. Those of the catalog and the storage.
         """
         location = await self.parts.catalog.current_location(self.table)
-        known = self.current()
+        known = self.attempts.state
         if known is not None and known.table.metadata_location == location:
             return known.table
         table = await self.parts.catalog.load(self.table)

@@ -71,7 +71,7 @@ class TableUpkeep:
             files.parts.storage,
             self._world,
             self._metrics,
-            self._garbage_collector.superseded,
+            files.attempts,
         )
         self._maintenance_tasks: tuple[MaintenanceTask, ...] = (
             self._merger,
@@ -79,7 +79,7 @@ class TableUpkeep:
             self._garbage_collector,
         )
         self._task: asyncio.Task[None] | None = None
-        self._in_doubt: list[CommitPlan] = []
+        self._attempts = files.attempts
         self._not_before_s = 0.0
 
     def offer(self) -> Upkeep:
@@ -89,39 +89,19 @@ class TableUpkeep:
             upkeep = task.offer(upkeep)
         return upkeep
 
-    def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
-        """An attempt is about to be written and sent, the files in `before` with it."""
-        self._garbage_collector.sending(plan, before)
-
-    def refused(self, plan: CommitPlan) -> None:
-        """The answer to an attempt was that it never lands."""
-        self._garbage_collector.refused(plan)
-
-    def doubted(self, plan: CommitPlan) -> None:
-        """The answer to an attempt is lost: what it took along may have landed, or may land yet."""
-        self._in_doubt.append(plan)
-
-    def loaded(self, state: TableState) -> None:
-        """Freshly read metadata tells what became of attempts whose answers were lost."""
-        base = state.table.metadata_location
-        for plan in self._in_doubt:
-            if _has_landed(plan, state):
-                self._tell(plan)
-        # On a base that is still current an attempt may land yet.
-        doubted = self._in_doubt
-        self._in_doubt = [plan for plan in doubted if plan.swap.base.metadata_location == base]
-        for plan in doubted:
-            if plan.swap.base.metadata_location != base:
-                self._merger.may_have_gone(plan)
+    def loaded(self) -> None:
+        """The table was loaded, which has resolved attempts whose answers were lost."""
+        resolved = self._attempts.take_resolved()
+        for plan in resolved.landed:
+            self._tell(plan)
+        for plan in resolved.absent:
+            self._merger.may_have_gone(plan)
 
     def landed(self, plan: CommitPlan, state: TableState, branch: str) -> None:
-        """A commit has landed, and no batch is on its way: note what it took along, and begin what
-        is due now.
-        """
-        # Each attempt in doubt was conditional on a base that this commit has moved.
-        self._in_doubt.clear()
+        """Note what a commit included, and begin what is due now. No batch is in flight."""
+        self.loaded()
         self._tell(plan)
-        self._garbage_collector.judge(state, {one.row.manifest_path for one in self.offer().merged})
+        self._garbage_collector.judge({one.row.manifest_path for one in self.offer().merged})
         if self._task is None and self._world.monotonic_s() >= self._not_before_s:
             due = [task for task in self._maintenance_tasks if task.is_due(state, branch)]
             if due:
@@ -159,9 +139,3 @@ class TableUpkeep:
 
     def _about(self, task: MaintenanceTask) -> dict[str, str]:
         return {"table": str(self._table), "task": task.kind}
-
-
-def _has_landed(plan: CommitPlan, state: TableState) -> bool:
-    """Attempts of one batch share a snapshot id, never the name of the manifest list."""
-    snapshot = state.metadata.snapshot_by_id(plan.snapshot.snapshot_id)
-    return snapshot is not None and snapshot.manifest_list == plan.snapshot.manifest_list

@@ -1,0 +1,131 @@
+"""The attempts of one table: sent, refused, lost, landed; and the state they are based on. Pure.
+
+The one owner of this knowledge: the cached table, the next batch, upkeep and garbage collection ask
+it. An attempt is conditional on its base. Once its answer is lost, it may have landed, and may land
+as long as its base is current; metadata that is read afterwards tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from committer.plan.attempt_garbage import LeftOver, SentAttempt, judge, sent_attempt
+from committer.plan.commit import CommitPlan
+from committer.plan.state import TableState
+
+# Beyond these the oldest attempts are not judged: their files stay.
+ATTEMPTS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Attempts whose answers were lost, and which cannot land any more. Those that are not in the
+    table (`absent`) may have landed and been rolled back.
+    """
+
+    landed: tuple[CommitPlan, ...] = ()
+    absent: tuple[CommitPlan, ...] = ()
+
+
+class AttemptLog:
+    """The attempts since the table's last commit by this committer.
+
+    `state`: the table as last loaded or committed, None before. `resolved_count`: how many attempts
+    with a lost answer were resolved by a load so far.
+    """
+
+    def __init__(self) -> None:
+        self.state: TableState | None = None
+        self.resolved_count = 0
+        # By manifest list: no two attempts share one.
+        self._sent: dict[str, SentAttempt] = {}
+        self._lost: list[CommitPlan] = []
+        self._resolved = Resolved()
+        # Merged manifests that no attempt after those that were sent includes.
+        self._superseded: set[str] = set()
+        self._stay: set[str] = set()
+
+    # --- Events ---
+
+    def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
+        """An attempt is about to be written and sent, the files in `before` with it."""
+        attempt = sent_attempt(plan, before)
+        self._sent[attempt.manifest_list] = attempt
+        if len(self._sent) > ATTEMPTS_MAX:
+            oldest = self._sent.pop(next(iter(self._sent)))
+            self._stay |= oldest.manifests
+
+    def refused(self, plan: CommitPlan) -> None:
+        """The answer is that the attempt never lands."""
+        manifest_list = plan.snapshot.manifest_list or ""
+        if manifest_list in self._sent:
+            self._sent[manifest_list] = replace(self._sent[manifest_list], may_land=False)
+
+    def lost(self, plan: CommitPlan) -> None:
+        """The answer is lost."""
+        self._lost.append(plan)
+
+    def loaded(self, state: TableState) -> None:
+        """Freshly read metadata resolves the attempts whose base it has replaced."""
+        self.state = state
+        landed, absent, lost = list(self._resolved.landed), list(self._resolved.absent), []
+        for plan in self._lost:
+            if plan.swap.base.metadata_location == state.table.metadata_location:
+                lost.append(plan)
+            else:
+                self.resolved_count += 1
+                (landed if _has_landed(plan, state) else absent).append(plan)
+        self._lost, self._resolved = lost, Resolved(tuple(landed), tuple(absent))
+
+    def landed(self, state: TableState) -> None:
+        """A commit of this committer has led to this state. It has replaced the base of every other
+        attempt.
+        """
+        self.state = state
+        self._lost.clear()
+
+    def supersede(self, merged: str) -> None:
+        """No attempt after those that were sent includes this merged manifest."""
+        self._superseded.add(merged)
+
+    # --- Answers ---
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether an attempt may land on the state as last loaded."""
+        return bool(self._lost)
+
+    def may_land_on(self, state: TableState) -> bool:
+        """Whether an attempt whose answer was lost may land on this very state."""
+        base = state.table.metadata_location
+        return any(plan.swap.base.metadata_location == base for plan in self._lost)
+
+    def take_resolved(self) -> Resolved:
+        """Return the attempts that loads have resolved since the last call."""
+        resolved, self._resolved = self._resolved, Resolved()
+        return resolved
+
+    def take_left_over(self, offered: Collection[str]) -> tuple[LeftOver, ...]:
+        """Judge all attempts up to a commit that has landed, and forget them: no batch is in
+        flight. `offered`: merged manifests that later attempts may include, perhaps although one
+        has landed with them unseen.
+        """
+        if self.state is None:
+            return ()
+        attempts, superseded = list(self._sent.values()), self._superseded
+        in_use: Collection[str] = attempts[0].manifests if attempts else ()
+        left_over: tuple[LeftOver, ...] = ()
+        if len(attempts) > 1 or superseded:
+            stay = self._stay.union(offered)
+            judged = judge(attempts, superseded, self.state.table, stay=stay)
+            left_over, in_use = judged.left_over, judged.in_use
+        self._stay = self._stay.union(in_use).intersection(offered)
+        self._sent, self._superseded = {}, set()
+        return left_over
+
+
+def _has_landed(plan: CommitPlan, state: TableState) -> bool:
+    """Attempts of one batch share a snapshot id, never the name of the manifest list."""
+    snapshot = state.metadata.snapshot_by_id(plan.snapshot.snapshot_id)
+    return snapshot is not None and snapshot.manifest_list == plan.snapshot.manifest_list
