@@ -12,10 +12,10 @@ DECISIONS = (
     # --- Found requests that have ended since ---
     Mutant(
         "refused_while_the_inbox_is_listed_is_missed",
-        "committer/service/ingest/reconciler.py",
-        "            await self.reconcile(age_s, listed.waiting)\n"
-        "            await self._list_quarantined(uuids, listed.quarantined)\n",
-        "            await self.reconcile(age_s, listed.waiting)\n",
+        "committer/service/ingest/ledger_cleanup.py",
+        "        yield listed.waiting\n"
+        "        await self._list_quarantined(uuids, listed.quarantined)\n",
+        "        yield listed.waiting\n",
         (_TESTS + "goes_to_quarantine",),
     ),
     Mutant(

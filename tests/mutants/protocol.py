@@ -378,9 +378,9 @@ PROTOCOL = (
     ),
     Mutant(
         "reconciler_trusts_the_queue",
-        "committer/service/ingest/reconciler.py",
-        "        return is_long_listed or waiting.modified_ms <= now_ms - int(age_s * 1000)\n",
-        "        return self._alone\n",
+        "committer/service/ingest/ownership.py",
+        "        return is_long_listed or waiting",
+        "        return self.is_alone or waiting.size_bytes < 0 and waiting",
         (SEEDS,),
     ),
     Mutant(

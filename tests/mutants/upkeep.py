@@ -10,7 +10,7 @@ UPKEEP = (
     Mutant(
         "settler_forgets_deletions_that_failed",
         "committer/service/settle/settler.py",
-        "            for proof in proofs:\n                self._pending_deletes.requeue(proof)\n",
+        "            for proof in proofs:\n                self.pending_deletes.requeue(proof)\n",
         "",
         (SEEDS,),
     ),
@@ -25,8 +25,8 @@ UPKEEP = (
     Mutant(
         "high_water_mark_is_written_after_the_deletion",
         "committer/service/settle/settler.py",
-        "            proofs = self._pending_deletes.take()\n",
-        "            proofs = self._pending_deletes.take()\n"
+        "            proofs = self.pending_deletes.take()\n",
+        "            proofs = self.pending_deletes.take()\n"
         "            await self._inbox.delete([key for proof in proofs for key in proof.keys])\n",
         ("tests/service/settle/test_high_water_mark.py",),
     ),
@@ -127,7 +127,7 @@ UPKEEP = (
     ),
     Mutant(
         "what_is_in_quarantine_is_forgotten_about",
-        "committer/service/ingest/reconciler.py",
+        "committer/service/ingest/ledger_cleanup.py",
         "            for place in (self._quarantine, self._replaying):\n",
         "            for place in (self._replaying,):\n",
         ("tests/service/ingest/test_replays.py",),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 
 from committer.errors import AccessError, QueueUnavailableError
@@ -10,6 +9,7 @@ from committer.plan.backoff import backoff_s
 from committer.ports.queue import Delivery, Queue, shard_of
 from committer.ports.world import World
 from committer.service.ingest.intake import Intake
+from committer.service.ingest.ownership import QueueProgress
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
@@ -24,9 +24,7 @@ FULL_PAUSE_S = 0.05
 
 
 class Consumer:
-    """Feeds the intake with what its own shards bring, until cancelled. While the queue is away,
-    `is_away` says so; `has_caught_up` once all that waited there has been read for the first time.
-    """
+    """Feeds the intake with what its own shards bring, until cancelled, and keeps `progress`."""
 
     def __init__(
         self,
@@ -50,8 +48,7 @@ class Consumer:
         self._count_max = READ_COUNT_MIN
         self._is_proven = False
         self._shown_taken: set[str] = set()
-        self.is_away = asyncio.Event()
-        self.has_caught_up = asyncio.Event()
+        self.progress = QueueProgress()
 
     def _release_shards(self, shards: frozenset[int]) -> None:
         self._read_of -= shards
@@ -82,7 +79,7 @@ class Consumer:
         if not owned:
             await self._wait_for_shards()
             return
-        wait_s = READ_WAIT_S if self.has_caught_up.is_set() else 0.0
+        wait_s = READ_WAIT_S if self.progress.has_caught_up.is_set() else 0.0
         count_max = self._count_max
         deliveries = await self._shards.while_unchanged(
             self._queue.read(count_max=count_max, wait_s=wait_s, shards=owned)
@@ -92,7 +89,7 @@ class Consumer:
         self._adapt(deliveries)
         await self._take(deliveries)
         if len(deliveries) < count_max:
-            self.has_caught_up.set()
+            self.progress.has_caught_up.set()
 
     def _adapt(self, deliveries: Sequence[Delivery]) -> None:
         """Double the next read as long as doorbells are small: the queue tells no sizes."""
@@ -153,7 +150,7 @@ class Consumer:
     def _returned(self) -> None:
         self._failures = 0
         self._show_taken()
-        self.is_away.clear()
+        self.progress.is_away.clear()
         if self._health.healthy("queue"):
             log.info("queue.returned")
 
@@ -171,7 +168,7 @@ class Consumer:
     async def _went_away(self, error: Exception) -> None:
         self._failures += 1
         self._is_proven = False
-        self.is_away.set()
+        self.progress.is_away.set()
         if self._health.degraded("queue", str(error)):
             log.warning("queue.unavailable", error=str(error), now="working from the inbox alone")
         await self._world.sleep(backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2))

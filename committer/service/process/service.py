@@ -13,7 +13,10 @@ from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.catalog_probe import CatalogProbe
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.hand_over import TableHandOver
+from committer.service.ingest.inbox_scan import InboxScan
 from committer.service.ingest.intake import Intake
+from committer.service.ingest.ledger_cleanup import LedgerCleanup
+from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.poller import Poller
 from committer.service.ingest.reconciler import Reconciler
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
@@ -155,21 +158,33 @@ class Service:
                 reclaim_idle_s=settings.queue.reclaim_idle_s,
             )
             readers.append(consumer.run())
-        reconciler = Reconciler(
+        progress = consumer.progress if consumer else QueueProgress(has_queue=False)
+        age_s = settings.service.reconcile_age_s
+        scan = InboxScan(
             inbox=parts.inbox,
+            intake=intake,
+            ownership=Ownership(
+                shards=self._shards, queue=progress, world=parts.world, age_s=age_s
+            ),
+            pending_deletes=self._settler.pending_deletes,
+            foreign_entries=self._shop.foreign_entries,
+            world=parts.world,
+        )
+        ledger_cleanup = LedgerCleanup(
+            intake=intake,
             quarantine=parts.quarantine,
             replaying=Replays(parts.storage, settings.inbox).copies,
-            intake=intake,
-            shards=self._shards,
-            foreign_entries=self._shop.foreign_entries,
+            world=parts.world,
+        )
+        reconciler = Reconciler(
+            scan=scan,
+            ledger_cleanup=ledger_cleanup,
+            queue=progress,
             world=parts.world,
             health=self.health,
             metrics=self._status_collector.metrics,
-            queue_is_away=consumer.is_away if consumer else None,
-            queue_is_read=consumer.has_caught_up if consumer else None,
-            is_pending_delete=self._settler.is_pending_delete,
             interval_s=settings.service.reconcile_interval_s,
-            age_s=settings.service.reconcile_age_s,
+            age_s=age_s,
         )
         readers.append(reconciler.run())
         poller = Poller(

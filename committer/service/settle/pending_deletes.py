@@ -34,7 +34,7 @@ class PendingDeletes:
         return bool(self._proofs)
 
     def __contains__(self, key: object) -> bool:
-        """Whether a key waits, or was taken and is not known to have left."""
+        """Whether a request has ended, and its inbox object is about to be deleted."""
         return key in self._keys
 
     def add(self, ended: Iterable[Outcome]) -> None:

@@ -51,7 +51,7 @@ class Settler:
         self._high_water_marks = high_water_marks
         self._settled = settled
         self._to_answer: list[Outcome] = []
-        self._pending_deletes = PendingDeletes()
+        self.pending_deletes = PendingDeletes()
         self._deleting = asyncio.Lock()
         self._high_water_marks_at_once = asyncio.Semaphore(HIGH_WATER_MARKS_AT_ONCE)
         self._has_ended = asyncio.Event()
@@ -60,8 +60,8 @@ class Settler:
     def settle(self, ended: Sequence[Outcome]) -> None:
         """Take over requests that have their verdict (and, quarantined, their durable record)."""
         self._to_answer.extend(ended)
-        self._pending_deletes.add(ended)
-        dropped = max(len(self._to_answer) - WAITING_MAX, 0) + self._pending_deletes.shorten(
+        self.pending_deletes.add(ended)
+        dropped = max(len(self._to_answer) - WAITING_MAX, 0) + self.pending_deletes.shorten(
             WAITING_MAX
         )
         if dropped > 0:
@@ -69,16 +69,12 @@ class Settler:
             del self._to_answer[:-WAITING_MAX]
         if self._to_answer:
             self._has_ended.set()
-        if self._pending_deletes:
+        if self.pending_deletes:
             self._has_keys.set()
-
-    def is_pending_delete(self, key: str) -> bool:
-        """Return whether a request has ended, and its inbox object is about to be deleted."""
-        return key in self._pending_deletes
 
     @property
     def is_idle(self) -> bool:
-        return not self._to_answer and not self._pending_deletes
+        return not self._to_answer and not self.pending_deletes
 
     async def run(self) -> None:
         """Settle until cancelled. Answers do not wait for deletions."""
@@ -135,12 +131,12 @@ class Settler:
         fail are queued again.
         """
         async with self._deleting:
-            proofs = self._pending_deletes.take()
+            proofs = self.pending_deletes.take()
             answers = await asyncio.gather(*(self._high_water_mark(proof) for proof in proofs))
             pairs = list(zip(proofs, answers, strict=True))
             for proof, answer in pairs:
                 if answer is None:
-                    self._pending_deletes.requeue(proof)
+                    self.pending_deletes.requeue(proof)
                 elif not answer:
                     self._void(proof)
             is_deleted = await self._delete_now([proof for proof, answer in pairs if answer])
@@ -165,7 +161,7 @@ class Settler:
         """
         table_uuid = str(proof.seen.table_uuid) if proof.seen else None
         log.info("high_water_mark.superseded", table_uuid=table_uuid, requests=len(proof.keys))
-        self._pending_deletes.forget(proof)
+        self.pending_deletes.forget(proof)
 
     async def _delete_now(self, proofs: Sequence[Proof]) -> bool:
         keys = [key for proof in proofs for key in proof.keys]
@@ -175,12 +171,12 @@ class Settler:
             await self._inbox.delete(keys)
         except FrazilError as error:
             for proof in proofs:
-                self._pending_deletes.requeue(proof)
+                self.pending_deletes.requeue(proof)
             self._inbox_degraded(error)
             return False
         self._settled.deleted(keys)
         for proof in proofs:
-            self._pending_deletes.forget(proof)
+            self.pending_deletes.forget(proof)
         self._health.healthy("inbox")
         return True
 

@@ -24,7 +24,10 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.hand_over import TableHandOver
+from committer.service.ingest.inbox_scan import InboxScan
 from committer.service.ingest.intake import Intake
+from committer.service.ingest.ledger_cleanup import LedgerCleanup
+from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.reconciler import Reconciler
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
@@ -201,19 +204,30 @@ class ServiceHarness:
                     reclaim_idle_s=300.0,
                 )
                 running.append(tasks.create_task(consumer.run()))
-            reconciler = Reconciler(
+            progress = consumer.progress if consumer else QueueProgress(has_queue=False)
+            scan = InboxScan(
                 inbox=self.inbox,
+                intake=intake,
+                ownership=Ownership(
+                    shards=shards, queue=progress, world=self.world, age_s=reconcile_age_s
+                ),
+                pending_deletes=settler.pending_deletes,
+                foreign_entries=foreign_entries,
+                world=self.world,
+            )
+            ledger_cleanup = LedgerCleanup(
+                intake=intake,
                 quarantine=self.quarantine,
                 replaying=Replays(self.storage.inner, INBOX).copies,
-                intake=self.intake,
-                shards=shards,
-                foreign_entries=foreign_entries,
+                world=self.world,
+            )
+            reconciler = Reconciler(
+                scan=scan,
+                ledger_cleanup=ledger_cleanup,
+                queue=progress,
                 world=self.world,
                 health=self.health,
                 metrics=self.metrics,
-                queue_is_away=consumer.is_away if consumer else None,
-                queue_is_read=consumer.has_caught_up if consumer else None,
-                is_pending_delete=settler.is_pending_delete,
                 interval_s=reconcile_interval_s,
                 age_s=reconcile_age_s,
             )

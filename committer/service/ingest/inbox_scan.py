@@ -1,0 +1,117 @@
+"""Lists the inbox for requests without a doorbell.
+
+The inbox holds what is outstanding only, so a listing costs what is outstanding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from committer.group_commit import finish_all
+from committer.ports.skips import SkipKind
+from committer.ports.world import World
+from committer.request.commit_request import REQUEST_BYTES_MAX
+from committer.service.ingest.intake import Intake
+from committer.service.ingest.ownership import Ownership
+from committer.service.requests.foreign_entries import ForeignEntries
+from committer.service.requests.listing import Folders
+from committer.service.settle.pending_deletes import PendingDeletes
+from committer.storage.inbox import Inbox, Outstanding, skips_of
+
+TAKEN_AT_ONCE = 64
+
+
+@dataclass(slots=True)
+class Listing:
+    """The result of a complete listing of the inbox, and when it began. `found`: the requests that
+    were taken; `failures`: reads that failed meanwhile. `unread_ms`: since when the oldest request
+    has been durable that could not be taken, or that its owner has left there for long.
+    """
+
+    began_ms: int
+    requests: int = 0
+    found: int = 0
+    failures: int = 0
+    unread_ms: int | None = None
+
+    def unread(self, waiting: Outstanding) -> None:
+        self.unread_ms = min(self.unread_ms or waiting.modified_ms, waiting.modified_ms)
+
+
+class InboxScan:
+    """Takes the requests that their owner should have taken by now."""
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        intake: Intake,
+        ownership: Ownership,
+        pending_deletes: PendingDeletes,
+        foreign_entries: ForeignEntries,
+        world: World,
+    ) -> None:
+        self._inbox = inbox
+        self._intake = intake
+        self._ownership = ownership
+        self._pending_deletes = pending_deletes
+        self._foreign_entries = foreign_entries
+        self._world = world
+        # For each listed request that this process does not hold: since when it has been listed.
+        self._listed_s: dict[str, float] = {}
+
+    async def run(self, folders: Folders, age_s: float, *, takes: bool) -> Listing:
+        """Take what is older than `age_s` and not pending, unless all is only counted; add the
+        folders of all producers. Errors: the storage's.
+        """
+        now_s, listing = self._world.monotonic_s(), Listing(self._world.now_ms())
+        failures = self._intake.read_failures
+        listed_s: dict[str, float] = {}
+        due: list[Outstanding] = []
+        skips = skips_of()
+        async for waiting in self._inbox.list(skips=skips):
+            folders.add(waiting.key)
+            if waiting.size_bytes > REQUEST_BYTES_MAX:
+                skips.add(self._inbox.location(waiting.key), SkipKind.OVERSIZED)
+                continue
+            listing.requests += 1
+            pending = self._intake.find(waiting.key)
+            if pending is not None:
+                pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
+            elif waiting.key not in self._pending_deletes:
+                before_s = self._listed_s.get(waiting.key)
+                listed_s[waiting.key] = now_s if before_s is None else before_s
+                if self._ownership.is_due(waiting, before_s, age_s):
+                    due.append(waiting)
+            if len(due) == TAKEN_AT_ONCE:
+                await self._take_all(due, listing, takes=takes)
+                due = []
+        await self._take_all(due, listing, takes=takes)
+        folders.cannot_see(skips, self._inbox)
+        await self._foreign_entries.saw(skips, self._ownership.is_ours)
+        self._listed_s = listed_s
+        listing.failures = self._intake.read_failures - failures
+        return listing
+
+    async def _take_all(self, due: Sequence[Outstanding], listing: Listing, *, takes: bool) -> None:
+        await finish_all(self._take(one, listing, takes=takes) for one in due)
+
+    async def _take(self, waiting: Outstanding, listing: Listing, *, takes: bool) -> None:
+        """Hand it to its table, which asks the ledger and the quarantine: a request that has landed
+        or was quarantined leaves the inbox; any other is admitted.
+        """
+        is_taken = (
+            takes
+            and self._may_take(waiting.key)
+            and await self._intake.take_key(waiting.key, waiting.modified_ms, waiting.size_bytes)
+        )
+        if is_taken:
+            listing.found += 1
+        else:
+            listing.unread(waiting)
+
+    def _may_take(self, key: str) -> bool:
+        """Not while there is no room, nor while its producer has to wait."""
+        intake = self._intake
+        return self._ownership.is_ours(key) and not intake.is_full and not intake.is_held_back(key)

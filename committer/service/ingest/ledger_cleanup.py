@@ -1,0 +1,59 @@
+"""Finds entries of ledgers that are due to be shortened or deleted, by the scans of the inbox.
+
+The entry of a request is needed while the request may be found again: in the inbox, in quarantine,
+or on its way back from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+from committer.ports.world import World
+from committer.service.ingest.intake import Intake
+from committer.service.requests.listing import Folders, Listed
+from committer.storage.inbox import Quarantine, skips_of
+
+
+class LedgerCleanup:
+    """Tells the ledger upkeep of each table what a scan has seen.
+
+    `replaying`: the copies of requests that an operator is putting back.
+    """
+
+    def __init__(
+        self, *, intake: Intake, quarantine: Quarantine, replaying: Quarantine, world: World
+    ) -> None:
+        self._intake = intake
+        self._quarantine = quarantine
+        self._replaying = replaying
+        self._world = world
+
+    @asynccontextmanager
+    async def during_scan(self) -> AsyncIterator[Folders]:
+        """Scan the inbox inside, and add the folders of all producers. Errors: the storage's."""
+        states = [(one, one.state.ledger) for one in self._intake.tables if one.state]
+        now_s, now_ms = self._world.monotonic_s(), self._world.now_ms()
+        may_find = [
+            one for one, ledger in states if one.ledger_upkeep.may_find(ledger, now_s, now_ms)
+        ]
+        uuids = [one.table_uuid for one in may_find]
+        sought = {key for one in may_find for key in one.ledger_upkeep.settled.sought}
+        listed = Listed(Folders(sought))
+        # Before the inbox, as a replay moves a request, and after it, as a committer does that
+        # refuses one: none is missed on its way.
+        await self._list_quarantined(uuids, listed.quarantined)
+        yield listed.waiting
+        await self._list_quarantined(uuids, listed.quarantined)
+        for table, ledger in states:
+            table.ledger_upkeep.find(ledger, listed, now_s, now_ms)
+
+    async def _list_quarantined(self, tables: Sequence[UUID], folders: Folders) -> None:
+        """Add those of producers that have something in quarantine, or on its way back."""
+        for table_uuid in tables:
+            for place in (self._quarantine, self._replaying):
+                skips = skips_of(table_uuid)
+                async for found in place.list(table_uuid, skips=skips):
+                    folders.add(found.key)
+                folders.cannot_see(skips, place)

@@ -1,0 +1,62 @@
+"""Decides from what age on this committer takes a request that it finds in the inbox.
+
+The owner of a shard has its requests from the queue. While the queue is away, the committers wait
+for one another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from committer.ports.world import World
+from committer.service.requests.inbox_keys import shard_of_key
+from committer.service.sharding.shard_leases import ShardLeases
+from committer.storage.inbox import Outstanding
+
+
+class QueueProgress:
+    """Whether the queue is away, and whether all that waited there has been read for the first
+    time: set by the consumer. Without a queue, it is away for ever.
+    """
+
+    def __init__(self, *, has_queue: bool = True) -> None:
+        self.is_away = asyncio.Event()
+        self.has_caught_up = asyncio.Event()
+        if not has_queue:
+            self.is_away.set()
+
+
+class Ownership:
+    """Decides about the requests that a scan lists. `age_s`: when the owner should have taken one
+    by its doorbell.
+    """
+
+    def __init__(
+        self, *, shards: ShardLeases, queue: QueueProgress, world: World, age_s: float
+    ) -> None:
+        self._shards = shards
+        self._queue = queue
+        self._world = world
+        self._age_s = age_s
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no queue to bring doorbells."""
+        return self._queue.is_away.is_set()
+
+    def is_ours(self, key: str) -> bool:
+        """Return whether this committer may take a request."""
+        return self.is_alone or shard_of_key(key) in self._shards.owned
+
+    def is_due(self, waiting: Outstanding, listed_s: float | None, age_s: float) -> bool:
+        """Return whether its owner should have taken it by now. `listed_s`: since when scans have
+        listed it.
+        """
+        if self.is_alone:
+            age_s = max(age_s, self._shards.patience_s(shard_of_key(waiting.key)))
+        elif not self.is_ours(waiting.key):
+            age_s = max(age_s, self._age_s)
+        # By the clocks of this machine and of the storage; or, as they may be hours apart, by how
+        # long it has been listed.
+        is_long_listed = listed_s is not None and self._world.monotonic_s() - listed_s >= age_s
+        return is_long_listed or waiting.modified_ms <= self._world.now_ms() - int(age_s * 1000)
