@@ -55,6 +55,20 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/service/requests/test_large_requests.py -k while_large_ones",),
     ),
     Mutant(
+        "large_requests_are_not_gathered",
+        "committer/service/table/large_checks.py",
+        "        if not self._tasks:\n",
+        "        if self._gathered:\n",
+        ("tests/service/requests/test_large_requests.py -k soon_after",),
+    ),
+    Mutant(
+        "large_requests_gather_until_all_are_checked",
+        "committer/service/table/large_checks.py",
+        "        elif self._gathered and self._gathering is None:\n",
+        "        elif False:\n",
+        ("tests/service/requests/test_large_requests.py -k long_check",),
+    ),
+    Mutant(
         "large_requests_are_read_like_small_ones",
         "committer/service/ingest/intake.py",
         "size_bytes_max=LARGE_BYTES_MIN",

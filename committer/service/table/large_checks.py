@@ -1,7 +1,8 @@
 """Checks large requests beside the rounds of their table, so that the others land in the meantime.
 
 Such a request is set aside; once it is checked it is ready again, and the next round takes what was
-found, if the table is still as it was for the check.
+found, if the table is still as it was for the check. Requests whose checks end one soon after
+another become ready together, so that one commit has them all.
 """
 
 from __future__ import annotations
@@ -18,31 +19,58 @@ from committer.service.requests.pending import Pending, Refusal, Waiting
 from committer.service.table.shop import Shop
 from committer.service.telemetry.log import log
 
+# How long a checked request waits for others that are still being checked.
+GATHER_S = 0.25
+
 
 class LargeChecks:
-    """Those of one table. `is_ready` is called when one has come back."""
+    """Those of one table. `is_ready` is called when some have come back."""
 
     def __init__(self, waiting: Waiting, shop: Shop, is_ready: Callable[[], None]) -> None:
         self._waiting = waiting
         self._shop = shop
         self._is_ready = is_ready
         self._tasks: set[asyncio.Task[None]] = set()
+        self._gathered: list[Pending] = []
+        self._gathering: asyncio.TimerHandle | None = None
 
     def start(self, pending: Pending, checker: Checker) -> None:
         """Set a ready request aside and check it."""
         self._waiting.set_aside(pending.key)
         task = asyncio.create_task(self._check(pending, checker), name="large check")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
 
     async def close(self) -> None:
         """Cancel all checks at the end of the table; the requests stay in the inbox."""
+        self._bring_back()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
         for pending in self._waiting.all():
             self._waiting.drop_named(pending)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Make the checked requests ready once no other is being checked, at the latest `GATHER_S`
+        after the first of them.
+        """
+        self._tasks.discard(task)
+        if not self._tasks:
+            self._bring_back()
+        elif self._gathered and self._gathering is None:
+            loop = asyncio.get_running_loop()
+            self._gathering = loop.call_later(GATHER_S, self._bring_back)
+
+    def _bring_back(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+        gathered, self._gathered = self._gathered, []
+        for pending in gathered:
+            self._waiting.bring_back(pending.key)
+        if gathered:
+            self._is_ready()
 
     async def _check(self, pending: Pending, checker: Checker) -> None:
         self._waiting.drop_named(pending)
@@ -52,8 +80,7 @@ class LargeChecks:
         if isinstance(found, tuple) and found[0] is Reason.PLAN_FAILED:
             self._shop.metrics.crashed("check")
         pending.found = checker.basis, found
-        self._waiting.bring_back(pending.key)
-        self._is_ready()
+        self._gathered.append(pending)
 
     async def _found(
         self, pending: Pending, checker: Checker

@@ -53,8 +53,9 @@ FAT_BYTES = 5 * 1024 * KIB
 class SlowChecks(ChecksHere):
     """Every large request takes long to check, one after another."""
 
-    def __init__(self) -> None:
+    def __init__(self, check_s: float = CHECK_S) -> None:
         self.turn = asyncio.Lock()
+        self.check_s = check_s
         self.checked: list[str] = []
 
     async def check(
@@ -66,7 +67,7 @@ class SlowChecks(ChecksHere):
         inflated_bytes_max: int,
     ) -> CheckedRequest | NeedsManifests | Inflates:
         async with self.turn:
-            await asyncio.sleep(CHECK_S)
+            await asyncio.sleep(self.check_s)
             self.checked.append(sealed.request.producer.id)
             return await super().check(checker, sealed, producer, read, inflated_bytes_max)
 
@@ -144,6 +145,26 @@ async def test_small_requests_land_while_large_ones_of_their_table_are_checked()
     assert len(checks.checked) == 5
     assert len(await house.live_files()) == 5 * FILES + 1
     assert await house.outstanding() == []
+
+
+async def test_large_requests_that_are_checked_soon_after_one_another_land_in_one_commit() -> None:
+    house = ServiceHarness(checks=SlowChecks(large_checks.GATHER_S / 10))
+    table = await house.create_table()
+    for number in range(5):
+        await house.publish(large(table, f"large-{number}"))
+    await house.run_until_settled()
+    assert len((await house.load()).snapshots) == 1
+    assert len(await house.live_files()) == 5 * FILES
+
+
+async def test_a_checked_request_does_not_wait_for_a_long_check_of_another() -> None:
+    house = ServiceHarness(checks=SlowChecks())
+    table = await house.create_table()
+    async with house.running():
+        for number in range(2):
+            await house.publish(large(table, f"large-{number}"))
+        await house.settle(CHECK_S + 2 * large_checks.GATHER_S)
+        assert await landed(house, "large-0")
 
 
 async def test_a_doorbell_behind_large_requests_is_not_delayed_by_them() -> None:
