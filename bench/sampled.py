@@ -19,6 +19,9 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
+from committer.ports.catalog import Catalog
+from committer.service.checks.checks import Checks
+
 _EVERY_S = 0.01
 _LATE_S = 0.05
 
@@ -108,10 +111,12 @@ def main() -> None:
     threading.Thread(target=writing, daemon=True).start()
     inner = run.Service.run
 
-    async def with_beat(self: run.Service, stop: asyncio.Event) -> None:
+    async def with_beat(
+        self: run.Service, catalog: Catalog, stop: asyncio.Event, checks: Checks | None = None
+    ) -> None:
         beat = asyncio.create_task(sampler.beat())
         try:
-            await inner(self, stop)
+            await inner(self, catalog, stop, checks)
         finally:
             beat.cancel()
 

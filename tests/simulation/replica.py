@@ -8,15 +8,14 @@ from functools import cache
 from typing import cast
 
 from committer.errors import FrazilError
-from committer.service.process.composition import Parts
+from committer.service.process.composition import RequestParts
 from committer.service.process.service import Service
-from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Instruments
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
 from tests.simulation.history import History
-from tests.simulation.ports import open_ports
+from tests.simulation.ports import Ports, open_ports
 from tests.simulation.process import Life
 from tests.simulation.servers import INBOX, WAREHOUSE, Servers
 from tests.simulation.version_before import IS_BEFORE
@@ -98,7 +97,11 @@ class Replica:
     async def run(self, life: Life) -> None:
         IS_BEFORE.set(self.is_before)
         try:
-            await Service(self._parts(life), self._overview(life)).run(self._stop)
+            metrics = shared_metrics()
+            metrics.history = life.process.stage.history
+            ports = open_ports(life, self._servers)
+            service = Service(self._parts(life, ports), Health(life.world), metrics)
+            await service.run(ports.catalog, self._stop)
         except* FrazilError as group:
             # It ends with a message, and its supervisor starts it again.
             life.process.stage.trace.add(life.process.name, "gives up", str(group.exceptions[0]))
@@ -138,10 +141,9 @@ class Replica:
             update={"commit": commit, "upkeep": upkeep, "service": service, "queue": queue}
         )
 
-    def _parts(self, life: Life) -> Parts:
-        ports = open_ports(life, self._servers)
+    def _parts(self, life: Life, ports: Ports) -> RequestParts:
         queue = self.settings.queue.model_copy(update={"consumer": life.process.name})
-        return Parts(
+        return RequestParts(
             settings=self.settings.model_copy(update={"queue": queue}),
             world=ports.world,
             storage=ports.storage,
@@ -150,12 +152,4 @@ class Replica:
             inbox=ports.inbox,
             quarantine=ports.quarantine,
             replays=ports.replays,
-            catalog=ports.catalog,
-        )
-
-    def _overview(self, life: Life) -> StatusCollector:
-        metrics = shared_metrics()
-        metrics.history = life.process.stage.history
-        return StatusCollector(
-            Identity(self.settings.catalog.name, INBOX), Health(life.world), metrics
         )

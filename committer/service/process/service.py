@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from committer.errors import TransientError
 from committer.plan.backoff import backoff_s
+from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.catalog_probe import CatalogProbe
 from committer.service.ingest.consumer import Consumer
@@ -21,12 +22,12 @@ from committer.service.ingest.poller import Poller
 from committer.service.ingest.reconciler import Reconciler
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.process.composition import (
-    Parts,
+    RequestParts,
     breaker_policy,
     member_name,
     policy,
 )
-from committer.service.process.status_collector import StatusCollector
+from committer.service.process.status_collector import Work
 from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
@@ -39,6 +40,7 @@ from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.table_files import UpkeepParts
 from committer.settings.setting_names import named_setting
 from committer.storage.high_water_mark_objects import HighWaterMarks
@@ -50,91 +52,100 @@ _SMALL_FOLDERS = ("replaying", "upkeep", "witness")
 
 
 class Service:
-    """One committer process: consumer, reconciler, settler, and a task for each table."""
+    """One committer process: consumer, reconciler, settler, and a task for each table. `work`: None
+    before it has started.
+    """
 
-    def __init__(
-        self, parts: Parts, status_collector: StatusCollector, checks: Checks | None = None
-    ) -> None:
-        """`checks`: where large requests are checked; without, in the loop."""
+    def __init__(self, parts: RequestParts, health: Health, metrics: Metrics) -> None:
         self._parts = parts
-        self._status_collector = status_collector
-        self.health = status_collector.health
-        high_water_marks = HighWaterMarkStore(HighWaterMarks(parts.storage, parts.settings.inbox))
-        settled = SettledByTable()
+        self.health = health
+        self.metrics = metrics
+        self.work: Work | None = None
+        self._settled = SettledByTable()
+        self._high_water_marks = HighWaterMarkStore(
+            HighWaterMarks(parts.storage, parts.settings.inbox)
+        )
         self._settler = Settler(
             inbox=parts.inbox,
             queue=parts.queue,
             world=parts.world,
-            health=self.health,
-            high_water_marks=high_water_marks,
-            settled=settled,
+            health=health,
+            high_water_marks=self._high_water_marks,
+            settled=self._settled,
         )
         self._signatures = Signatures(
             key_file=parts.key_file,
             required=parts.settings.security.require_signature,
             inbox=parts.inbox,
             world=parts.world,
-            health=self.health,
+            health=health,
         )
-        self._shop = Shop(
+        self._shards = ShardLeases(
+            leases=parts.leases,
+            member=member_name(parts.settings),
+            world=parts.world,
+            health=health,
+            metrics=metrics,
+            lease_s=parts.settings.service.lease_s,
+        )
+
+    def _shop(self, catalog: Catalog, checks: Checks) -> Shop:
+        parts = self._parts
+        return Shop(
             catalog_name=parts.settings.catalog.name,
-            catalog=parts.catalog,
+            catalog=catalog,
             storage=parts.storage,
             inbox=parts.inbox,
             quarantine=parts.quarantine,
             world=parts.world,
             health=self.health,
-            metrics=status_collector.metrics,
+            metrics=self.metrics,
             foreign_entries=ForeignEntries(
-                parts.inbox, parts.quarantine, parts.world, status_collector.metrics
+                parts.inbox, parts.quarantine, parts.world, self.metrics
             ),
             breakers=CircuitBreakers(breaker_policy(parts.settings), parts.world),
             recently_quarantined=RecentlyQuarantined(parts.world),
-            settled=settled,
+            settled=self._settled,
             policy=policy(parts.settings),
             signatures=self._signatures,
-            high_water_marks=high_water_marks,
+            high_water_marks=self._high_water_marks,
             upkeep=UpkeepParts(
-                catalog=parts.catalog,
+                catalog=catalog,
                 storage=parts.storage,
                 journal=Journal(parts.storage, parts.settings.inbox),
                 replays=parts.replays,
                 world=parts.world,
-                metrics=status_collector.metrics,
+                metrics=self.metrics,
                 is_default=parts.settings.upkeep.expire_snapshots,
             ),
             settle=self._settler.settle,
             named=NamedManifests(parts.world),
-            checks=checks or ChecksHere(),
+            checks=checks,
         )
 
-        self._shards = ShardLeases(
-            leases=parts.leases,
-            member=member_name(parts.settings),
-            world=parts.world,
-            health=self.health,
-            metrics=status_collector.metrics,
-            lease_s=parts.settings.service.lease_s,
-        )
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop`, then drain.
+    async def run(
+        self, catalog: Catalog, stop: asyncio.Event, checks: Checks | None = None
+    ) -> None:
+        """Work until `stop`, then drain. `checks`: where large requests are checked; without, in
+        the loop.
 
         Errors: `SettingsError` for an unsafe back end, found by the probes; whatever else escapes
         is a bug and comes as it is.
         """
         async with asyncio.TaskGroup() as tasks:
-            beating = self.health.beat(self._status_collector.metrics.loop_was_late)
+            beating = self.health.beat(self.metrics.loop_was_late)
             heart = tasks.create_task(beating, name="heartbeat")
-            await self._probe(stop)
+            await self._probe(catalog, stop)
             if stop.is_set():
                 heart.cancel()
                 return
-            intake = Intake(self._shop, tasks)
+            shop = self._shop(catalog, checks or ChecksHere())
+            intake = Intake(shop, tasks)
             settler = tasks.create_task(self._settler.run(), name="settler")
             hand_over = TableHandOver(intake, self._settler)
             shards = tasks.create_task(self._shards.run(hand_over), name="shards")
-            readers = [tasks.create_task(reader, name="reader") for reader in self._readers(intake)]
+            readings = self._readers(shop, intake)
+            readers = [tasks.create_task(reading, name="reader") for reading in readings]
             self.health.phase = "running"
             log.info("service.started", inbox=self._parts.settings.inbox)
             await stop.wait()
@@ -144,7 +155,7 @@ class Service:
             heart.cancel()
         log.info("service.stopped")
 
-    def _readers(self, intake: Intake) -> list[Coroutine[object, object, None]]:
+    def _readers(self, shop: Shop, intake: Intake) -> list[Coroutine[object, object, None]]:
         parts, settings = self._parts, self._parts.settings
         readers: list[Coroutine[object, object, None]] = []
         consumer = None
@@ -167,7 +178,7 @@ class Service:
                 shards=self._shards, queue=progress, world=parts.world, age_s=age_s
             ),
             pending_deletes=self._settler.pending_deletes,
-            foreign_entries=self._shop.foreign_entries,
+            foreign_entries=shop.foreign_entries,
             world=parts.world,
         )
         ledger_cleanup = LedgerCleanup(
@@ -182,7 +193,7 @@ class Service:
             queue=progress,
             world=parts.world,
             health=self.health,
-            metrics=self._status_collector.metrics,
+            metrics=self.metrics,
             interval_s=settings.service.reconcile_interval_s,
             age_s=age_s,
         )
@@ -192,22 +203,22 @@ class Service:
             quarantine=parts.quarantine,
             storage=parts.storage,
             folders={name: f"{settings.inbox.rstrip('/')}/{name}/" for name in _SMALL_FOLDERS},
-            resolved_refusals=ResolvedRefusals(parts.catalog, parts.storage, parts.quarantine),
+            resolved_refusals=ResolvedRefusals(shop.catalog, parts.storage, parts.quarantine),
             world=parts.world,
-            metrics=self._status_collector.metrics,
+            metrics=self.metrics,
         )
         readers.append(poller.run())
-        catalog_probe = CatalogProbe(catalog=parts.catalog, world=parts.world, health=self.health)
+        catalog_probe = CatalogProbe(catalog=shop.catalog, world=parts.world, health=self.health)
         readers.append(catalog_probe.run())
         readers.append(self._signatures.run())
-        self._status_collector.started(intake, reconciler, self._shards)
+        self.work = Work(intake, reconciler, self._shards)
         return readers
 
-    async def _probe(self, stop: asyncio.Event) -> None:
+    async def _probe(self, catalog: Catalog, stop: asyncio.Event) -> None:
         """Refuse back ends that do not enforce conditions; wait for those that do not answer."""
         probes: list[tuple[str, Callable[[], Awaitable[object]]]] = [
             ("storage", self._probe_inbox),
-            ("catalog", self._parts.catalog.probe),
+            ("catalog", catalog.probe),
             ("keys", self._signatures.load),
         ]
         for component, probe in probes:

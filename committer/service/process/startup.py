@@ -16,7 +16,6 @@ from committer.service.process.composition import (
     RequestParts,
     open_known_catalog,
     open_request_parts,
-    with_catalog,
 )
 from committer.service.process.http import serving
 from committer.service.process.redis_server import RedisServer, keep_running
@@ -100,10 +99,9 @@ async def serve_parts(
     Errors: those of the tasks, as groups.
     """
     settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
-    status_collector = StatusCollector(
-        Identity(settings.catalog.name, settings.inbox), health, metrics
-    )
     parts = _counted(parts, metrics)
+    service = Service(parts, health, metrics)
+    status_collector = StatusCollector(Identity(settings.catalog.name, settings.inbox), service)
     async with serving(
         status_collector, host=settings.service.http_host, port=settings.service.http_port
     ):
@@ -114,7 +112,7 @@ async def serve_parts(
         try:
             opened()
             counted = InstrumentedCatalog(catalog, metrics.meter("catalog", parts.world))
-            await Service(with_catalog(parts, counted), status_collector, checks).run(stop)
+            await service.run(counted, stop, checks)
         finally:
             await checks.close()
             await catalog.close()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from importlib.metadata import version
+from typing import Protocol
 
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.reconciler import Reconciler
@@ -55,22 +56,31 @@ class Identity:
     inbox: str
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The parts of a started committer that its status shows."""
+
+    intake: Intake
+    reconciler: Reconciler
+    shards: ShardLeases
+
+
+class Observed(Protocol):
+    """The process whose status is collected. `work`: None before it has started."""
+
+    health: Health
+    metrics: Metrics
+    work: Work | None
+
+
 class StatusCollector:
-    """Collects status from the parts of the process. Intake, reconciler and shards are added by
-    `started`.
-    """
+    """Collects the status of a process."""
 
-    def __init__(self, identity: Identity, health: Health, metrics: Metrics) -> None:
-        self.health = health
-        self.metrics = metrics
+    def __init__(self, identity: Identity, process: Observed) -> None:
+        self.health = process.health
+        self.metrics = process.metrics
         self._identity = identity
-        self._intake: Intake | None = None
-        self._reconciler: Reconciler | None = None
-        self._shards: ShardLeases | None = None
-
-    def started(self, intake: Intake, reconciler: Reconciler, shards: ShardLeases) -> None:
-        """From now on there is work to show."""
-        self._intake, self._reconciler, self._shards = intake, reconciler, shards
+        self._process = process
 
     def page(self) -> bytes:
         """All metrics, as Prometheus reads them."""
@@ -81,7 +91,7 @@ class StatusCollector:
         """Return the model of `/status`."""
         self._look()
         numbers = _Numbers(self.metrics.instruments.samples())
-        health, identity = self.health, self._identity
+        health, identity, work = self.health, self._identity, self._process.work
         return Status(
             version=version("frazil"),
             catalog=identity.catalog,
@@ -100,7 +110,7 @@ class StatusCollector:
                 waiting=numbers.count("frazil_queue_waiting_doorbells"),
                 pending=numbers.count("frazil_queue_pending_doorbells"),
             ),
-            shards=self._shards and _shards(self._shards),
+            shards=work and _shards(work.shards),
             quarantine=numbers.by("frazil_quarantine_requests", "reason"),
             quarantine_bytes=numbers.count("frazil_quarantine_bytes"),
             quarantine_age_s=numbers.one("frazil_quarantine_age_seconds"),
@@ -115,29 +125,31 @@ class StatusCollector:
     def _look(self) -> None:
         """Bring the metrics of what is so now up to date."""
         self.metrics.show_health(self.health.is_ready, self.health.conditions)
-        if self._intake is None or self._reconciler is None:
+        work = self._process.work
+        if work is None:
             self.metrics.show_backlog(None, ())
             self.metrics.show_inbox(None, None)
             return
-        self.metrics.keep_tables(self._intake.shown_tables)
-        listing, now_ms = self._reconciler.listing, self.health.world.now_ms()
-        backlog = _backlog(self._intake, now_ms)
+        self.metrics.keep_tables(work.intake.shown_tables)
+        listing, now_ms = work.reconciler.listing, self.health.world.now_ms()
+        backlog = _backlog(work.intake, now_ms)
         ages = [one.lag_s for one in backlog]
         if listing is not None and listing.unread_ms is not None:
             ages.append(_age_s(listing.unread_ms, now_ms))
-        if (large_ms := self._intake.oldest_large_ms) is not None:
+        if (large_ms := work.intake.oldest_large_ms) is not None:
             ages.append(_age_s(large_ms, now_ms))
         is_known = ages or listing is not None
         self.metrics.show_backlog(max(ages, default=0.0) if is_known else None, backlog)
         self.metrics.show_inbox(
             listing.requests if listing else None, listing.began_ms if listing else None
         )
-        breakers = sum(1 for _ in self._intake.open_breakers())
-        self.metrics.show_producers(breakers, _frozen(self._intake.tables))
+        breakers = sum(1 for _ in work.intake.open_breakers())
+        self.metrics.show_producers(breakers, _frozen(work.intake.tables))
 
     def _open_breakers(self) -> list[OpenBreakerStatus]:
         """The first ones by name."""
-        breakers = self._intake.open_breakers() if self._intake else ()
+        work = self._process.work
+        breakers = work.intake.open_breakers() if work else ()
         first = nsmallest(BREAKERS_SHOWN_MAX, breakers, key=lambda one: (one.table, one.producer))
         return [OpenBreakerStatus(**asdict(one)) for one in first]
 

@@ -18,10 +18,9 @@ from committer.errors import (
 from committer.ports.pointer_swap import Swap, SwapAnswer
 from committer.request.table_identifier import TableIdentifier
 from committer.service.ingest.catalog_probe import AWAY_INTERVAL_S, INTERVAL_S
-from committer.service.process.composition import Parts
+from committer.service.process.composition import RequestParts
 from committer.service.process.service import CUT_OFF_S, Service, until_answered
 from committer.service.process.startup import first_error
-from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
@@ -117,10 +116,8 @@ class SlowCatalog(MemoryCatalog):
         return await super().swap(swap)
 
 
-def memory_parts(
-    home: Path, world: LoopWorld, storage: MemoryStorage, catalog: MemoryCatalog
-) -> Parts:
-    return Parts(
+def memory_parts(home: Path, world: LoopWorld, storage: MemoryStorage) -> RequestParts:
+    return RequestParts(
         settings=Settings(home=home, inbox=INBOX),
         world=world,
         storage=storage,
@@ -129,22 +126,21 @@ def memory_parts(
         quarantine=Quarantine(storage, INBOX),
         replays=Replays(storage, INBOX),
         leases=None,
-        catalog=catalog,
     )
 
 
 async def test_a_service_does_not_start_without_the_keys_that_it_is_told_of(tmp_path: Path) -> None:
     world = LoopWorld()
     storage = MemoryStorage(world=world)
-    parts = memory_parts(tmp_path, world, storage, MemoryCatalog(storage=storage))
+    parts = memory_parts(tmp_path, world, storage)
     parts.key_file = KeyFile(storage, KEYS, world)
-    status_collector = StatusCollector(Identity("frazil", INBOX), Health(world), Metrics())
+    service = Service(parts, Health(world), Metrics())
     with pytest.raises(ExceptionGroup) as caught:
-        await Service(parts, status_collector).run(asyncio.Event())
+        await service.run(MemoryCatalog(storage=storage), asyncio.Event())
     (error,) = caught.value.exceptions
     assert isinstance(error, SettingsError)
     assert "the file of keys does not exist" in str(error)
-    assert status_collector.health.phase == "starting"
+    assert service.health.phase == "starting"
 
 
 class AwayCatalog(MemoryCatalog):
@@ -165,13 +161,9 @@ async def test_an_idle_committer_is_ready_exactly_while_its_catalog_answers(
     world = LoopWorld()
     storage = MemoryStorage(world=world)
     catalog = AwayCatalog(storage=storage)
-    parts = memory_parts(tmp_path, world, storage, catalog)
-    status_collector, stop = (
-        StatusCollector(Identity("frazil", INBOX), Health(world), Metrics()),
-        asyncio.Event(),
-    )
-    health = status_collector.health
-    running = asyncio.ensure_future(Service(parts, status_collector).run(stop))
+    parts = memory_parts(tmp_path, world, storage)
+    health, stop = Health(world), asyncio.Event()
+    running = asyncio.ensure_future(Service(parts, health, Metrics()).run(catalog, stop))
     await asyncio.sleep(120.0)
     assert (health.is_ready, health.conditions) == (True, {})
     catalog.error = error
@@ -194,14 +186,10 @@ async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains
     table = build_table(warehouse=WAREHOUSE)
     await catalog.create_namespace(table.identifier.namespace)
     await catalog.create_table(table)
-    parts = memory_parts(tmp_path, world, storage, catalog)
-    status_collector, stop = (
-        StatusCollector(Identity("frazil", INBOX), Health(world), Metrics()),
-        asyncio.Event(),
-    )
-    health = status_collector.health
+    parts = memory_parts(tmp_path, world, storage)
+    health, stop = Health(world), asyncio.Event()
     assert (health.phase, health.is_ready) == ("starting", False)
-    running = asyncio.ensure_future(Service(parts, status_collector).run(stop))
+    running = asyncio.ensure_future(Service(parts, health, Metrics()).run(catalog, stop))
     await asyncio.sleep(3.0)
     assert (health.phase, health.is_ready, health.is_alive) == ("running", True, True)
     catalog.swap_s, catalog.swaps = 10.0, 0

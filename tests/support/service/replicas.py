@@ -13,7 +13,7 @@ from committer.ports.leases import Leases
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
 from committer.queue.memory import MemoryLeases, MemoryQueue
-from committer.service.process.composition import Parts
+from committer.service.process.composition import RequestParts
 from committer.service.process.service import Service
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
@@ -86,9 +86,9 @@ class Replicas:
     def start(self, name: str, *, leases: Leases | None = None) -> Replica:
         house, world = self.house, self.house.world
         self.started += 1
-        status_collector = StatusCollector(Identity("frazil", INBOX), Health(world), Metrics())
+        metrics = Metrics()
         own = MemoryLeases(house.server, member=name, process=UUID(int=self.started))
-        parts = Parts(
+        parts = RequestParts(
             settings=Settings(
                 home=self.folder,
                 inbox=INBOX,
@@ -99,16 +99,15 @@ class Replicas:
             world=world,
             storage=house.storage.inner,
             queue=MemoryQueue(house.server, consumer=name),
-            leases=InstrumentedLeases(
-                leases or own, status_collector.metrics.meter("leases", world)
-            ),
+            leases=InstrumentedLeases(leases or own, metrics.meter("leases", world)),
             inbox=Inbox(house.storage.inner, INBOX),
             quarantine=Quarantine(house.storage.inner, INBOX),
             replays=Replays(house.storage.inner, INBOX),
-            catalog=house.catalog,
         )
         stop = asyncio.Event()
-        running = asyncio.ensure_future(Service(parts, status_collector).run(stop))
+        service = Service(parts, Health(world), metrics)
+        running = asyncio.ensure_future(service.run(house.catalog, stop))
+        status_collector = StatusCollector(Identity("frazil", INBOX), service)
         return Replica(name, status_collector, stop, running)
 
     async def table_of(self, owner: str, *names: str) -> LoadedTable:

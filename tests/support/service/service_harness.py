@@ -29,7 +29,7 @@ from committer.service.ingest.intake import Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
 from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.reconciler import Reconciler
-from committer.service.process.status_collector import Identity, StatusCollector
+from committer.service.process.status_collector import Identity, StatusCollector, Work
 from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import NamedManifests
@@ -90,9 +90,8 @@ class ServiceHarness:
         self.high_water_marks = HighWaterMarks(self.inbox_storage, INBOX)
         self.health = Health(self.world)
         self.metrics = Metrics()
-        self.status_collector = StatusCollector(
-            Identity("frazil", INBOX), self.health, self.metrics
-        )
+        self.work: Work | None = None
+        self.status_collector = StatusCollector(Identity("frazil", INBOX), self)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
         self.breakers = CircuitBreakers(BreakerPolicy(threshold=breaker_threshold), self.world)
         self.has_keys = has_keys
@@ -232,7 +231,7 @@ class ServiceHarness:
                 age_s=reconcile_age_s,
             )
             running.append(tasks.create_task(reconciler.run()))
-            self.status_collector.started(self.intake, reconciler, shards)
+            self.work = Work(intake, reconciler, shards)
             try:
                 yield
             finally:
