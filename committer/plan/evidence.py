@@ -78,9 +78,4 @@ def has_evidence(snapshot: Snapshot) -> bool:
 
 def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
     """Our snapshots behind a branch head, newest first, as far as a proof is looked for."""
-    return filter(has_evidence, newest_snapshots(metadata, branch))
-
-
-def newest_snapshots(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
-    """Everybody's snapshots behind a branch head, newest first, as far as a proof is looked for."""
-    return islice(metadata.branch_history(branch), SNAPSHOTS_MAX)
+    return filter(has_evidence, islice(metadata.branch_history(branch), SNAPSHOTS_MAX))

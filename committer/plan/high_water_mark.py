@@ -85,10 +85,10 @@ class HighWaterMark:
 
     def with_proven(self, unclaimed: Iterable[Unclaimed]) -> HighWaterMark:
         """With what only manifest lists prove: it stays known when they expire."""
-        producers = self.producers
+        proven: dict[str, int] = {}
         for one in unclaimed:
-            producers = _highest(producers, {one.key: one.landed.epoch})
-        return replace(self, producers=producers)
+            proven[one.key] = max(one.landed.epoch, proven.get(one.key, -1))
+        return replace(self, producers=_highest(self.producers, proven))
 
     def with_landed_again(self, ledger: Ledger, keys: Container[str]) -> HighWaterMark:
         """With what has landed, by these entries, since the ledger was let go without it."""

@@ -102,8 +102,10 @@ class Ledger:
     def has_tombstone(self, key: str) -> bool:
         """Whether the property's producer has landed once and was forgotten."""
         parsed = parse_property_key(key)
-        one_shots = self.one_shots.get(parsed[1]) if parsed is not None else None
-        return one_shots is not None and parsed is not None and one_shots.has_tombstone(parsed[0])
+        if parsed is None:
+            return False
+        producer, branch = parsed
+        return branch in self.one_shots and self.one_shots[branch].has_tombstone(producer)
 
     def with_one_shots(self, branch: str, one_shots: OneShots) -> Ledger:
         """The ledger after these were forgotten."""
