@@ -14,7 +14,6 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.orphan_finder import REMOVED_AT_ONCE, Orphan, OrphanFinder, Sources
 from committer.service.process.composition import Parts
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.journal import Journal
 
 _AGE = re.compile(r"(\d{1,6})(s|min|h|d)")
@@ -92,7 +91,7 @@ def _sources(parts: Parts) -> Sources:
         parts.storage,
         parts.replays,
         Journal(parts.storage, root),
-        HighWaterMarkStore(HighWaterMarks(parts.storage, root)),
+        HighWaterMarkStore.at(parts.storage, root),
         parts.world,
         root,
     )

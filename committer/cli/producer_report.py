@@ -17,7 +17,6 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.producer_admin import Lost, ProducerAdmin
 from committer.service.process.composition import Parts
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.high_water_mark_objects import HighWaterMarks
 
 
 def operator(parts: Parts) -> ProducerAdmin:
@@ -26,7 +25,7 @@ def operator(parts: Parts) -> ProducerAdmin:
         catalog=parts.catalog,
         storage=parts.storage,
         replays=parts.replays,
-        high_water_marks=HighWaterMarkStore(HighWaterMarks(parts.storage, parts.settings.inbox)),
+        high_water_marks=HighWaterMarkStore.at(parts.storage, parts.settings.inbox),
         world=parts.world,
     )
 

@@ -102,6 +102,5 @@ async def _accept(parts: Parts, found: _Found) -> int:
 
 def _keeper(parts: Parts) -> HighWaterMarkStore:
     from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-    from committer.storage.high_water_mark_objects import HighWaterMarks
 
-    return HighWaterMarkStore(HighWaterMarks(parts.storage, parts.settings.inbox))
+    return HighWaterMarkStore.at(parts.storage, parts.settings.inbox)

@@ -24,7 +24,6 @@ from committer.request.request_format import EncodedRequest, line_digest, read_r
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.producer_admin import ProducerAdmin
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.high_water_mark_objects import HighWaterMarks
 from tests.simulation.chance import draws
 from tests.simulation.ports import Ports
 from tests.simulation.servers import INBOX
@@ -122,7 +121,7 @@ class LedgerOperator:
             return
         # From his word on, whatever becomes of the call.
         ports.history.accept_table(table)
-        keeper = HighWaterMarkStore(HighWaterMarks(ports.storage, INBOX))
+        keeper = HighWaterMarkStore.at(ports.storage, INBOX)
         await keeper.accept(TableState.of(table), now_ms=ports.world.now_ms())
         if ports.history.tampered.get(table_uuid) is why:  # and not put back once more meanwhile
             del ports.history.tampered[table_uuid]
@@ -186,7 +185,7 @@ def _desk(ports: Ports) -> ProducerAdmin:
         catalog=ports.catalog,
         storage=ports.storage,
         replays=ports.replays,
-        high_water_marks=HighWaterMarkStore(HighWaterMarks(ports.storage, INBOX)),
+        high_water_marks=HighWaterMarkStore.at(ports.storage, INBOX),
         world=ports.world,
     )
 

@@ -43,7 +43,6 @@ from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.table_files import UpkeepParts
 from committer.settings.setting_names import named_setting
-from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.journal import Journal
 from committer.storage.replays import Replays
 
@@ -62,9 +61,7 @@ class Service:
         self.metrics = metrics
         self.work: Work | None = None
         self._settled = SettledByTable()
-        self._high_water_marks = HighWaterMarkStore(
-            HighWaterMarks(parts.storage, parts.settings.inbox)
-        )
+        self._high_water_marks = HighWaterMarkStore.at(parts.storage, parts.settings.inbox)
         self._settler = Settler(
             inbox=parts.inbox,
             queue=parts.queue,

@@ -27,6 +27,7 @@ from committer.plan.high_water_mark import (
     print_high_water_mark,
 )
 from committer.plan.state import TableState
+from committer.ports.storage import Storage
 from committer.storage.high_water_mark_objects import HighWaterMarks
 
 # The least recently used marks are forgotten, and read again.
@@ -49,6 +50,11 @@ class HighWaterMarkStore:
     def __init__(self, high_water_marks: HighWaterMarks) -> None:
         self._high_water_marks = high_water_marks
         self._known: OrderedDict[UUID, _Known] = OrderedDict()
+
+    @classmethod
+    def at(cls, storage: Storage, root: str) -> HighWaterMarkStore:
+        """Return the store of the high-water marks below an inbox root."""
+        return cls(HighWaterMarks(storage, root))
 
     async def read(self, table_uuid: UUID) -> HighWaterMark:
         """Return the durable high-water mark of a table.

@@ -594,7 +594,7 @@ async def test_a_thaw_voids_the_deletion_of_what_may_land_once_more() -> None:
         await land(house, table, 1)
         # Landed, and still in the inbox: the high-water mark could not be told.
         await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
-        keeper = HighWaterMarkStore(HighWaterMarks(house.storage.inner, INBOX))
+        keeper = HighWaterMarkStore.at(house.storage.inner, INBOX)
         desk = replace(producer_admin(house), high_water_marks=keeper)
         await desk.thaw(NAME, ProducerName("query-1"), EpochRanges(((1, 1),)))
         storage.refused = ""
