@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit, urlunsplit
 
 from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.backends import open_catalog, open_storage
@@ -23,6 +22,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.settings.setting_names import did_you_mean, named_setting
 from committer.storage import local_files
 from committer.storage.scheme import scheme_of
+from committer.url_text import without_secrets
 
 _NAMES_MAX = 10
 
@@ -91,14 +91,6 @@ def open_reader(address: CatalogAddress) -> Iterator[TableReader]:
             yield TableReader(address, runner, storage, world)
         finally:
             runner.run(storage.close())
-
-
-def without_secrets(url: str) -> str:
-    """A URL that may be printed."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc and not parts.query:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
 
 
 # --- A table that is not there -------------------------------------------------------------------

@@ -64,7 +64,7 @@ def _say_where_things_are(settings: Settings) -> None:
 
 def _where_things_are(settings: Settings) -> str:
     from committer.service.process.composition import queue_url
-    from committer.table_reader import without_secrets
+    from committer.url_text import without_secrets
 
     service, queue = settings.service, queue_url(settings)
     health = (

@@ -24,7 +24,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import RequestParts, open_known_catalog, queue_url
 from committer.service.process.status_model import MemberStatus, member_statuses
 from committer.storage.inbox import Outstanding, skips_of
-from committer.table_reader import without_secrets
+from committer.url_text import without_secrets
 
 T = TypeVar("T")
 _LOADS_AT_ONCE = 16

@@ -20,7 +20,6 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
-from urllib.parse import urlsplit
 
 from hiredis import pack_command
 from redis.asyncio import ConnectionPool
@@ -35,6 +34,7 @@ from committer.errors import (
     SettingsError,
 )
 from committer.group_commit import GroupCommit
+from committer.url_text import without_secrets
 
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "username-password", "uthentica")
 _VERSION_MIN = (7, 0)
@@ -45,7 +45,7 @@ class RedisConnection:
     """As many connections to one server as there are calls at a time."""
 
     def __init__(self, url: str, *, answer_s_max: float) -> None:
-        self.server = _without_secrets(url)
+        self.server = without_secrets(url)
         self._answer_s_max = answer_s_max
         try:
             # Only makes connections: lending them out costs it more than a command does.
@@ -220,13 +220,3 @@ def _what_happened(error: BaseException) -> str:
             return str(cause.strerror or cause)
         return os.strerror(cause.errno)
     return str(error) or type(error).__name__
-
-
-def _without_secrets(url: str) -> str:
-    """`redis://host:6379/0` of `redis://user:password@host:6379/0?option=…`."""
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "(unreadable)"
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"

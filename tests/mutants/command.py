@@ -70,6 +70,13 @@ COMMAND = (
         ("tests/cli/test_boundary.py -k settings_file",),
     ),
     Mutant(
+        "urls_show_a_password_that_is_cut",
+        "committer/url_text.py",
+        '    if "@" in f"{parts.path}',
+        '    if False and f"{parts.path}',
+        ("tests/test_url_text.py",),
+    ),
+    Mutant(
         "values_of_kubernetes_are_not_looked_at",
         "committer/settings/setting_names.py",
         " and re.fullmatch(form, value)\n",

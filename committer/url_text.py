@@ -1,0 +1,26 @@
+"""URLs as messages may show them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+_UNREADABLE = "(unreadable)"
+
+
+def without_secrets(url: str) -> str:
+    """Return `redis://host:6379/0` of `redis://user:password@host:6379/0?option=…`.
+
+    A password with a bare `/`, `?` or `#` is cut there: such a URL is not shown at all.
+    """
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises where the start of a password stands for it
+    except ValueError:
+        return _UNREADABLE
+    if "://" not in url:
+        return _UNREADABLE
+    if not parts.netloc:  # a path, which may hold a `#`
+        return url.partition("?")[0]
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        return _UNREADABLE
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
