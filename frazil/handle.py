@@ -20,6 +20,7 @@ from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.time_travel import find_snapshot
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
+from committer.settings import default_places
 from committer.table_reader import CatalogAddress, TableReader, open_reader
 from workers.setting_sources import SettingSources, aws_access
 from workers.worker_setting_names import given_settings
@@ -41,7 +42,7 @@ def catalog_address(
     """
     plain = {"catalog.uri": catalog_uri, "catalog.name": catalog_name, "home": home}
     found = SettingSources(given_settings(plain, aws), os.environ)
-    uri = found.get("catalog.uri") or f"sqlite:///{found.home}/catalog.db"
+    uri = found.get("catalog.uri") or default_places.catalog_uri(found.home)
     return CatalogAddress(found.catalog_name, uri, aws_access(found))
 
 

@@ -13,9 +13,10 @@ from typing import cast
 
 from committer.aws.access import ADDRESSING_STYLES, ENDPOINT, AddressingStyle, AwsAccess
 from committer.errors import SettingsError
+from committer.settings import default_places
 from committer.settings.config_files import expanded, read_settings_file
 from committer.settings.secret_files import read_secret_files
-from committer.settings.setting_names import refuse_unknown_variables, variable_of
+from committer.settings.setting_names import refuse_unknown_variables, setting_text, variable_of
 
 
 class SettingSources:
@@ -28,7 +29,7 @@ class SettingSources:
         self._options = {name.lower(): value for name, value in options.items()}
         refuse_unknown_variables(environment)
         self.environment = _in_one_spelling(read_secret_files(environment))
-        beside = expanded(self._named("home") or "~/.frazil").absolute()
+        beside = expanded(self._named("home") or default_places.HOME).absolute()
         self._file = read_settings_file(environment.get("FRAZIL_CONFIG") or None, beside)
         self.home = expanded(self.get("home") or beside).absolute()
 
@@ -66,7 +67,8 @@ def aws_access(found: SettingSources) -> AwsAccess:
     style = found.get("aws.s3_addressing_style") or "auto"
     if style not in ADDRESSING_STYLES:
         raise SettingsError(
-            f"{place('aws.s3_addressing_style')}: expected one of {', '.join(ADDRESSING_STYLES)}"
+            f"{setting_text('aws.s3_addressing_style')}: expected one of"
+            f" {', '.join(ADDRESSING_STYLES)}"
         )
     return AwsAccess(
         region=found.get("aws.region") or "",
@@ -80,10 +82,5 @@ def aws_access(found: SettingSources) -> AwsAccess:
 def _endpoint(found: SettingSources, setting: str) -> str:
     url = found.get(setting) or ""
     if url and not re.fullmatch(ENDPOINT, url):
-        raise SettingsError(f"{place(setting)}: expected http(s)://host:port")
+        raise SettingsError(f"{setting_text(setting)}: expected http(s)://host:port")
     return url
-
-
-def place(setting: str) -> str:
-    """A setting as an error names it."""
-    return f"setting `{setting}` ({variable_of(setting)})"

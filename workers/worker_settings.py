@@ -15,11 +15,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.errors import SettingsError
-from committer.settings.setting_names import variable_of
+from committer.settings import default_places
+from committer.settings.setting_names import setting_text
 from workers.s3_files import USUAL_S3, S3Access
 from workers.setting_sources import SettingSources, aws_access
 
@@ -52,10 +52,11 @@ def load_settings(
     found = SettingSources(options, os.environ if environment is None else environment)
     queue = found.get("queue.url") or _PRIVATE
     if queue == _PRIVATE:
-        queue = f"unix://{quote(str(found.home / 'queue' / 'redis.sock'))}"
+        queue = default_places.socket_url(default_places.queue_folder(found.home))
     elif queue != NO_QUEUE and not queue.startswith(("redis://", "rediss://", "unix://")):
         raise SettingsError(
-            f"{_place('queue.url')}: expected `none`, `private`, redis://…, rediss://… or unix://…"
+            f"{setting_text('queue.url', is_option=True)}: expected `none`, `private`, redis://…,"
+            " rediss://… or unix://…"
         )
     aws = aws_access(found)
     return WorkerSettings(
@@ -87,24 +88,20 @@ def _s3_access(aws: AwsAccess, environment: Mapping[str, str | None]) -> S3Acces
 
 
 def _default_catalog(home: Path) -> str:
-    path = home / "catalog.db"
+    path = default_places.catalog_file(home)
     if not path.is_file():
         raise _missing("catalog.uri", "the catalog's SQLAlchemy URL", f"`{path}`, does not exist")
-    return f"sqlite:///{path}"
+    return default_places.catalog_uri(home)
 
 
 def _default_inbox(home: Path) -> str:
     if not home.is_dir():
         raise _missing("inbox", "the committer's inbox location", f"below `{home}`, is not there")
-    return f"file://{home}/requests"
+    return default_places.inbox(home)
 
 
 def _missing(setting: str, meaning: str, default: str) -> SettingsError:
     return SettingsError(
-        f"{_place(setting)} is missing: {meaning}, the same as the committer's."
-        f" Its default, {default}"
+        f"{setting_text(setting, is_option=True)} is missing: {meaning}, the same as the"
+        f" committer's. Its default, {default}"
     )
-
-
-def _place(setting: str) -> str:
-    return f'setting `{setting}` (option("{setting}", …) or {variable_of(setting)})'

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from committer.errors import SettingsError
 from committer.service.process.redis_server import private_server_url
+from committer.settings import default_places
 
 _ROWS_PER_BATCH_MIN = 2_000
 _BATCHES_MAX = 15
@@ -56,7 +57,7 @@ def make_home(home: Path) -> None:
 
 def queue_folder(home: Path) -> Path | None:
     """Of the private queue server; None where that is too long for a unix socket."""
-    folder = home / "queue"
+    folder = default_places.queue_folder(home)
     try:
         private_server_url(folder)
     except SettingsError:

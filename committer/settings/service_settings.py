@@ -26,9 +26,10 @@ from pydantic_settings import SettingsError as UnreadableSourceError
 
 from committer.aws.access import ENDPOINT, AddressingStyle
 from committer.errors import SettingsError
+from committer.settings import default_places
 from committer.settings.config_files import expanded, read_settings_file
 from committer.settings.secret_files import read_secret_files
-from committer.settings.setting_names import refuse_unknown_variables, variable_of
+from committer.settings.setting_names import refuse_unknown_variables, setting_text
 
 # `s3a:` and `s3n:` are other names of `s3:`; `file:/x`, `file:///x` and `/x` are one path.
 _SPELLINGS = re.compile(r"(s3[an]?)://|file:(?://(?=/))?", re.IGNORECASE)
@@ -157,7 +158,7 @@ class Settings(BaseSettings):
         env_prefix="FRAZIL_", env_nested_delimiter="__", frozen=True, extra="forbid"
     )
 
-    home: Path = Path("~/.frazil")
+    home: Path = Path(default_places.HOME)
     """Folder of everything that has no location of its own."""
     inbox: str = ""
     """Location of the inbox and the quarantine, outside every table: `file://…` or
@@ -176,10 +177,10 @@ class Settings(BaseSettings):
         home = expanded(self.home).absolute()
         filled = {
             "home": home,
-            "inbox": self.inbox or f"file://{home}/requests",
+            "inbox": self.inbox or default_places.inbox(home),
             "catalog": self.catalog.model_copy(
                 update={
-                    "uri": self.catalog.uri or f"sqlite:///{home}/catalog.db",
+                    "uri": self.catalog.uri or default_places.catalog_uri(home),
                     "warehouse": (self.catalog.warehouse or f"file://{home}/warehouse").rstrip("/"),
                 }
             ),
@@ -249,7 +250,7 @@ def _as_folder(location: str) -> str:
 
 def _config_place() -> tuple[str | None, Path]:
     """The file that is named, and the folder of the one that is read if none is."""
-    home = expanded(os.environ.get("FRAZIL_HOME") or "~/.frazil")
+    home = expanded(os.environ.get("FRAZIL_HOME") or default_places.HOME)
     return os.environ.get("FRAZIL_CONFIG") or None, home
 
 
@@ -275,7 +276,7 @@ def _explain(error: ValidationError) -> str:
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         parts = [str(part) for part in problem["loc"]]
         setting = ".".join(parts)
-        where = f"setting `{setting}` ({variable_of(setting)}): " if parts else ""
+        where = f"{setting_text(setting)}: " if parts else ""
         said = _SAID.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
         lines.append(where + said)
     return "; ".join(lines)

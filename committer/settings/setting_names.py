@@ -42,6 +42,12 @@ def variable_of(setting: str) -> str:
     return _PREFIX + setting.replace(".", "__").upper()
 
 
+def setting_text(setting: str, *, is_option: bool = False) -> str:
+    """Return a setting as an error names it; `is_option`: also as an option of a Spark write."""
+    way = f'option("{setting}", …) or ' if is_option else ""
+    return f"setting `{setting}` ({way}{variable_of(setting)})"
+
+
 @contextmanager
 def named_setting(name: str) -> Iterator[None]:
     """Say which setting an adapter, which knows nothing of settings, has found wrong, or names a
@@ -50,7 +56,7 @@ def named_setting(name: str) -> Iterator[None]:
     try:
         yield
     except (SettingsError, AccessError) as error:
-        raise type(error)(f"setting `{name}` ({variable_of(name)}): {error}") from error
+        raise type(error)(f"{setting_text(name)}: {error}") from error
 
 
 def refuse_unknown_variables(environment: Mapping[str, object]) -> None:

@@ -33,6 +33,7 @@ from committer.service.process.redis_server import (
     start_redis_server,
 )
 from committer.service.requests.circuit_breakers import BreakerPolicy
+from committer.settings.default_places import queue_folder
 from committer.settings.service_settings import Settings
 from committer.settings.setting_names import named_setting
 from committer.storage.inbox import Inbox, Quarantine, skips_of
@@ -91,7 +92,7 @@ def start_private_queue(settings: Settings) -> RedisServer | None:
     if settings.queue.url != PRIVATE:
         return None
     make_home(settings)
-    folder = queue_folder(settings)
+    folder = queue_folder(settings.home)
     with named_setting("home"), _explained(folder):
         claim = claim_folder(folder)
         server = start_redis_server(folder)
@@ -121,11 +122,6 @@ def _is_catalog_inside(settings: Settings) -> bool:
     uri = settings.catalog.uri
     path = Path(uri.removeprefix(_SQLITE))
     return uri.startswith(_SQLITE_PATH) and path.is_relative_to(settings.home)
-
-
-def queue_folder(settings: Settings) -> Path:
-    """Where the private server lives."""
-    return settings.home / "queue"
 
 
 def open_request_parts(settings: Settings) -> RequestParts:
@@ -284,7 +280,7 @@ def queue_url(settings: Settings) -> str | None:
     if settings.queue.url == NONE:
         return None
     if settings.queue.url == PRIVATE:
-        return private_server_url(queue_folder(settings))
+        return private_server_url(queue_folder(settings.home))
     return settings.queue.url
 
 

@@ -24,7 +24,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
-from urllib.parse import quote
 
 from committer.errors import SettingsError
 from committer.extras import install_hint
@@ -32,6 +31,7 @@ from committer.ports.world import World
 from committer.private_files import make_private_file, make_private_folder
 from committer.service.process.child_process import ends_with_parent
 from committer.service.telemetry.log import log
+from committer.settings.default_places import SOCKET, socket_url
 
 _SOCKET_BYTES_MAX = 103  # the smallest `sun_path` of the systems we know, without the final NUL
 _POLL_S = 0.02
@@ -116,9 +116,9 @@ def start_redis_server(
     make_private_file(folder / "server.lock")
     with (folder / "server.lock").open("a+") as lock:
         if not _take(lock, address):
-            return RedisServer(_url(address), folder, None, program)
+            return RedisServer(socket_url(folder), folder, None, program)
         process = _spawn(program, folder, lock)
-    server = RedisServer(_url(address), folder, process, program)
+    server = RedisServer(socket_url(folder), folder, process, program)
     _wait_until_ready(server, address)
     return server
 
@@ -162,8 +162,11 @@ async def keep_running(server: RedisServer, world: World) -> None:
 
 
 def private_server_url(folder: Path) -> str:
-    """The URL of the server that lives, or will live, below `folder`."""
-    return _url(_address(folder.absolute()))
+    """Return the URL of the private server of a folder, running or not.
+
+    Errors: `SettingsError` for a path that is too long for a unix socket.
+    """
+    return socket_url(_address(folder.absolute()).parent)
 
 
 def find_server_binary() -> Path:
@@ -239,17 +242,13 @@ def _owner_lives(lock: IO[str]) -> bool:
 
 
 def _address(folder: Path) -> Path:
-    address = folder / "redis.sock"
+    address = folder / SOCKET
     if len(os.fsencode(address)) > _SOCKET_BYTES_MAX:
         raise SettingsError(
             f"the folder of the private queue server is too long for a unix socket: `{address}`,"
             f" expected at most {_SOCKET_BYTES_MAX} bytes"
         )
     return address
-
-
-def _url(address: Path) -> str:
-    return f"unix://{quote(str(address))}"
 
 
 def _spawn(program: Program, folder: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
