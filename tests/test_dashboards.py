@@ -69,8 +69,10 @@ def test_each_metric_and_each_label_of_an_expression_is_on_the_page(expression: 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
 def test_each_rule_says_what_it_means_and_what_to_do(rule: dict[str, dict[str, str]]) -> None:
-    assert set(rule["annotations"]) == {"summary", "description", "action"}
-    assert all(text.endswith(".") for text in rule["annotations"].values())
+    assert set(rule["annotations"]) == {"summary", "description", "action", "runbook"}
+    assert all(
+        rule["annotations"][name].endswith(".") for name in ("summary", "description", "action")
+    )
     assert rule["labels"]["severity"] in ("warning", "critical")
     named = re.findall(r"\$labels\.([a-z]+)", " ".join(rule["annotations"].values()))
     assert all(
@@ -78,9 +80,23 @@ def test_each_rule_says_what_it_means_and_what_to_do(rule: dict[str, dict[str, s
     )
 
 
-def test_the_page_of_operations_has_each_alert_and_no_other() -> None:
-    text = (ROOT / "docs/operations.md").read_text()
-    assert set(re.findall(r"^\| `(Frazil\w+)`", text, re.M)) == {rule["alert"] for rule in rules()}
+def test_each_rule_has_a_runbook_and_no_other_alert_has_one() -> None:
+    page = (ROOT / "docs/operations/alerts.md").read_text()
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
+    named = {rule["alert"]: rule["annotations"]["runbook"] for rule in rules()}
+    assert set(sections) == named.keys()
+    assert set(re.findall(r"^\| \[`(\w+)`\]", page, re.M)) == named.keys()
+    assert all(
+        re.findall(r"^\* \*\*(\w+)\*\*:", text, re.M) == ["Symptom", "Meaning", "Check", "Fix"]
+        for text in sections.values()
+    )
+    assert named == {one: f"docs/operations/alerts.md#{one.lower()}" for one in named}
+
+
+def test_the_page_of_alerts_has_the_severity_of_each_rule() -> None:
+    page = (ROOT / "docs/operations/alerts.md").read_text()
+    said = dict(re.findall(r"^\| \[`(\w+)`\][^|]*\| (\w+) \|", page, re.M))
+    assert said == {rule["alert"]: rule["labels"]["severity"] for rule in rules()}
 
 
 def test_every_metric_is_in_a_rule_or_on_the_dashboard() -> None:

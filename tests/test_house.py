@@ -337,7 +337,7 @@ def test_the_page_of_failures_names_only_what_there_is() -> None:
     forms = {
         r"[a-z]+\.[a-z_]+": ("reference/log-events.md", "reference/settings.md"),
         r"frazil_\w+": ("reference/metrics.md",),
-        r"Frazil[A-Z]\w+": ("operations.md",),
+        r"Frazil[A-Z]\w+": ("operations/alerts.md",),
         r"(?!frazil)[a-z]+(_[a-z]+)+": ("reference/reasons.md", "reference/spark-options.md"),
     }
     unknown = []

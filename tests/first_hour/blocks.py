@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+_BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.M | re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,11 @@ class CodeBlock:
 
 def code_blocks(page: str) -> list[CodeBlock]:
     """All of a page, which is named from the repository's root."""
-    return [CodeBlock(*found) for found in _BLOCK.findall((ROOT / page).read_text())]
+    found = _BLOCK.findall((ROOT / page).read_text())
+    return [
+        CodeBlock(language, re.sub(f"^{indent}", "", text, flags=re.M))
+        for indent, language, text in found
+    ]
 
 
 def pages() -> list[str]:

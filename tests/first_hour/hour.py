@@ -26,7 +26,6 @@ from tests.first_hour.steps import (
     Output,
     Run,
     Save,
-    Shown,
     Sql,
     Start,
     Type,
@@ -63,7 +62,6 @@ class Hour:
     is_verbose: bool = False
     lines: list[str] = field(default_factory=list)
     _running: subprocess.Popen[bytes] | None = None
-    _last: list[str] = field(default_factory=list)
 
     # --- Steps -----------------------------------------------------------------------------------
 
@@ -85,8 +83,6 @@ class Hour:
                     self._note(f"block {step.block} is saved as {step.file}", [])
                 case Sql():
                     self._sql(step)
-                case Shown(block=number):
-                    self._compare(number)
                 case LeftOut(block=number, reason=reason):
                     self._note(f"block {number} is left out: {reason}", [])
         return self.lines
@@ -129,13 +125,6 @@ class Hour:
         if step.terminal:
             return self._terminal(command, step.timeout_s)
         return self._pipe(command, step.shown, step.in_clone, step.timeout_s)
-
-    def _compare(self, number: int) -> None:
-        wanted = settled(self._block(number).text, {})
-        found = kept(self._last, wanted[0])[: len(wanted)]
-        if found != wanted:
-            raise WrongTurn(f"block {number} shows another output than was printed:\n{found}")
-        self._note(f"block {number} is what was printed", [])
 
     # --- Processes -------------------------------------------------------------------------------
 
@@ -255,10 +244,10 @@ class Hour:
         return {str(self.home): "~", str(ROOT): "<clone>"}
 
     def _settled(self, ended: _Ended, keep_from: str, shown: Output) -> list[str]:
-        self._last = settled(ended.output, self._places())
+        printed = settled(ended.output, self._places())
         if keep_from:
-            self._last = kept(self._last, keep_from)
-        return [] if shown == "none" else self._last
+            printed = kept(printed, keep_from)
+        return [] if shown == "none" else printed
 
     def _note(self, title: str, printed: list[str]) -> None:
         if self.is_verbose:

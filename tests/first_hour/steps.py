@@ -93,13 +93,6 @@ class Sql:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """The block is what the last command printed, from its first line on."""
-
-    block: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
     """The block is not run here, and why."""
 
@@ -107,7 +100,7 @@ class LeftOut:
     reason: str
 
 
-Step = Run | Type | Start | Interrupt | Save | Sql | Shown | LeftOut
+Step = Run | Type | Start | Interrupt | Save | Sql | LeftOut
 
 
 @dataclass(frozen=True, slots=True)

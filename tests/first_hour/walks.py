@@ -7,7 +7,6 @@ from tests.first_hour.steps import (
     LeftOut,
     Run,
     Save,
-    Shown,
     Sql,
     Start,
     Step,
@@ -87,18 +86,12 @@ README = Walk(
     [
         LeftOut(block=1, reason="a picture"),
         *IN_A_NEW_HOME,
-        Run(block=2, keep_from="read by others", in_clone=True, shown="none"),
-        Type(
-            command="make demo ROWS=20000",
-            keep_from="read by others",
-            in_clone=True,
-            shown="none",
-        ),
-        Shown(block=3),
-        Start(block=4, ready=_STARTED, in_clone=True),
+        Run(block=2, in_clone=True, shown="none"),
+        Type(command="make demo ROWS=20000 STREAMS=8", in_clone=True, shown="none"),
+        Start(block=3, ready=_STARTED, in_clone=True),
         *WHILE_IT_SERVES,
         Run(
-            block=5,
+            block=4,
             put={"/tmp/flights-checkpoint": "{home}/checkpoint"},
             before=_QUIET_SPARK,
             after=_ONE_BATCH,
@@ -139,8 +132,8 @@ PUBLISH_BY_HAND = Walk(
         Start(command="frazil serve", ready=_STARTED),
         Type(command="frazil table files db.events --json | wc -l", until="1"),
         Interrupt(),
-        LeftOut(block=3, reason="a form, not a command; tests/workers publish manifests"),
-        LeftOut(block=4, reason="a form, not a command; tests/queue rings the doorbell"),
+        LeftOut(block=3, reason="a part of a line: tests/workers publish manifests"),
+        LeftOut(block=4, reason="a server of one's own: tests/queue rings the doorbell"),
     ],
 )
 
@@ -303,6 +296,30 @@ CHANGE_A_SCHEMA = Walk(
 
 TUNE = Walk(f"{_HOW_TO}/tune.md", [LeftOut(block=1, reason="a picture")])
 
+MAINTAIN_TABLES = Walk(f"{_HOW_TO}/maintain-tables.md", [*_filled(), Run(block=1)])
+
+REMOVE_ORPHANS = Walk(
+    f"{_HOW_TO}/remove-orphans.md",
+    [
+        *_filled(),
+        Type(
+            command="touch -d '4 days ago' .frazil/warehouse/db/flights/data/left-over.parquet",
+            shown="none",
+        ),
+        Run(block=1),
+        Type(command="frazil table orphans db.flights --older-than 1h --remove --yes", exit_code=2),
+    ],
+)
+
+SHARE_WITH_OTHER_ENGINES = Walk(
+    f"{_HOW_TO}/share-with-other-engines.md", [*_filled(), Run(block=1)]
+)
+
+TRY_HOSTILE_REQUESTS = Walk(
+    f"{_HOW_TO}/try-hostile-requests.md",
+    [LeftOut(block=1, reason="minutes of its own: tests/corpus plays a part of it")],
+)
+
 RUN_ON_AWS = Walk(
     f"{_HOW_TO}/run-on-aws.md",
     [
@@ -340,15 +357,19 @@ WALKS = (
     CHANGE_A_SCHEMA,
     HANDLE_QUARANTINE,
     INSPECT_A_TABLE,
+    MAINTAIN_TABLES,
     PLAN_A_SCAN,
     PUBLISH_BY_HAND,
     PUBLISH_FROM_SPARK,
     READ_FROM_PYTHON,
     READ_THE_TABLE,
+    REMOVE_ORPHANS,
     RUN_ON_AWS,
     RUN_ON_KUBERNETES,
     RUN_THE_BENCHMARK,
     RUN_THE_COMMITTER,
+    SHARE_WITH_OTHER_ENGINES,
     SIGN_REQUESTS,
+    TRY_HOSTILE_REQUESTS,
     TUNE,
 )
