@@ -1,4 +1,4 @@
-"""Does the steps of the how-to pages as they stand there."""
+"""Does the steps of the how-to pages as they stand there, and checks the shape of pages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ import pytest
 
 from tests.integration.readers import expected, seen_by_all
 from tests.integration.real_house import RealHouse, real_house, until
+from tools.make_docs import documents
 
-HOW_TO = Path(__file__).parent.parent / "docs/how-to"
+ROOT = Path(__file__).parent.parent
+HOW_TO = ROOT / "docs/how-to"
+COLUMNS_MAX = 120
 SIGNING = "sign-requests.md"
 
 
@@ -83,3 +86,48 @@ async def test_where_signatures_are_required_a_request_signed_as_the_page_says_l
         assert record.reason == "signature_missing"
         seen = await seen_by_all(house, "db.events")
     assert seen["PyIceberg"] == seen["DuckDB"] == expected(1, [1, 2, 3])
+
+
+# --- The shape of pages --------------------------------------------------------------------------
+
+
+def too_wide(page: str, *, is_generated: bool) -> list[int]:
+    """Return the lines of more than 120 columns, except rows of tables and unbreakable words.
+
+    The code blocks of a generated page are a program's output.
+    """
+    text = page_without_code(page) if is_generated else page
+    return [
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > COLUMNS_MAX and not line.startswith("|") and " " in line.strip("* ")
+    ]
+
+
+def page_without_code(page: str) -> str:
+    return re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), page, flags=re.S)
+
+
+def test_lines_of_pages_wrap_at_120_columns() -> None:
+    generated = documents().keys()
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    wide = {
+        str(page.relative_to(ROOT)): lines
+        for page in pages
+        if (lines := too_wide(page.read_text(), is_generated=page in generated))
+    }
+    assert len(pages) > 50 and wide == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_wide"),
+    [
+        ("a " * 60, False),
+        ("a " * 60 + "b", True),
+        ("* " + "a" * 130, False),
+        ("| " + "a " * 100 + "|", False),
+        ("```\n" + "a " * 100 + "\n```", True),
+    ],
+)
+def test_a_line_that_is_too_wide_is_found(line: str, is_wide: bool) -> None:
+    assert bool(too_wide(line, is_generated=False)) == is_wide

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tools.prose import Passage, code_prose, page_prose, passages
+from tools.prose import ROOT, Passage, code_prose, page_prose, passages
 
 PER_THOUSAND_MAX = 1.0
+NAMELESS = re.compile(r"\b(?:nobody|somebody|whoever)\b.{0,60}", re.I)
 
 
-def test_headless_sentences_are_rare() -> None:
+# Of everything, and of the pages alone, where the words are fewer.
+@pytest.mark.parametrize(
+    ("below", "words_min"), [((), 100_000), (("docs/", "README.md", "CONTRIBUTING.md"), 40_000)]
+)
+def test_headless_sentences_are_rare(below: tuple[str, ...], words_min: int) -> None:
     words, found = 0, list[str]()
-    for passage in passages():
+    for passage in passages(ROOT, *below):
         words += len(passage.text.split())
         found += [f"{passage.path}:{line}: {text[:90]}" for line, text in passage.headless()]
-    assert words > 100_000, "no prose was found"
+    assert words > words_min, "no prose was found"
+    assert 1000 * len(found) / words < PER_THOUSAND_MAX, "\n".join(found)
+
+
+def test_pages_name_the_component_instead_of_nobody_and_somebody() -> None:
+    words, found = 0, list[str]()
+    for passage in passages(ROOT, "docs/", "README.md", "CONTRIBUTING.md"):
+        words += len(passage.text.split())
+        found += [f"{passage.path}: {one}" for one in NAMELESS.findall(passage.text)]
     assert 1000 * len(found) / words < PER_THOUSAND_MAX, "\n".join(found)
 
 

@@ -1,0 +1,264 @@
+"""Reads the code blocks and inline commands of pages with the parsers of the product.
+
+Each `*_problems` function returns sentences; none means that the snippet is sound. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import json
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import ValidationError
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from committer.cli.app import app
+from committer.errors import FrazilError
+from committer.ledger_entry import parse_entry
+from committer.plan.one_shots import parse_one_shots
+from committer.ports.queue import shard_of
+from committer.queue.entry_fields import decode_doorbell
+from committer.request.commit_request import ManifestReference
+from committer.request.signature import parse_keys
+from committer.settings.service_settings import load_settings
+
+ROOT = Path(__file__).parents[2]
+_COMMAND = typer.main.get_command(app)
+_TARGETS = frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+_FOLDERS = tuple(f"{path.name}/" for path in ROOT.iterdir() if path.is_dir())
+_CONTROL = frozenset(("do", "done", "then", "fi", "if", "else"))
+_HEX = re.compile(r"<[^>]*?(\d+) hex digits>")
+
+
+def problems(language: str, text: str) -> list[str]:
+    """Return the problems of a block. Errors: `KeyError` for a language without a parser."""
+    return list(PARSERS[language](text))
+
+
+# --- Shell ---------------------------------------------------------------------------------------
+
+
+def shell_problems(text: str) -> Iterator[str]:
+    """Yield syntax errors, and problems of the commands that the repository knows."""
+    checked = subprocess.run(["sh", "-n", "-c", text], capture_output=True, text=True)
+    if checked.returncode:
+        yield checked.stderr.strip()
+    for words in shell_commands(text):
+        yield from _command_problems(words)
+        yield from (f"no `{word}`" for word in words if _is_absent(word))
+
+
+def shell_commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of each simple command, without assignments and redirections."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words: list[str] = []
+        for word in (*_tokens(line), ";"):
+            if not set(word) <= set(";|&<>()"):
+                words.append(word)
+            elif words and not set(word) <= set("<>"):
+                yield words
+                words = []
+            else:
+                words.append(">") if words else None
+
+
+def _tokens(line: str) -> Iterator[str]:
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=";|&<>()")
+    lexer.whitespace_split = True
+    yield from lexer
+
+
+def _command_problems(words: Sequence[str]) -> Iterator[str]:
+    rest = [word for word in words if word not in _CONTROL]
+    while rest and re.match(r"[A-Z_]+=|export$", rest[0]):
+        rest.pop(0)
+    match rest[: rest.index(">")] if ">" in rest else rest:
+        case ["frazil", *arguments]:
+            yield from frazil_problems(arguments)
+        case ["make", target, *_] if target not in _TARGETS:
+            yield f"no target `{target}` in the Makefile"
+        case [python, "-m", module, *_] if python.endswith("python"):
+            if importlib.util.find_spec(module) is None:
+                yield f"no module `{module}`"
+        case ["redis-cli", "XADD", key, "*", *pairs]:
+            yield from _doorbell_problems(key, pairs)
+
+
+def _is_absent(word: str) -> bool:
+    """Whether a word names a path of the repository that does not exist."""
+    return word.startswith(_FOLDERS) and not any(ROOT.glob(word.split("::")[0].rstrip("/")))
+
+
+def frazil_problems(arguments: Sequence[str]) -> Iterator[str]:
+    """Parse the arguments of `frazil` as the command line does, and run nothing."""
+    command: Any = _COMMAND
+    context, rest = None, list(arguments)
+    try:
+        while isinstance(command, TyperGroup):
+            context = command.make_context(command.name, rest, parent=context)
+            rest = [*context._protected_args, *context.args]
+            _, command, rest = command.resolve_command(context, rest)
+        command.make_context(command.name, rest, parent=context)
+    except TyperException as error:
+        yield f"frazil {shlex.join(arguments)}: {error}"
+
+
+def mention_problems(mention: str) -> Iterator[str]:
+    """Yield unknown commands and options of a command that a text mentions, maybe in part."""
+    command: Any = _COMMAND
+    for word in mention.split()[1:]:
+        if not isinstance(command, TyperGroup) or re.search("[…A-Z|]|^-", word):
+            break
+        if word not in command.commands:
+            yield f"{mention}: no command `{word}`"
+            return
+        command = command.commands[word]
+    known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+    named = set(re.findall(r"(?<!\S)--[a-z-]+", mention)) - {"--help", "--version"}
+    yield from (f"{mention}: no option `{one}`" for one in sorted(named - known))
+
+
+# --- Python --------------------------------------------------------------------------------------
+
+
+def python_problems(text: str) -> Iterator[str]:
+    """Yield syntax errors, and modules, names and keyword arguments that do not exist."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        yield str(error)
+        return
+    imported: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from _import_problems(node, imported)
+        elif isinstance(node, ast.ImportFrom):
+            yield from _from_problems(node, imported)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield from _attribute_problems(node, imported)
+        elif isinstance(node, ast.Call):
+            yield from _call_problems(node, imported)
+
+
+def _import_problems(node: ast.Import, imported: dict[str, Any]) -> Iterator[str]:
+    for alias in node.names:
+        if importlib.util.find_spec(alias.name) is None:
+            yield f"no module `{alias.name}`"
+        elif alias.name == "frazil":
+            imported["frazil"] = importlib.import_module(alias.name)
+
+
+def _from_problems(node: ast.ImportFrom, imported: dict[str, Any]) -> Iterator[str]:
+    module = importlib.import_module(node.module or "")
+    for alias in node.names:
+        if not hasattr(module, alias.name):
+            yield f"no `{alias.name}` in `{node.module}`"
+        elif (node.module or "").startswith("frazil"):
+            imported[alias.asname or alias.name] = getattr(module, alias.name)
+
+
+def _attribute_problems(node: ast.Attribute, imported: Mapping[str, Any]) -> Iterator[str]:
+    match node.value:
+        case ast.Name(id=name) if name in imported and not hasattr(imported[name], node.attr):
+            yield f"no `{name}.{node.attr}`"
+
+
+def _call_problems(node: ast.Call, imported: Mapping[str, Any]) -> Iterator[str]:
+    match node.func:
+        case ast.Name(id=name) if name in imported:
+            called = imported[name]
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in imported:
+            called = getattr(imported[name], attribute, print)
+        case _:
+            return
+    keywords = {one.arg: None for one in node.keywords if one.arg}
+    try:
+        inspect.signature(called).bind(*node.args, **keywords)
+    except TypeError as error:
+        yield f"{ast.unparse(node.func)}: {error}"
+
+
+# --- Data ----------------------------------------------------------------------------------------
+
+
+def json_problems(text: str) -> Iterator[str]:
+    """Parse a value of the ledger or of a request, as its keys tell."""
+    filled = _filled(text)
+    keys = json.loads(filled).keys()
+    for form, parse in _JSON_FORMS.items():
+        if form <= keys:
+            yield from _refused(parse, filled)
+            return
+    yield f"no form of JSON with the keys {sorted(keys)} is known"
+
+
+def toml_problems(text: str) -> Iterator[str]:
+    """Parse a file of keys or of settings, as its tables tell."""
+    filled = _filled(text)
+    fields = tomllib.loads(filled)
+    if "keys" in fields:
+        yield from _refused(lambda content: parse_keys(content.encode(), "keys.toml"), filled)
+    else:
+        yield from _refused(lambda _: load_settings(**fields), filled)
+
+
+def spark_conf_problems(text: str) -> Iterator[str]:
+    """Check that each line is a key and a value, and that a test with real Spark sets the key."""
+    tests = "".join(path.read_text() for path in (ROOT / "tests/integration").glob("*.py"))
+    for line in text.splitlines():
+        key, value = line.split()
+        names = [re.sub(r"^spark\.sql\.catalog\.\w+\.?", "", key)]
+        names += [value] if value.startswith("org.") else []
+        yield from (f"no test sets `{one}`" for one in names if one not in tests)
+
+
+def _doorbell_problems(key: str, pairs: Sequence[str]) -> Iterator[str]:
+    fields = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    entry = {name.encode(): value.encode() for name, value in fields.items()}
+    try:
+        shard = shard_of(decode_doorbell(entry).table_uuid)
+    except ValueError as error:
+        yield str(error)
+    else:
+        yield from (
+            [f"{key}: the table is in shard {shard:02d}"] if f"{shard:02d}" not in key else []
+        )
+
+
+def _filled(text: str) -> str:
+    """Put digits where a page says how many there are: `<64 hex digits>`."""
+    return _HEX.sub(lambda found: "0" * int(found[1]), text)
+
+
+def _refused(parse: Callable[[str], object], text: str) -> Iterator[str]:
+    try:
+        parse(text)
+    except (FrazilError, ValidationError, ValueError) as error:
+        yield str(error)
+
+
+_JSON_FORMS: Mapping[frozenset[str], Callable[[str], object]] = {
+    frozenset(("v", "epochs")): parse_entry,
+    frozenset(("v", "groups")): parse_one_shots,
+    frozenset(("content", "partition-spec-id")): ManifestReference.model_validate_json,
+}
+
+PARSERS: Mapping[str, Callable[[str], Iterator[str]]] = {
+    "sh": shell_problems,
+    "python": python_problems,
+    "json": json_problems,
+    "toml": toml_problems,
+    "properties": spark_conf_problems,
+}
