@@ -35,6 +35,7 @@ from committer.service.telemetry.log import log
 from committer.storage.inbox import QuarantineRecord
 
 READS_AT_ONCE = 32
+LARGE_READS_AT_ONCE = 4
 DEFERRED_AT_ONCE = 256
 # An older request may have ended, and its doorbell may ring again: after lost acknowledgements, or
 # when a queue was restored. A producer's clock may be wrong by as much before its requests cost a
@@ -50,9 +51,7 @@ class Intake:
         self._tables = TableCommitters(shop, tasks, self._return_to_inbox)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self._deferred = DeferredDoorbells()
-        self._large = LargeRequests(
-            shop.world, tasks, self._take_large, lambda: self._tables.large_bytes
-        )
+        self._large = LargeRequests(shop.world, self._tables)
         self._trusted_ms = 0
         self.read_failures = 0
 
@@ -239,6 +238,17 @@ class Intake:
         receipt = await self._quarantined_before(key) if waiters.reply_to else None
         self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
+    async def run(self) -> None:
+        """Read large requests in their turns, a few at once, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(LARGE_READS_AT_ONCE):
+                tasks.create_task(self._read_large_requests(), name="large requests")
+
+    async def _read_large_requests(self) -> None:
+        while True:
+            async with self._large.turn() as request:
+                await self._take_large(request)
+
     async def _take_large(self, request: LargeRequest) -> None:
         """Take a large request whose turn it is, unless its table or its producer has to wait."""
         key = request.key
@@ -346,12 +356,10 @@ class Intake:
 
     async def stop(self) -> None:
         """Stop every table after its current attempt."""
-        self._large.abandon()
         await self._tables.stop()
 
     def abandon(self) -> None:
         """Cancel the tables that still run; a swap that was sent is awaited all the same."""
-        self._large.abandon()
         self._tables.abandon()
 
 

@@ -154,7 +154,7 @@ class Service:
 
     def _readers(self, shop: Shop, intake: Intake) -> list[Coroutine[object, object, None]]:
         parts, settings = self._parts, self._parts.settings
-        readers: list[Coroutine[object, object, None]] = []
+        readers: list[Coroutine[object, object, None]] = [intake.run()]
         consumer = None
         if parts.queue is not None:
             consumer = Consumer(

@@ -7,8 +7,10 @@ hand leave room for it. Turns go round the producers, not by order of arrival.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from committer.plan.fair_queue import FairQueue
 from committer.ports.world import World
@@ -19,7 +21,6 @@ from committer.service.requests.inbox_keys import folder_of, shard_of_key
 LARGE_BYTES_MIN = 64 * 1024
 # Of all large requests that are in hand. A lone larger one is taken all the same.
 IN_HAND_BYTES_MAX = 48 * 1024 * 1024
-READS_AT_ONCE = 4
 _POLL_S = 0.05
 
 
@@ -53,30 +54,24 @@ class LargeRequest:
     is_shared: bool
 
 
-class LargeRequests:
-    """Takes large requests in fair turns, a few at once. `in_hand_bytes`: of those that were taken
-    and have no verdict yet.
-    """
+class InHand(Protocol):
+    """The large requests that were read and have no verdict yet."""
 
-    def __init__(
-        self,
-        world: World,
-        tasks: asyncio.TaskGroup,
-        take: Callable[[LargeRequest], Awaitable[None]],
-        in_hand_bytes: Callable[[], int],
-    ) -> None:
+    @property
+    def large_bytes(self) -> int: ...
+
+
+class LargeRequests:
+    """Queues large requests and gives each its turn, as soon as there is room for it."""
+
+    def __init__(self, world: World, in_hand: InHand) -> None:
         self._world = world
-        self._tasks = tasks
-        self._take = take
-        self._in_hand_bytes = in_hand_bytes
+        self._in_hand = in_hand
         self._turns = FairQueue[LargeRequest]()
         self._known: dict[str, LargeRequest] = {}
         self._reading_bytes = 0
-        self._readers: set[asyncio.Task[None]] = set()
+        self._has_some = asyncio.Event()
         self._room = asyncio.Lock()
-
-    def __len__(self) -> int:
-        return len(self._known)
 
     def find(self, key: str) -> LargeRequest | None:
         """One that waits here, or is being read."""
@@ -97,43 +92,39 @@ class LargeRequests:
             return
         self._known[request.key] = request
         self._turns.add(folder_of(request.key), request.size_bytes, request)
-        if len(self._readers) < READS_AT_ONCE:
-            reader = self._tasks.create_task(self._read(), name="large requests")
-            self._readers.add(reader)
-            reader.add_done_callback(self._readers.discard)
+        self._has_some.set()
 
-    async def _read(self) -> None:
-        """Take requests until none waits."""
-        while (request := await self._next()) is not None:
-            try:
-                await self._take(request)
-            finally:
-                self._reading_bytes -= request.size_bytes
-                self._known.pop(request.key, None)
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[LargeRequest]:
+        """Wait for the next request in turn, and for room. Inside it is read and handed over."""
+        request = await self._next()
+        try:
+            yield request
+        finally:
+            self._reading_bytes -= request.size_bytes
+            if self._known.get(request.key) is request:
+                del self._known[request.key]
 
-    async def _next(self) -> LargeRequest | None:
+    async def _next(self) -> LargeRequest:
         """Return the next request in turn as soon as there is room; no other overtakes it."""
         async with self._room:
-            while len(self._turns):
+            while True:
+                while not len(self._turns):
+                    self._has_some.clear()
+                    await self._has_some.wait()
                 request = self._turns.take()
-                if request.key not in self._known:
+                if self._known.get(request.key) is not request:
                     continue
                 while not self._has_room(request.size_bytes):
                     await self._world.sleep(_POLL_S)
                 self._reading_bytes += request.size_bytes
                 return request
-        return None
 
     def _has_room(self, size_bytes: int) -> bool:
-        in_hand = self._reading_bytes + self._in_hand_bytes()
+        in_hand = self._reading_bytes + self._in_hand.large_bytes
         return in_hand == 0 or in_hand + size_bytes <= IN_HAND_BYTES_MAX
 
     def release_shards(self, shards: Collection[int]) -> None:
         """Forget the requests of shards that another committer owns now."""
         for key in [key for key in self._known if shard_of_key(key) in shards]:
             del self._known[key]
-
-    def abandon(self) -> None:
-        """Leave them all to the inbox."""
-        for reader in self._readers:
-            reader.cancel()

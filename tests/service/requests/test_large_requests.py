@@ -220,6 +220,8 @@ async def test_names_that_are_no_tables_are_not_remembered() -> None:
 class Taking:
     """Takes large requests, a second each, and remembers how much it had in hand."""
 
+    large_bytes = 0
+
     def __init__(self) -> None:
         self.taken: list[str] = []
         self.in_hand = 0
@@ -239,11 +241,21 @@ def waiting(producer: str, number: int, size_bytes: int) -> LargeRequest:
 
 
 async def take_all(requests: list[LargeRequest], taking: Taking) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        turns = LargeRequests(LoopWorld(), tasks, taking.take, lambda: 0)
-        for request in requests:
-            turns.add(request)
-            turns.add(replace(request))
+    turns = LargeRequests(LoopWorld(), taking)
+    for request in requests:
+        turns.add(request)
+        turns.add(replace(request))
+
+    async def take() -> None:
+        while True:
+            async with turns.turn() as request:
+                await taking.take(request)
+
+    reading = [asyncio.create_task(take()) for _ in range(4)]
+    await asyncio.sleep(1_000.0)
+    for each in reading:
+        each.cancel()
+    assert turns.oldest_ms is None
 
 
 async def test_what_is_in_hand_stays_within_its_bytes_whatever_waits() -> None:

@@ -191,7 +191,8 @@ class ServiceHarness:
         async with asyncio.TaskGroup() as tasks:
             self.intake = intake = Intake(shop, tasks)
             consumer = None
-            running = [tasks.create_task(settler.run()), tasks.create_task(signatures.run())]
+            forever = (settler.run(), signatures.run(), intake.run())
+            running = [tasks.create_task(each) for each in forever]
             running.append(tasks.create_task(shards.run(TableHandOver(intake, settler))))
             if self.queue is not None:
                 consumer = Consumer(
