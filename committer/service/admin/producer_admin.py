@@ -246,7 +246,7 @@ class ProducerAdmin:
         try:
             held = await answer(attempts_held(head, attempts), self.storage) if asked else set()
         except InvalidMetadataError as error:
-            why = f"nobody can see whether its data files are in the table: {error}"
+            why = f"it is unknown whether its data files are in the table: {error}"
             return {one.inbox_key: why for one in asked}
         why = "its data files are in the table: it has landed long ago; discard it"
         return {one.inbox_key: why for one in asked if str(one.attempt) in held}

@@ -405,7 +405,7 @@ async def test_nothing_is_accepted_where_the_files_of_the_table_cannot_be_seen()
     (manifest,) = [path for path in paths if path.endswith("-m0.avro")]
     await house.storage.inner.delete([manifest])
     (why,) = (await accept(house, table, other)).values()
-    assert "nobody can see" in why
+    assert "it is unknown whether its data files are in the table" in why
     assert manifest in why
 
 
