@@ -112,10 +112,16 @@ class ReceiptWaiter:
             record, _ = await self._quarantine.get(target.request.inbox_key)
         except NotFoundError:
             # The ledger has forgotten a one-shot producer, or what the epoch stood for.
-            return target.receipt(ReceiptState.COMMITTED) if has_left else None
+            if has_left and not await self._is_replayed(target.request.inbox_key):
+                return target.receipt(ReceiptState.COMMITTED)
+            return None
         except InvalidRequestError as error:
             return _quarantined(target, error.reason, str(error))
         return _quarantined(target, record.reason, record.message)
+
+    async def _is_replayed(self, key: str) -> bool:
+        """Whether an operator has replayed it from quarantine and it has not landed yet."""
+        return await self._inbox.holds(key) or await self._quarantine.holds(key)
 
 
 def _entry(metadata: TableMetadata, request: CommitRequest) -> ProducerEntry | None:

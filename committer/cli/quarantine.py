@@ -65,10 +65,8 @@ def list_(
     if not found:
         say(f"frazil: nothing in quarantine of {read_settings().inbox} that is asked for")
         return
-    # A column that says nothing makes a table too wide for many a screen.
-    has_state = any(one.interrupted for one in found)
     print_table(
-        ("attempt", "table", "producer", "epoch", "reason", "quarantined", *["state"] * has_state),
+        ("attempt", "table", "producer", "epoch", "reason", "quarantined"),
         [
             (
                 one.key.rpartition("/")[2][:8],
@@ -77,7 +75,6 @@ def list_(
                 one.parsed_key.epoch if one.parsed_key else None,
                 one.record.reason,
                 time_text(one.record.quarantined_at_ms),
-                *["replay interrupted" if one.interrupted else ""] * has_state,
             )
             for one in found
         ],
@@ -128,8 +125,8 @@ def replay(
 ) -> None:
     """Put requests back into the inbox, to be judged again. Prints their keys.
 
-    One whose data files are gone stays. A crash in between loses nothing: replay again. Exit code 1
-    if one cannot be replayed.
+    One whose data files are gone stays. A crash loses nothing: replay again what is still listed.
+    Exit code 1 if one cannot be replayed.
 
     --force lets them land although the ledger is against it, for the reasons
     epoch_content_differs, epoch_landed_unproven and producer_frozen only. Each lands once, beside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from committer.cli.describe import Description
@@ -13,7 +13,6 @@ from committer.errors import (
     FrazilError,
     InvalidRequestError,
     NotFoundError,
-    PublishError,
     UnsupportedError,
 )
 from committer.plan.producer_decisions import ACCEPTABLE, ProducerName
@@ -55,12 +54,11 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """One request in quarantine, as its record tells. `interrupted`: a replay ended half way."""
+    """One request in quarantine, as its record tells."""
 
     key: str
     record: QuarantineRecord
     size_bytes: int
-    interrupted: bool
 
     @property
     def parsed_key(self) -> RequestKey | None:
@@ -97,7 +95,6 @@ class Quarantined:
             "advice": self.advice,
             "quarantined_at_ms": self.record.quarantined_at_ms,
             "bytes": self.size_bytes,
-            "replay_interrupted": self.interrupted,
         }
 
 
@@ -118,29 +115,23 @@ def _known(reason: str) -> Reason | None:
 
 
 async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
-    """All that the filters accept, in ascending order of key; interrupted replays too."""
-    listed = {one.key: (one, True) async for one in parts.replays.interrupted()}
-    listed.update({one.key: (one, False) async for one in parts.quarantine.list()})
+    """All that the filters accept, in ascending order of key."""
+    listed = [one async for one in parts.quarantine.list()]
     limit = asyncio.Semaphore(_READS_AT_ONCE)
 
-    async def read(one: Outstanding, *, interrupted: bool) -> Quarantined | None:
+    async def read(one: Outstanding) -> Quarantined | None:
         async with limit:
-            return await _read(parts, one, interrupted=interrupted)
+            return await _read(parts, one)
 
-    found = await asyncio.gather(
-        *(read(one, interrupted=interrupted) for _, (one, interrupted) in sorted(listed.items()))
-    )
+    found = await asyncio.gather(*map(read, listed))
     now_ms = parts.world.now_ms()
     return [one for one in found if one is not None and filters.accept(one, now_ms)]
 
 
-async def _read(
-    parts: RequestParts, listed: Outstanding, *, interrupted: bool
-) -> Quarantined | None:
+async def _read(parts: RequestParts, listed: Outstanding) -> Quarantined | None:
     """None if it is gone by now. One without a readable record is shown all the same."""
-    folder = parts.replays.copies if interrupted else parts.quarantine
     try:
-        record = await folder.record(listed.key)
+        record = await parts.quarantine.record(listed.key)
     except NotFoundError:
         return None
     except InvalidRequestError as error:
@@ -150,13 +141,12 @@ async def _read(
             message=str(error),
             quarantined_at_ms=listed.modified_ms,
         )
-    return Quarantined(listed.key, record, listed.size_bytes, interrupted)
+    return Quarantined(listed.key, record, listed.size_bytes)
 
 
 async def find_keys(parts: RequestParts, abbreviations: Sequence[str]) -> list[str]:
     """The keys that are meant. Errors: `NotFoundError` for none, or more than one."""
     keys = {listed.key async for listed in parts.quarantine.list()}
-    keys |= {listed.key async for listed in parts.replays.interrupted()}
     return [choose_key(text, keys) for text in abbreviations]
 
 
@@ -180,11 +170,8 @@ def choose_key(text: str, keys: Iterable[str]) -> str:
 
 
 async def load(parts: RequestParts, key: str) -> bytes:
-    """The quarantine object, or the copy that an interrupted replay has left."""
-    try:
-        return await parts.storage.get(parts.quarantine.location(key))
-    except NotFoundError:
-        return await parts.storage.get(parts.replays.copies.location(key))
+    """The quarantine object."""
+    return await parts.storage.get(parts.quarantine.location(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +200,8 @@ async def replay(parts: RequestParts, key: str) -> Replayed:
             absent, unseen = None, str(error)
         if absent is not None:
             return Replayed(key, refused=_without(absent))
-        await parts.replays.replay(key)
-    except (InvalidRequestError, NotFoundError, PublishError) as error:
+        sealed = await parts.replays.replay(key, parts.world.uuid())
+    except (InvalidRequestError, NotFoundError) as error:
         return Replayed(key, refused=str(error))
     return Replayed(key, unseen=unseen, unannounced=await _announce(parts, sealed))
 
@@ -229,11 +216,8 @@ def _without(data_file: str) -> str:
 async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
     """Return the reason by key for those that --force cannot land now. Change nothing."""
     refused: dict[str, str] = {}
-    for (table, name), requests in (await _meant(parts, keys, refused)).items():
-        try:
-            refused.update(await operator(parts).refusals(table, name, requests))
-        except (NotFoundError, UnsupportedError) as error:
-            refused.update({request.inbox_key: str(error) for request in requests})
+    for (table, name), meant in (await _meant(parts, keys, refused)).items():
+        refused.update(await _refused(operator(parts).refusals, table, name, meant))
     for key in keys:
         if key not in refused and (why := await _why_not_replayed(parts, key)) is not None:
             refused[key] = why
@@ -243,32 +227,43 @@ async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
 async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:
     """Let these requests land although the ledger is against it, and replay them."""
     refused: dict[str, str] = {}
-    for (table, name), requests in (await _meant(parts, keys, refused)).items():
-        try:
-            refused.update(await operator(parts).accept(table, name, requests))
-        except (NotFoundError, UnsupportedError) as error:
-            refused.update({request.inbox_key: str(error) for request in requests})
+    for (table, name), meant in (await _meant(parts, keys, refused)).items():
+        refused.update(await _refused(operator(parts).accept, table, name, meant))
     return [
         Replayed(key, refused=refused[key]) if key in refused else await replay(parts, key)
         for key in keys
     ]
 
 
-_Meant = Mapping[tuple[TableIdentifier, ProducerName], Sequence[CommitRequest]]
+_Meant = Mapping[tuple[TableIdentifier, ProducerName], Sequence[EncodedRequest]]
+_Ask = Callable[[TableIdentifier, ProducerName, Sequence[CommitRequest]], Awaitable[dict[str, str]]]
+
+
+async def _refused(
+    ask: _Ask, table: TableIdentifier, name: ProducerName, meant: Sequence[EncodedRequest]
+) -> dict[str, str]:
+    """Return why not, by the key in quarantine, for those of one producer that are refused."""
+    try:
+        why = await ask(table, name, [sealed.request for sealed in meant])
+    except (NotFoundError, UnsupportedError) as error:
+        return {sealed.key: str(error) for sealed in meant}
+    keys = {sealed.key: sealed.request.inbox_key for sealed in meant}
+    return {key: why[published] for key, published in keys.items() if published in why}
 
 
 async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> _Meant:
     """The requests by table and producer; those that --force does not help are `refused`."""
-    meant: defaultdict[tuple[TableIdentifier, ProducerName], list[CommitRequest]]
+    meant: defaultdict[tuple[TableIdentifier, ProducerName], list[EncodedRequest]]
     meant = defaultdict(list)
     for key in keys:
         try:
-            request = await _acceptable(parts, key)
+            sealed = await _acceptable(parts, key)
         except (InvalidRequestError, NotFoundError, UnsupportedError) as error:
             refused[key] = str(error)
         else:
+            request = sealed.request
             name = ProducerName(request.producer.id, request.branch)
-            meant[request.identifier, name].append(request)
+            meant[request.identifier, name].append(sealed)
     return meant
 
 
@@ -282,7 +277,7 @@ async def _why_not_replayed(parts: Parts, key: str) -> str | None:
     return None if absent is None else _without(absent)
 
 
-async def _acceptable(parts: Parts, key: str) -> CommitRequest:
+async def _acceptable(parts: Parts, key: str) -> EncodedRequest:
     """The request, if it is the ledger alone that is against it.
 
     Errors: `UnsupportedError` for another reason; `InvalidRequestError`; `NotFoundError`.
@@ -295,7 +290,7 @@ async def _acceptable(parts: Parts, key: str) -> CommitRequest:
             f"its reason is {record.reason}; --force lands requests of {codes} only: remove the"
             " cause, then replay it without --force"
         )
-    return sealed.request
+    return sealed
 
 
 async def _announce(parts: RequestParts, sealed: EncodedRequest) -> str | None:
@@ -305,7 +300,7 @@ async def _announce(parts: RequestParts, sealed: EncodedRequest) -> str | None:
     content = sealed.content if len(sealed.content) <= _INLINE_BYTES_MAX else None
     request = sealed.request
     bell = Doorbell(
-        request.table_uuid, request.inbox_key, line_digest(sealed.content), content, reply_to=None
+        request.table_uuid, sealed.key, line_digest(sealed.content), content, reply_to=None
     )
     try:
         await parts.queue.announce([bell])

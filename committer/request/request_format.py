@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import accumulate
 from typing import Literal
+from uuid import UUID
 
 from pydantic import ValidationError
 
@@ -18,6 +20,7 @@ from committer.errors import InvalidRequestError
 from committer.iceberg.values.json_reader import count_keys, keys_repeated
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest, ManifestReference
+from committer.request.request_key import inbox_key, is_key_of
 
 REQUEST_VERSION = 1
 # Measured: as objects a line takes up to 40 times its bytes, and its parser as much beside.
@@ -28,13 +31,26 @@ DIGEST_PREFIX = "blake2b-256:"
 @dataclass(frozen=True, slots=True)
 class EncodedRequest:
     """A request and the bytes that it was read from. `body` starts after the line's newline. Not
-    `is_whole`: what only its check needs was left out (`files`), and is in the bytes.
+    `is_whole`: what only its check needs was left out (`files`), and is in the bytes. `object_key`:
+    the key that its object was found under; None before there is one.
     """
 
     request: CommitRequest
     content: bytes
     body: int
     is_whole: bool = True
+    object_key: str | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> str:
+        """The key of its object in the inbox."""
+        return self.object_key or self.request.inbox_key
+
+    def replayed(self, replay: UUID) -> EncodedRequest:
+        """Return the same request under a fresh key."""
+        one = self.request
+        key = inbox_key(one.table_uuid, one.producer.id, one.epoch, one.attempt, replay)
+        return dataclasses.replace(self, object_key=key)
 
     def manifest(self, reference: ManifestReference) -> memoryview:
         """The bytes of an inline manifest (without copying); its range and hash were checked."""
@@ -120,7 +136,7 @@ def _check_line_size(size_bytes: int) -> None:
 def read_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
     """Parse and check a request: line, version, ranges and hashes of its manifests.
 
-    `key` is the inbox key it was found under, which must be its own.
+    `key` is the inbox key it was found under, which must be its own or that of a replay of it.
     Errors: `InvalidRequestError` with the reason, for anything that is wrong.
     """
     _check_size(len(content))
@@ -130,8 +146,8 @@ def read_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
         raise _refused(
             Reason.REQUEST_TRUNCATED, "the JSON line does not end: expected a newline behind it"
         )
-    sealed = EncodedRequest(_parse_line(content[:newline]), content, newline + 1)
-    if key is not None and key != sealed.request.inbox_key:
+    sealed = EncodedRequest(_parse_line(content[:newline]), content, newline + 1, object_key=key)
+    if not is_key_of(sealed.key, sealed.request.inbox_key):
         raise _refused(
             Reason.REQUEST_KEY_MISMATCH,
             f"found under the key `{key}`, but its line says `{sealed.request.inbox_key}`",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 from uuid import UUID
@@ -10,12 +10,15 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """The parts of an inbox key."""
+    """The parts of an inbox key. `replay`: drawn at random for each replay from quarantine, so that
+    no object had the key before.
+    """
 
     table_uuid: UUID
     producer: str
     epoch: int
     attempt: UUID
+    replay: UUID | None = None
 
 
 def producer_prefix(table_uuid: UUID, producer: str) -> str:
@@ -23,20 +26,47 @@ def producer_prefix(table_uuid: UUID, producer: str) -> str:
     return f"{table_uuid}/{_quoted(producer)}"
 
 
-def inbox_key(table_uuid: UUID, producer: str, epoch: int, attempt: UUID) -> str:
-    """`<table uuid>/<producer>/<epoch, 20 digits>/<attempt>`; the producer is percent-encoded."""
-    return f"{producer_prefix(table_uuid, producer)}/{epoch:020d}/{attempt}"
+def inbox_key(
+    table_uuid: UUID, producer: str, epoch: int, attempt: UUID, replay: UUID | None = None
+) -> str:
+    """`<table uuid>/<producer>/<epoch, 20 digits>/<attempt>`, of a replay `<attempt>.<replay>`; the
+    producer is percent-encoded.
+    """
+    published = f"{producer_prefix(table_uuid, producer)}/{epoch:020d}/{attempt}"
+    return published if replay is None else f"{published}.{replay}"
+
+
+def published_key(key: str) -> str:
+    """Return the key under which a request was published: all of its replays share it."""
+    folder, slash, name = key.rpartition("/")
+    return f"{folder}{slash}{name.partition('.')[0]}"
 
 
 def parse_inbox_key(key: str) -> RequestKey:
     """The inverse of `inbox_key`. Errors: `ValueError` for what `inbox_key` never prints."""
-    table_uuid, producer, epoch, attempt = key.split("/")
+    table_uuid, producer, epoch, name = key.split("/")
+    attempt, dot, replay = name.partition(".")
     parsed = RequestKey(
-        UUID(table_uuid), path_segment(unquote(producer)), int(epoch), UUID(attempt)
+        UUID(table_uuid),
+        path_segment(unquote(producer)),
+        int(epoch),
+        UUID(attempt),
+        UUID(replay) if dot else None,
     )
-    if inbox_key(parsed.table_uuid, parsed.producer, parsed.epoch, parsed.attempt) != key:
+    if inbox_key(*astuple(parsed)) != key:
         raise ValueError(f"not an inbox key: `{key}`")
     return parsed
+
+
+def is_key_of(key: str, published: str) -> bool:
+    """Return whether an object of this key may hold the request of a published key."""
+    if key == published:
+        return True
+    try:
+        parse_inbox_key(key)
+    except ValueError:
+        return False
+    return published_key(key) == published
 
 
 def path_segment(text: str) -> str:

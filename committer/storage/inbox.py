@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from uuid import UUID
@@ -26,7 +25,7 @@ from committer.ports.storage import NewObject, Storage, create_or_equal
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest
 from committer.request.request_format import EncodedRequest
-from committer.request.request_key import parse_inbox_key, producer_prefix
+from committer.request.request_key import parse_inbox_key, producer_prefix, published_key
 
 # Of an inbox key: table, producer, epoch, attempt.
 KEY_LEVELS = 4
@@ -70,6 +69,14 @@ class _Keyed:
             return False
         return True
 
+    async def holds(self, published: str) -> bool:
+        """Whether there is an object of the request that was published under this key, replayed or
+        not.
+        """
+        epoch, _, _ = published.rpartition("/")
+        found = [one.key async for one in self._list(f"{epoch}/", None)]
+        return any(published_key(key) == published for key in found)
+
     async def delete(self, keys: Sequence[str]) -> None:
         """Remove the objects of these keys; absent ones count as removed."""
         await self._storage.delete([self.location(key) for key in keys])
@@ -110,17 +117,11 @@ class Inbox(_Keyed):
         Errors: `PublishError` where another content has the same table, producer, epoch and
         attempt.
         """
-        request = sealed.request
-        created = NewObject(self.location(request.inbox_key), sealed.content)
+        created = NewObject(self.location(sealed.key), sealed.content)
         try:
             return await create_or_equal(self._storage, created)
         except AlreadyExistsError:
-            raise written_twice(request) from None
-
-    async def restore(self, key: str, content: bytes) -> None:
-        """Put a request where it was. Another one that stands there by now stays."""
-        with suppress(AlreadyExistsError):
-            await create_or_equal(self._storage, NewObject(self.location(key), content))
+            raise written_twice(sealed.request) from None
 
     async def get(self, key: str, *, size_bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
         """Read a request's bytes. Absent: `NotFoundError`.
@@ -165,8 +166,8 @@ class QuarantineRecord(BaseModel):
 class Quarantine(_Keyed):
     """Requests that cannot land, each behind one line that says why."""
 
-    def __init__(self, storage: Storage, root: str, *, folder: str = "quarantine") -> None:
-        super().__init__(storage, root, folder)
+    def __init__(self, storage: Storage, root: str) -> None:
+        super().__init__(storage, root, "quarantine")
 
     def location(self, key: str) -> str:
         return self.folder + _quarantine_name(key)

@@ -1,11 +1,10 @@
 """Puts quarantined requests back into the inbox, on any `Storage`.
 
-    <root>/replaying/<table uuid>/<producer>/<epoch>/<attempt>    a replay that has not ended
+A replay creates the request in the inbox under a fresh key, and then deletes the quarantine object.
+The request is durable at every moment, so a crash loses nothing and the replay can be repeated: of
+two objects of one request, one lands and the ledger answers the other.
 
-The way is: copy under `replaying/`, quarantine object away, inbox, copy away. The request is
-durable somewhere at every moment, so that a crash loses nothing and the replay can be repeated.
-The quarantine object goes before the inbox object comes: a committer that quarantines the request
-once more would leave an older record as it is, and a later removal would take its last copy away.
+Fresh, because a committer that paused before it deleted the old key may delete it at any time.
 """
 
 from __future__ import annotations
@@ -13,17 +12,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from uuid import UUID
 
-from committer.errors import (
-    AlreadyExistsError,
-    InvalidRequestError,
-    NotFoundError,
-    PublishError,
-)
-from committer.ports.storage import NewObject, Storage, create_or_equal
+from committer.errors import InvalidRequestError, NotFoundError
+from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.request.request_format import EncodedRequest, read_request
-from committer.storage.inbox import Inbox, Outstanding, Quarantine
+from committer.storage.inbox import Inbox, Quarantine
 
 
 class Replays:
@@ -33,11 +27,6 @@ class Replays:
         self._storage = storage
         self._inbox = Inbox(storage, root)
         self._quarantine = Quarantine(storage, root)
-        self.copies = Quarantine(storage, root, folder="replaying")
-
-    def interrupted(self) -> AsyncIterator[Outstanding]:
-        """Replays that a crash has ended half way; `replay` takes them up again."""
-        return self.copies.list()
 
     async def all_durable(
         self, table_uuid: UUID | None = None, producer: str | None = None
@@ -45,9 +34,9 @@ class Replays:
         """Every request (of a table, or of one of its producers) that has not ended for good: where
         it is, and its key. Some are told twice.
 
-        The inbox once more in the end: a replay puts back what was not in quarantine any more.
+        The inbox once more in the end: a replay moves a request there.
         """
-        for place in (self._inbox, self._quarantine, self.copies, self._inbox):
+        for place in (self._inbox, self._quarantine, self._inbox):
             async for one in place.list(table_uuid, producer):
                 yield place, one.key
 
@@ -57,10 +46,7 @@ class Replays:
         Errors: `NotFoundError`; `InvalidRequestError` where the request cannot be read, so that a
         replay would only bring it back.
         """
-        try:
-            kept = await self._storage.get(self._quarantine.location(key))
-        except NotFoundError:
-            kept = await self._storage.get(self.copies.location(key))
+        kept = await self._storage.get(self._quarantine.location(key))
         _, _, content = kept.partition(b"\n")
         if not content:
             raise InvalidRequestError(
@@ -70,40 +56,21 @@ class Replays:
             )
         return read_request(content, key=key), kept
 
-    async def replay(self, key: str) -> EncodedRequest:
-        """Put a request back into the inbox. May be repeated.
+    async def replay(self, key: str, replay: UUID) -> EncodedRequest:
+        """Put a request back into the inbox, under a key that `replay`, a random uuid, makes fresh.
+        May be repeated with another one.
 
-        Errors: as `get`; `PublishError` where the committer that quarantined it has not removed it
-        from the inbox yet: that removal would take what is put back.
+        Errors: as `get`.
         """
-        sealed, kept = await self.get(key)
-        await self._require_absent(key)
-        await self._keep_copy(key, kept)
-        await self._quarantine.delete((key,))
+        sealed = (await self.get(key))[0].replayed(replay)
         await self._inbox.put(sealed)
-        await self.copies.delete((key,))
+        await self._quarantine.delete((key,))
         return sealed
 
-    async def _require_absent(self, key: str) -> None:
-        """An inbox object beside the quarantine object is the old one; alone it was put back."""
-        if await self._inbox.contains(key) and await self._quarantine.contains(key):
-            raise PublishError(f"`{key}` is still in the inbox: try again when it has left")
-
-    async def _keep_copy(self, key: str, kept: bytes) -> None:
-        """A copy that an interrupted replay left may have another record, never another request."""
-        copy = NewObject(self.copies.location(key), kept)
-        try:
-            await create_or_equal(self._storage, copy)
-        except AlreadyExistsError:
-            there = await self._storage.get(copy.location)
-            if there.partition(b"\n")[2] != kept.partition(b"\n")[2]:
-                raise
-
     async def discard(self, key: str) -> None:
-        """Remove a quarantined request for good, an interrupted replay of it too; and what a record
-        refers to, unless a request has taken its place. (A folder goes if it is empty.)
+        """Remove a quarantined request for good; and what a record refers to, unless a request has
+        taken its place. (A folder goes if it is empty.)
         """
-        await self.copies.delete((key,))
         if (entry := await self._referred(key)) is not None:
             await self._inbox.delete((entry,))
         await self._quarantine.delete((key,))

@@ -41,7 +41,6 @@ _KINDS = {
     "inbox": r"/requests/inbox(/|$)",
     "quarantine": r"/requests/quarantine(/|$)",
     "journal": r"/requests/upkeep(/|$)",
-    "replaying": r"/requests/replaying(/|$)",
     "other requests": r"/requests(/|$)",
     "metadata file": r"\.metadata\.json$",
     "manifest list": r"/snap-[^/]*\.avro$",

@@ -76,7 +76,7 @@ def places(root: Path, table: UUID) -> Iterator[Path]:
     """Every level of the inbox, and the folders beside it."""
     for inside in ("", f"{table}", f"{table}/query", f"{table}/query/epoch"):
         yield root / "inbox" / inside
-    for beside in ("quarantine", "replaying", "witness", "upkeep"):
+    for beside in ("quarantine", "witness", "upkeep"):
         yield root / beside
 
 

@@ -255,9 +255,9 @@ PROTOCOL = (
     Mutant(
         "suspicion_is_a_verdict_without_the_ledger",
         "committer/service/table/inflight_batch.py",
-        "            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)\n",
+        "            self._waiting[requests[0].sealed.key].suspicion = (reason, message)\n",
         "            from committer.service.requests.pending import Outcome\n"
-        "            key = requests[0].request.inbox_key\n"
+        "            key = requests[0].sealed.key\n"
         "            self._shop.settle([Outcome.gone(self._waiting.end(key))])\n",
         (SEEDS,),
     ),
@@ -267,7 +267,7 @@ PROTOCOL = (
         "                self._attempts.lost(plan)\n",
         "                self._attempts.lost(plan)\n"
         "                self._shop.settle(\n"
-        "                    [Outcome(one.request.inbox_key, ())"
+        "                    [Outcome(one.sealed.key, ())"
         " for one in inflight.batch.requests]\n"
         "                )\n",
         (SEEDS,),
@@ -283,8 +283,8 @@ PROTOCOL = (
     Mutant(
         "batch_goes_again_although_some_of_it_landed",
         "committer/service/table/inflight_batch.py",
-        "            if all(one.request.inbox_key in still for one in inflight.batch.requests):\n",
-        "            if any(one.request.inbox_key in still for one in inflight.batch.requests):\n",
+        "            if all(one.sealed.key in still for one in inflight.batch.requests):\n",
+        "            if any(one.sealed.key in still for one in inflight.batch.requests):\n",
         (SEEDS,),
     ),
     Mutant(

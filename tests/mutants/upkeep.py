@@ -128,8 +128,8 @@ UPKEEP = (
     Mutant(
         "what_is_in_quarantine_is_forgotten_about",
         "committer/service/ingest/ledger_cleanup.py",
-        "            for place in (self._quarantine, self._replaying):\n",
-        "            for place in (self._replaying,):\n",
+        "                folders.add(found.key)\n",
+        "                assert found.key\n",
         ("tests/service/ingest/test_replays.py",),
     ),
     Mutant(

@@ -62,8 +62,9 @@ class History:
     operators: set[str] = field(default_factory=set)
     # Doorbells by token, as they were handed out last.
     tokens: dict[str, str] = field(default_factory=dict)
-    # Decisions of operators, by inbox key. Accepted: it may land whatever the ledger says.
+    # Decisions of operators, by published key. Accepted: it may land whatever the ledger says.
     discarded: set[str] = field(default_factory=set)
+    replayed: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
     # Requests that claim another's files, by inbox key, and the reason why none of them lands.
     claims: dict[str, str] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from committer.ports.storage import NewObject, Storage
 from committer.reason import Reason
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest, read_request
-from committer.request.request_key import inbox_key
+from committer.request.request_key import inbox_key, published_key
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
@@ -78,12 +78,11 @@ class Invariants:
         self._root = root + "/"
         self._inbox = f"{root}/inbox/"
         self._quarantine = f"{root}/quarantine/"
-        self._copies = f"{root}/replaying/"
         self._views: dict[UUID, TableView] = {}
         self._by_name: dict[TableIdentifier, UUID] = {}
         self._published: dict[str, EncodedRequest | None] = {}
         self._written: dict[str, bytes] = {}
-        # Ended by a landing, whatever became of that since.
+        # Ended by a landing, whatever became of that since; by published key, as all sets here.
         self._superseded: set[str] = set()
         # By other engines, that no snapshot needed then: they do not ask who waits.
         self._taken: set[str] = set()
@@ -126,10 +125,11 @@ class Invariants:
         reason = read_quarantined(content, key)[0].reason
         sealed = self._published.get(key)
         view = self._views.get(sealed.request.table_uuid) if sealed else None
-        claimed = self._history.claims.get(key)
+        published = published_key(key)
+        claimed = self._history.claims.get(published)
         if claimed is not None and reason not in (claimed, *_OF_THE_TABLE):
             wrong: str | None = f"it claims another's files: {claimed}"
-        elif reason == REFUSED and key not in self._refused:
+        elif reason == REFUSED and published not in self._refused:
             wrong = "the catalog did not say so of it alone"
         elif sealed is None or view is None or view.current is None:
             wrong = None
@@ -148,7 +148,9 @@ class Invariants:
         the ledger was not changed by others.
         """
         landing, sealed = self._landing(key), self._published.get(key)
-        if landing is None or sealed is None or key in self._superseded | self._put_back:
+        if landing is None or sealed is None:
+            return False
+        if published_key(key) in self._superseded | self._put_back:
             return False
         request = sealed.request
         name = property_key(request.producer.id, request.branch)
@@ -184,19 +186,21 @@ class Invariants:
                 self._taken.add(location)
 
     def _leaves_inbox(self, process: str, key: str) -> None:
-        if not self._has_ended(key):
+        if not self._has_ended(key, self._inbox + key):
             self._violated("I1", f"{process} removes {key} from the inbox, which has not ended")
         elif self._landing(key) is not None:
-            self._superseded.add(key)
+            self._superseded.add(published_key(key))
 
     def _leaves_quarantine(self, process: str, key: str) -> None:
-        """A replay keeps a copy while it is on its way; a discard is an operator's word."""
-        if key in self._history.discarded or self._exists(self._copies + key):
-            self._put_back.add(key)
-            return
-        if key in self._refused and self._own_landing(key) is not None:
+        """A replay has put it elsewhere before; a discard is an operator's word."""
+        published = published_key(key)
+        if published in self._history.discarded | self._history.replayed:
+            self._put_back.add(published)
+            if self._has_ended(key, self._quarantine + key):
+                return
+        elif published in self._refused and self._own_landing(key) is not None:
             return  # another committer has landed it meanwhile
-        self._violated("I1", f"{process} removes {key} from quarantine, without a copy")
+        self._violated("I1", f"{process} removes {key} from quarantine, and it is nowhere else")
 
     def _leaves_table(self, process: str, location: str) -> None:
         for view in self._views.values():
@@ -258,11 +262,12 @@ class Invariants:
                 landing = view.ledger.attempts.get(proof.attempt)
                 if landing is None:
                     continue
-                # A replay that was cut off leaves its copy behind, which says nothing.
                 key = landing.request.inbox_key
                 if key in self._history.claims:
                     self._violated("I2", f"{key} landed, which claims another's files")
-                if key not in self._refused and self._exists(self._quarantine + key):
+                is_replayed = key in self._history.replayed
+                is_excused = key in self._refused or is_replayed
+                if not is_excused and self._exists(self._quarantine + key):
                     self._violated("I10", f"{key} landed from quarantine")
 
     def pointed(self, process: str, table: LoadedTable) -> None:
@@ -284,7 +289,7 @@ class Invariants:
         self._by_name.pop(identifier, None)
 
     def acknowledged(self, process: str, key: str) -> None:
-        if key in self._published and not (self._has_ended(key) or self._has_gone(key)):
+        if key in self._published and not self._was_answered(key):
             self._violated("I13", f"{process} acknowledged {key}, which has not ended")
 
     def replied(self, process: str, receipt: Receipt) -> None:
@@ -330,7 +335,7 @@ class Invariants:
         return None
 
     def _untrue_quarantine(self, key: str, receipt: Receipt) -> Problem | None:
-        is_refused = receipt.reason == REFUSED and key in self._refused
+        is_refused = receipt.reason == REFUSED and published_key(key) in self._refused
         if self._own_landing(key) and receipt.reason not in _MAY_FOLLOW_LANDING and not is_refused:
             return "I10", f"a receipt says that {key} is in quarantine, which has landed"
         if not receipt.reason:
@@ -344,7 +349,8 @@ class Invariants:
         committer has landed them: it is found out before long.
         """
         waiting = [location[len(self._inbox) :] for location in self._below(self._inbox)]
-        return waiting + [key for key in sorted(self._refused) if self._is_untrue(key)]
+        refused = [key for key in self._published if published_key(key) in self._refused]
+        return waiting + [key for key in sorted(refused) if self._is_untrue(key)]
 
     def _is_untrue(self, key: str) -> bool:
         record = self._record(key) if self._own_landing(key) is not None else None
@@ -368,7 +374,8 @@ class Invariants:
         return bool(tampered) and UUID(key[:36]) in tampered
 
     def _why_waiting(self, key: str) -> str:
-        ended = "it has ended" if self._has_ended(key) else "it has not ended"
+        has_ended = self._has_ended(key, self._inbox + key)
+        ended = "it has ended" if has_ended else "it has not ended"
         return f"{ended}, {'known' if key in self._published else 'unknown'} to the onlooker"
 
     def _end_of(self, key: str, sealed: EncodedRequest | None) -> Problem | None:
@@ -380,9 +387,9 @@ class Invariants:
         counts = is_landed and landing in (None, own)
         if counts and record is not None and record.reason not in _MAY_FOLLOW_LANDING:
             return "I1", f"{key} has landed, and is in quarantine for {record.reason}"
-        if is_landed or record is not None or self._exists(self._inbox + key):
+        if is_landed or self._objects(key):
             return None
-        if key in self._history.discarded | self._superseded or self._exists(self._copies + key):
+        if published_key(key) in self._history.discarded | self._superseded:
             return None
         if sealed is not None and landing is not None:
             if landing.stands_for(sealed.request):
@@ -423,21 +430,23 @@ class Invariants:
 
     # --- The state of the servers ----------------------------------------------------------------
 
-    def _has_ended(self, key: str) -> bool:
-        """Whether a request has its verdict, by what is durable now."""
-        if self._is_quarantined(key) or key in self._history.discarded:
+    def _has_ended(self, key: str, location: str) -> bool:
+        """Whether a request may do without this object: it has its verdict, or another one holds
+        it, in quarantine or since a replay.
+        """
+        if self._objects(key) - {location} or published_key(key) in self._history.discarded:
             return True
         if self._own_landing(key) is not None:
             return True
         sealed, landing = self._published.get(key), self._landing(key)
         return landing is not None and sealed is not None and landing.stands_for(sealed.request)
 
-    def _has_gone(self, key: str) -> bool:
-        """Whether it ended by a landing that an operator has written off since, or in quarantine,
-        from which he has put it back by now: its first doorbell may be answered late.
+    def _was_answered(self, key: str) -> bool:
+        """Whether it has ended; or ended by a landing that an operator has written off since, or in
+        quarantine, from which he has put it back by now: its first doorbell may be answered late.
         """
-        is_there = self._exists(self._inbox + key)
-        return key in (self._put_back if is_there else self._superseded)
+        has_ended = self._has_ended(key, self._inbox + key)
+        return has_ended or published_key(key) in self._put_back | self._superseded
 
     def _landing(self, key: str) -> Landing | None:
         """Return the landing of the key's epoch."""
@@ -453,8 +462,16 @@ class Invariants:
         view = self._views.get(sealed.request.table_uuid) if sealed is not None else None
         return view.ledger.attempts.get(sealed.request.attempt) if view and sealed else None
 
-    def _is_quarantined(self, key: str) -> bool:
-        return self._exists(self._quarantine + key) or self._exists(self._copies + key)
+    def _objects(self, key: str) -> set[str]:
+        """Where the request is, in inbox and quarantine: as published, and replayed."""
+        published = published_key(key)
+        epoch, _, _ = published.rpartition("/")
+        return {
+            found
+            for folder in (self._inbox, self._quarantine)
+            for found in self._below(f"{folder}{epoch}/")
+            if published_key(found) == folder + published
+        }
 
     def _record(self, key: str) -> QuarantineRecord | None:
         content = self._read(self._quarantine + key)

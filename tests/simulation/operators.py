@@ -12,7 +12,6 @@ from committer.errors import (
     FrazilError,
     InvalidRequestError,
     NotFoundError,
-    PublishError,
     UnsupportedError,
 )
 from committer.ledger_entry import EpochRanges
@@ -21,6 +20,7 @@ from committer.plan.producer_decisions import ACCEPTABLE, ProducerName, Producer
 from committer.plan.state import TableState
 from committer.ports.queue import Doorbell
 from committer.request.request_format import EncodedRequest, line_digest, read_request
+from committer.request.request_key import published_key
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.producer_admin import ProducerAdmin
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
@@ -42,6 +42,32 @@ class OperatorPlan:
     accepts: float = 0.5
 
 
+class Replayer:
+    """Replays of one operator, who does again what he has begun and not seen to end."""
+
+    def __init__(self) -> None:
+        self._begun: set[str] = set()
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._begun)
+
+    async def replay(self, key: str, ports: Ports) -> None:
+        """Put a request back into the inbox, and ring."""
+        self._begun.add(key)
+        ports.history.replayed.add(published_key(key))
+        with suppress(InvalidRequestError, NotFoundError):
+            sealed = await ports.replays.replay(key, ports.world.uuid())
+            ports.history.tell("operator", f"replayed {key}")
+            await _announce(sealed, ports)
+        self._begun.remove(key)
+
+    async def finish(self, ports: Ports) -> None:
+        """Begin the replays again that were interrupted."""
+        for key in sorted(self._begun):
+            await self.replay(key, ports)
+
+
 class QuarantineOperator:
     """Replays and discards what is in quarantine."""
 
@@ -50,27 +76,24 @@ class QuarantineOperator:
         self._plan = plan
         self._seed = seed
         self._looks = 0
+        self._replayer = Replayer()
 
     async def run(self, ports: Ports) -> None:
         ports.history.foreign.add(self.name)
-        while self._looks < self._plan.looks:
+        while self._looks < self._plan.looks or self._replayer.has_begun:
             await ports.world.sleep(self._plan.pause_s * 2 * ports.world.jitter())
-            await self._finish_interrupted(ports)
+            await self._replayer.finish(ports)
             for key in [found.key async for found in ports.quarantine.list()]:
                 await self._decide(key, ports)
             self._looks += 1
 
-    async def _finish_interrupted(self, ports: Ports) -> None:
-        for key in [found.key async for found in ports.replays.interrupted()]:
-            await replay(key, ports)
-
     async def _decide(self, key: str, ports: Ports) -> None:
         chance = draws(self._seed, f"{self.name} {key} {self._looks}")[0]
         if chance < self._plan.replays:
-            await replay(key, ports)
+            await self._replayer.replay(key, ports)
         elif chance < self._plan.replays + self._plan.discards:
             # From his word on, whatever becomes of the call.
-            ports.history.discarded.add(key)
+            ports.history.discarded.add(published_key(key))
             await ports.replays.discard(key)
             ports.history.tell(self.name, f"discarded {key}")
 
@@ -88,6 +111,7 @@ class LedgerOperator:
         self._plan = plan
         self._seed = seed
         self._looks = 0
+        self._replayer = Replayer()
 
     async def run(self, ports: Ports) -> None:
         history = ports.history
@@ -95,8 +119,10 @@ class LedgerOperator:
         history.operators.add(self.name)
         while self._looks < self._plan.looks:
             await ports.world.sleep(self._plan.pause_s * 2 * ports.world.jitter())
+            await self._replayer.finish(ports)
             await self._look(ports)
             self._looks += 1
+        await self._replayer.finish(ports)
         # The operator thaws every frozen producer before it ends: no request waits in vain.
         await self._thaw_all(ports)
         await self._accept_table(ports)
@@ -170,11 +196,11 @@ class LedgerOperator:
                 continue
             request = read_request(content, key=key).request
             name = ProducerName(request.producer.id, request.branch)
-            ports.history.accepted.add(key)
+            ports.history.accepted.add(published_key(key))
             refused = await _desk(ports).accept(self._identifier, name, [request])
             if not refused:
                 ports.history.tell(self.name, f"accepted {key}")
-                await replay(key, ports)
+                await self._replayer.replay(key, ports)
 
     def _chance(self, what: str) -> float:
         return draws(self._seed, f"{self.name} {what} {self._looks}")[0]
@@ -190,21 +216,11 @@ def _desk(ports: Ports) -> ProducerAdmin:
     )
 
 
-async def replay(key: str, ports: Ports) -> None:
-    """Put a request back into the inbox, and ring."""
-    try:
-        sealed = await ports.replays.replay(key)
-    except (InvalidRequestError, NotFoundError, PublishError):
-        return
-    ports.history.tell("operator", f"replayed {key}")
-    await _announce(sealed, ports)
-
-
 async def _announce(sealed: EncodedRequest, ports: Ports) -> None:
     """Best effort: the committer finds it when it next lists the inbox."""
     request = sealed.request
     bell = Doorbell(
-        request.table_uuid, request.inbox_key, line_digest(sealed.content), sealed.content, None
+        request.table_uuid, sealed.key, line_digest(sealed.content), sealed.content, None
     )
     try:
         await ports.queue.announce([bell])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from uuid import UUID
 
 import pytest
 
@@ -10,6 +11,7 @@ from committer.errors import InvalidRequestError, NotFoundError, StorageUnavaila
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo
 from committer.request.request_format import EncodedRequest
+from committer.request.request_key import published_key
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
@@ -19,7 +21,8 @@ from tests.support.clock.worlds import ManualWorld
 
 ROOT = "memory://requests"
 # A replay makes fewer changes than this.
-CHANGES_MAX = 8
+CHANGES_MAX = 4
+FRESH, AGAIN = UUID(int=1), UUID(int=2)
 
 
 class TappedStorage:
@@ -93,9 +96,9 @@ class Place:
         self.sealed: EncodedRequest = build_request(build_table(warehouse="memory://warehouse"))
         self.key = self.sealed.request.inbox_key
 
-    async def quarantined(self, *, content: bytes | None = None, at_ms: int = 1) -> None:
+    async def quarantined(self, *, content: bytes | None = None, key: str | None = None) -> None:
         record = QuarantineRecord(
-            key=self.key, reason="table_unknown", message="gone", quarantined_at_ms=at_ms
+            key=key or self.key, reason="table_unknown", message="gone", quarantined_at_ms=1
         )
         await self.quarantine.put(record, content or self.sealed.content)
 
@@ -105,24 +108,39 @@ class Place:
         return [one for one in found if self.sealed.content in await self.storage.get(one)]
 
 
-async def test_a_replayed_request_is_in_the_inbox_and_nowhere_else() -> None:
+async def test_a_replayed_request_is_in_the_inbox_under_a_fresh_key_and_nowhere_else() -> None:
     place = Place()
     await place.quarantined()
-    await place.replays.replay(place.key)
-    assert await place.copies() == [place.inbox.location(place.key)]
-    assert await place.inbox.get(place.key) == place.sealed.content
+    replayed = await place.replays.replay(place.key, FRESH)
+    assert replayed.key == f"{place.key}.{FRESH}"
+    assert published_key(replayed.key) == place.key
+    assert await place.copies() == [place.inbox.location(replayed.key)]
+    assert await place.inbox.get(replayed.key) == place.sealed.content
+
+
+async def test_a_late_deletion_of_the_old_key_does_not_take_what_was_replayed() -> None:
+    place = Place()
+    await place.inbox.put(place.sealed)
+    await place.quarantined()
+    replayed = await place.replays.replay(place.key, FRESH)
+    await place.inbox.delete((place.key,))
+    assert await place.copies() == [place.inbox.location(replayed.key)]
 
 
 @pytest.mark.parametrize("changes", range(CHANGES_MAX))
 async def test_a_replay_that_is_cut_off_loses_nothing_and_can_be_repeated(changes: int) -> None:
     place = Place()
     await place.quarantined()
+    cut_off = Replays(TappedStorage(place.storage, changes_left=changes), ROOT)
     try:
-        await Replays(TappedStorage(place.storage, changes_left=changes), ROOT).replay(place.key)
+        await cut_off.replay(place.key, FRESH)
     except StorageUnavailableError:
-        assert await place.copies()
-        await place.replays.replay(place.key)
-    assert await place.copies() == [place.inbox.location(place.key)]
+        assert place.quarantine.location(place.key) in await place.copies()
+        await place.replays.replay(place.key, AGAIN)
+    found = await place.copies()
+    assert place.quarantine.location(place.key) not in found
+    assert found
+    assert {published_key(place.inbox.key_of(one)) for one in found} == {place.key}
 
 
 async def test_a_committer_that_quarantines_it_again_at_once_loses_nothing() -> None:
@@ -131,50 +149,43 @@ async def test_a_committer_that_quarantines_it_again_at_once_loses_nothing() -> 
 
     async def judge() -> None:
         """As the committer does: a durable record, then away from the inbox."""
-        if await place.inbox.contains(place.key):
-            await place.quarantined(at_ms=2)
-            await place.inbox.delete((place.key,))
+        async for found in place.inbox.list():
+            await place.quarantined(key=found.key)
+            await place.inbox.delete((found.key,))
 
-    await Replays(TappedStorage(place.storage, after_change=judge), ROOT).replay(place.key)
-    assert await place.copies() == [place.quarantine.location(place.key)]
-
-
-async def test_an_interrupted_replay_is_listed_until_it_is_repeated() -> None:
-    place = Place()
-    await place.quarantined()
-    with pytest.raises(StorageUnavailableError):
-        await Replays(TappedStorage(place.storage, changes_left=2), ROOT).replay(place.key)
-    assert [found.key async for found in place.replays.interrupted()] == [place.key]
-    await place.replays.replay(place.key)
-    assert [found.key async for found in place.replays.interrupted()] == []
-
-
-async def test_a_request_that_came_back_with_another_record_is_replayed_again() -> None:
-    place = Place()
-    await place.quarantined()
-    with pytest.raises(StorageUnavailableError):
-        await Replays(TappedStorage(place.storage, changes_left=3), ROOT).replay(place.key)
-    await place.quarantined(at_ms=2)
-    await place.inbox.delete((place.key,))
-    await place.replays.replay(place.key)
-    assert await place.copies() == [place.inbox.location(place.key)]
+    tapped = TappedStorage(place.storage, after_change=judge)
+    replayed = await Replays(tapped, ROOT).replay(place.key, FRESH)
+    assert await place.copies() == [place.quarantine.location(replayed.key)]
+    again = await place.replays.replay(replayed.key, AGAIN)
+    assert again.key == f"{place.key}.{AGAIN}"
+    assert await place.copies() == [place.inbox.location(again.key)]
 
 
 async def test_an_unreadable_request_stays_where_it_is() -> None:
     place = Place()
     await place.quarantined(content=place.sealed.content[:-1])
     with pytest.raises(InvalidRequestError):
-        await place.replays.replay(place.key)
+        await place.replays.replay(place.key, FRESH)
     assert [found.key async for found in place.quarantine.list()] == [place.key]
-    assert not await place.inbox.contains(place.key)
+    assert [found.key async for found in place.inbox.list()] == []
 
 
-async def test_a_discarded_request_is_gone_with_its_interrupted_replay() -> None:
+async def test_a_discarded_request_is_gone() -> None:
     place = Place()
     await place.quarantined()
-    with pytest.raises(StorageUnavailableError):
-        await Replays(TappedStorage(place.storage, changes_left=1), ROOT).replay(place.key)
     await place.replays.discard(place.key)
     assert await place.copies() == []
     with pytest.raises(NotFoundError):
-        await place.replays.replay(place.key)
+        await place.replays.replay(place.key, FRESH)
+
+
+async def test_a_request_is_found_wherever_it_is_and_whatever_its_key_is_now() -> None:
+    place = Place()
+    other = build_request(build_table(warehouse="memory://warehouse"), epoch=1)
+    await place.inbox.put(other)
+    assert not await place.inbox.holds(place.key)
+    await place.quarantined()
+    assert await place.quarantine.holds(place.key)
+    await place.replays.replay(place.key, FRESH)
+    assert await place.inbox.holds(place.key)
+    assert not await place.quarantine.holds(place.key)

@@ -432,6 +432,33 @@ async def test_a_one_shot_producer_is_committed_once_its_request_is_gone_from_th
     assert receipt.state == ReceiptState.COMMITTED
 
 
+@pytest.mark.parametrize("folder", ["inbox", "quarantine"])
+async def test_a_one_shot_request_that_was_replayed_is_not_taken_for_landed(folder: str) -> None:
+    """It left the inbox for the quarantine and came back between two looks, under a fresh key; and
+    perhaps it went to quarantine again.
+    """
+    storage = _Operator(folder)
+    bench = await build_bench(with_queue=False, storage=storage)
+    written = bench.written(producer=Producer(id="once", one_shot=True))
+    with pytest.raises(PublishError, match="is durable, but"):
+        await bench.publisher.publish(written, COMMITTED)
+
+
+class _Operator(_Committer):
+    """Replays each request at once, after a committer has quarantined it."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    async def _settle(self, location: str) -> None:
+        if "." not in location.rpartition("/")[2]:
+            content = await self.get(location)
+            await self.delete([location])
+            fresh = location.replace("/inbox/", f"/{self._folder}/") + f".{UUID(int=1)}"
+            await self.create([NewObject(fresh, content)])
+
+
 async def test_waiting_for_a_request_that_goes_to_quarantine_fails_with_the_reason() -> None:
     storage = _Committer()
     storage.reason = "spec_mismatch"

@@ -36,6 +36,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
+from committer.request.request_key import published_key
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.table_change import Decide, change_table
 from committer.service.requests.evidence_reader import EvidenceReader
@@ -222,7 +223,7 @@ class ProducerAdmin:
             return ()
         before = found.entry or state.ledger.entry_of(requests[0])
         keys = await self._requests(state.metadata.require_uuid(), name.producer)
-        waiting = {key.rpartition("/")[2] for key in keys}
+        waiting = {published_key(key).rpartition("/")[2] for key in keys}
         entry, beyond = with_accepted(before, pairs, waiting)
         for request in requests:
             if (request.epoch, request.attempt) in beyond:

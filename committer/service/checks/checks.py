@@ -97,7 +97,7 @@ class ChecksInProcesses:
         answer = await self._answer(ReadJob(key), (content,), producer)
         if not isinstance(answer, ReadAnswer):
             raise InvariantError(f"a worker process read a request, and said {answer!r}")
-        return EncodedRequest(answer.request, content, answer.body, is_whole=False)
+        return EncodedRequest(answer.request, content, answer.body, is_whole=False, object_key=key)
 
     async def check(
         self,

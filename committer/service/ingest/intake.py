@@ -30,7 +30,6 @@ from committer.service.requests.pending import Outcome, Pending
 from committer.service.requests.receipt_builders import quarantined_receipt
 from committer.service.table.shop import Shop
 from committer.service.table.table_committer import TableCommitter
-from committer.service.table.verdicts import leave_inbox
 from committer.service.telemetry.log import log
 from committer.storage.inbox import QuarantineRecord
 
@@ -331,9 +330,7 @@ class Intake:
             quarantined_at_ms=self._shop.world.now_ms(),
         )
         await self._shop.quarantine.put(record, content)
-        if not await leave_inbox(self._shop, key, content):
-            self._deferred.add(key, waiters)
-            return
+        self._shop.recently_quarantined.add(key)
         log.warning(
             "request.quarantined", key=printable(key), reason=error.reason, message=str(error)
         )
@@ -343,7 +340,7 @@ class Intake:
         if parts is not None:
             self._shop.breakers.unreadable(parts, error.reason)
             receipt = quarantined_receipt(parts, error.reason, str(error))
-        self._shop.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
+        self._shop.settle([Outcome(key, waiters.tokens, waiters.reply_to, receipt)])
 
     async def release_shards(self, shards: Collection[int]) -> bool:
         """Stop the tables of these shards after their current attempt. The next owner takes their

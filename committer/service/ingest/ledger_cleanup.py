@@ -1,7 +1,7 @@
 """Finds entries of ledgers that are due to be shortened or deleted, by the scans of the inbox.
 
-The entry of a request is needed while the request may be found again: in the inbox, in quarantine,
-or on its way back from there.
+The entry of a request is needed while the request may be found again: in the inbox or in
+quarantine.
 """
 
 from __future__ import annotations
@@ -17,17 +17,11 @@ from committer.storage.inbox import Quarantine, skips_of
 
 
 class LedgerCleanup:
-    """Tells the ledger upkeep of each table what a scan has seen.
+    """Tells the ledger upkeep of each table what a scan has seen."""
 
-    `replaying`: the copies of requests that an operator is putting back.
-    """
-
-    def __init__(
-        self, *, intake: Intake, quarantine: Quarantine, replaying: Quarantine, world: World
-    ) -> None:
+    def __init__(self, *, intake: Intake, quarantine: Quarantine, world: World) -> None:
         self._intake = intake
         self._quarantine = quarantine
-        self._replaying = replaying
         self._world = world
 
     @asynccontextmanager
@@ -50,10 +44,9 @@ class LedgerCleanup:
             table.ledger_upkeep.find(ledger, listed, now_s, now_ms)
 
     async def _list_quarantined(self, tables: Sequence[UUID], folders: Folders) -> None:
-        """Add those of producers that have something in quarantine, or on its way back."""
+        """Add those of producers that have something in quarantine."""
         for table_uuid in tables:
-            for place in (self._quarantine, self._replaying):
-                skips = skips_of(table_uuid)
-                async for found in place.list(table_uuid, skips=skips):
-                    folders.add(found.key)
-                folders.cannot_see(skips, place)
+            skips = skips_of(table_uuid)
+            async for found in self._quarantine.list(table_uuid, skips=skips):
+                folders.add(found.key)
+            folders.cannot_see(skips, self._quarantine)

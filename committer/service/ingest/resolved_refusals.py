@@ -13,8 +13,7 @@ from committer.errors import InvalidRequestError, NoSuchTableError, NotFoundErro
 from committer.plan.state import TableState
 from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
-from committer.request.commit_request import CommitRequest
-from committer.request.request_format import read_request
+from committer.request.request_format import EncodedRequest, read_request
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.telemetry.log import log
@@ -36,32 +35,33 @@ class ResolvedRefusals:
 
         Errors: those of the catalog and of the storage.
         """
-        by_table: dict[TableIdentifier, list[CommitRequest]] = {}
+        by_table: dict[TableIdentifier, list[EncodedRequest]] = {}
         for key in keys:
-            request = await self._request(key)
-            if request is not None:
-                by_table.setdefault(request.identifier, []).append(request)
-        for identifier, requests in by_table.items():
-            await self._look(identifier, requests)
+            sealed = await self._request(key)
+            if sealed is not None:
+                by_table.setdefault(sealed.request.identifier, []).append(sealed)
+        for identifier, refused in by_table.items():
+            await self._look(identifier, refused)
 
-    async def _request(self, key: str) -> CommitRequest | None:
+    async def _request(self, key: str) -> EncodedRequest | None:
         """Return the request; None if it cannot be read or has left the quarantine."""
         try:
             _, content = await self._quarantine.get(key)
-            return read_request(content, key=key).request
+            return read_request(content, key=key)
         except (NotFoundError, InvalidRequestError):
             return None
 
-    async def _look(self, identifier: TableIdentifier, requests: Sequence[CommitRequest]) -> None:
+    async def _look(self, identifier: TableIdentifier, refused: Sequence[EncodedRequest]) -> None:
         try:
             state = TableState.of(await self._catalog.load(identifier))
         except NoSuchTableError:
             return
         reader = EvidenceReader(self._storage)
-        for request in requests:
+        for sealed in refused:
+            request = sealed.request
             if request.table_uuid != state.metadata.table_uuid:
                 continue
             landed = await reader.landed_in(state, request)
             if landed is not None:
-                await self._quarantine.delete((request.inbox_key,))
-                log.info("quarantine.resolved", key=request.inbox_key, snapshot_id=landed)
+                await self._quarantine.delete((sealed.key,))
+                log.info("quarantine.resolved", key=sealed.key, snapshot_id=landed)

@@ -44,10 +44,9 @@ from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.table_files import UpkeepParts
 from committer.settings.setting_names import named_setting
 from committer.storage.journal import Journal
-from committer.storage.replays import Replays
 
 # Beside the inbox and the quarantine.
-_SMALL_FOLDERS = ("replaying", "upkeep", "witness")
+_SMALL_FOLDERS = ("upkeep", "witness")
 
 
 class Service:
@@ -179,10 +178,7 @@ class Service:
             world=parts.world,
         )
         ledger_cleanup = LedgerCleanup(
-            intake=intake,
-            quarantine=parts.quarantine,
-            replaying=Replays(parts.storage, settings.inbox).copies,
-            world=parts.world,
+            intake=intake, quarantine=parts.quarantine, world=parts.world
         )
         reconciler = Reconciler(
             scan=scan,

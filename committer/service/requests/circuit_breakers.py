@@ -17,6 +17,7 @@ from uuid import UUID
 
 from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest
 from committer.request.request_key import RequestKey
 from committer.service.telemetry.log import log
 
@@ -160,9 +161,9 @@ class CircuitBreakers:
         known.trial, known.trial_until_s = inbox_key, now_s + TRIAL_S_MAX
         return False
 
-    def holds_request(self, request: CommitRequest) -> bool:
+    def holds_request(self, sealed: EncodedRequest) -> bool:
         """The same of a request that was read."""
-        return self.holds(*_key(request), request.inbox_key)
+        return self.holds(*_key(sealed.request), sealed.key)
 
     def open_breakers(self) -> Iterator[OpenBreaker]:
         """Yield every open breaker."""

@@ -8,13 +8,15 @@ from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 
 from committer.ports.skips import Skips
+from committer.request.request_key import published_key
 from committer.service.requests.inbox_keys import folder_of
 from committer.storage.inbox import Inbox, Quarantine
 
 
 class Folders(Container[str]):
     """The folders of producers that have something in some places; and all that may, because a
-    listing could not see. Of the keys that are `sought` it is known whether they are there.
+    listing could not see. Of the published keys that are `sought` it is known whether an object of
+    theirs is there.
     """
 
     def __init__(self, sought: Collection[str] = ()) -> None:
@@ -25,8 +27,8 @@ class Folders(Container[str]):
 
     def add(self, key: str) -> None:
         self._found.add(folder_of(key))
-        if key in self._sought:
-            self._keys.add(key)
+        if (published := published_key(key)) in self._sought:
+            self._keys.add(published)
 
     def cannot_see(self, skips: Skips, place: Inbox | Quarantine) -> None:
         """Note the entries that a listing of this place skipped."""

@@ -221,8 +221,8 @@ class Outcome:
 
     @classmethod
     def quarantined(cls, pending: Pending, receipt: Receipt) -> Outcome:
-        """It has left the inbox already."""
-        return cls(None, tuple(pending.tokens), frozenset(pending.reply_to), receipt)
+        """It is in quarantine, so its inbox object may go."""
+        return cls(pending.key, tuple(pending.tokens), frozenset(pending.reply_to), receipt)
 
     @classmethod
     def gone(cls, pending: Pending) -> Outcome:

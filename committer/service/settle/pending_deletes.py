@@ -14,8 +14,8 @@ from committer.service.requests.pending import Outcome
 
 @dataclass(slots=True)
 class Proof:
-    """Keys, and the high-water mark that has to be durable before they may go. None: they may go
-    now.
+    """Keys, and the high-water mark that has to be durable before they may go. None: they are in
+    quarantine, and may go now.
     """
 
     seen: HighWaterMark | None

@@ -127,8 +127,8 @@ class Settler:
         return True
 
     async def _delete(self) -> bool:
-        """Delete landed requests from the inbox, after the high-water mark is durable. Keys that
-        fail are queued again.
+        """Delete ended requests from the inbox, those that landed after the high-water mark is
+        durable. Keys that fail are queued again.
         """
         async with self._deleting:
             proofs = self.pending_deletes.take()
@@ -174,8 +174,9 @@ class Settler:
                 self.pending_deletes.requeue(proof)
             self._inbox_degraded(error)
             return False
-        self._settled.deleted(keys)
         for proof in proofs:
+            if proof.seen is not None:
+                self._settled.deleted(proof.keys)
             self.pending_deletes.forget(proof)
         self._health.healthy("inbox")
         return True

@@ -132,7 +132,7 @@ class CommitLoop:
         self._shop.metrics.crashed("plan")
         self._batches.halve(requests)
         if len(requests) == 1:
-            self._defer(self._waiting[requests[0].request.inbox_key], error)
+            self._defer(self._waiting[requests[0].sealed.key], error)
 
     async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
         """One parallel round: manifests that are not there yet, the list, and the metadata file."""
@@ -199,10 +199,10 @@ class CommitLoop:
         self._ledger_upkeep.landed(plan.cleanup, state.ledger)
         self._shop.breakers.landed(requests)
         ended = []
-        for request in requests:
-            key = request.inbox_key
-            receipt = committed_receipt(request, plan.landed[key])
-            ended.append(Outcome.landed(self._waiting.end(key), receipt, self._cached_table.known))
+        for one in inflight.batch.requests:
+            receipt = committed_receipt(one.request, plan.landed[one.request.inbox_key])
+            pending = self._waiting.end(one.sealed.key)
+            ended.append(Outcome.landed(pending, receipt, self._cached_table.known))
         self._shop.settle(ended)
         self._report_commit(inflight, plan)
         self._upkeep.landed(plan, state, inflight.batch.branch)

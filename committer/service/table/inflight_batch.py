@@ -78,7 +78,7 @@ class BatchSelector:
     def sent_keys(self) -> frozenset[str]:
         """The keys of the batch in flight: its requests may have landed."""
         sent = self._current.batch.requests if self._current else ()
-        return frozenset(one.request.inbox_key for one in sent)
+        return frozenset(one.sealed.key for one in sent)
 
     @property
     def are_urgent(self) -> bool:
@@ -93,8 +93,8 @@ class BatchSelector:
         """
         inflight = self._current
         if inflight is not None and basis == inflight.basis and self._is_fresh(inflight, state):
-            still = {candidate.request.inbox_key for candidate in candidates}
-            if all(one.request.inbox_key in still for one in inflight.batch.requests):
+            still = {candidate.sealed.key for candidate in candidates}
+            if all(one.sealed.key in still for one in inflight.batch.requests):
                 return inflight
         self._current = None
         requests = _one_branch(next_batch(candidates, self._policy(state)))
@@ -118,7 +118,7 @@ class BatchSelector:
         self._cached_table.forget()
         self.halve(requests)
         if len(requests) == 1:
-            self._waiting[requests[0].request.inbox_key].suspicion = (reason, message)
+            self._waiting[requests[0].sealed.key].suspicion = (reason, message)
 
     def halve(self, requests: Sequence[CheckedRequest]) -> None:
         """Halve the size of the next batch."""

@@ -245,7 +245,7 @@ class TableCommitter:
         if self._shop.breakers.are_open:
             holds = self._shop.breakers.holds_request
             kept = self._batches.sent_keys
-            left += self._waiting.evict(lambda one: holds(one.sealed.request), kept)
+            left += self._waiting.evict(lambda one: holds(one.sealed), kept)
         if self.is_stuck and (large := list(self._waiting.evict(lambda one: one.is_large, ()))):
             self._batches.drop()
             left += large

@@ -41,9 +41,6 @@ RECORDS_A_ROUND = 256
 RECORDS_BYTES_A_ROUND = 8 * 1024 * 1024
 # If the environment is misconfigured, retrying more often does not help.
 FAULT_PAUSE_S = 15.0
-# How often to check that a request that left the inbox is in quarantine still: for two minutes or
-# more.
-LOOKS_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +113,8 @@ class Verdicts:
             one.pending.is_shared = True
             self.defer(one.pending, error)
             return
-        if not await self._leaves_inbox(one.pending, content):
-            return
         pending = self.waiting.end(one.pending.key)
+        self.shop.recently_quarantined.add(pending.key)
         self.shop.metrics.quarantined(one.reason.value)
         self.shop.breakers.quarantined(pending.sealed.request, one.reason.value)
         self.shop.settle([Outcome.quarantined(pending, _quarantined(one))])
@@ -135,8 +131,7 @@ class Verdicts:
         if record.by_reference:
             await self._discard_stale_record(pending)
             return
-        if not await self._leaves_inbox(pending, pending.sealed.content):
-            return
+        self.shop.recently_quarantined.add(pending.key)
         log.info("inbox.quarantined_before", key=pending.key)
         key = parse_inbox_key(pending.key)
         receipt = quarantined_receipt(key, record.reason, record.message)
@@ -150,16 +145,6 @@ class Verdicts:
             self.defer(pending, error)
             return
         self.defer(pending, TransientError("what stood in its place before was no request"))
-
-    async def _leaves_inbox(self, pending: Pending, content: bytes) -> bool:
-        """Return whether it has left the inbox; a request that was replayed in the meantime waits
-        again.
-        """
-        key = pending.key
-        left = await leave_inbox(self.shop, key, content)
-        if not left:
-            self.defer(pending, TransientError("it was replayed meanwhile"))
-        return left
 
     async def _as_in_inbox(self, one: QuarantineVerdict) -> tuple[QuarantineVerdict, bytes] | None:
         """Return the verdict on the inbox object, not on the doorbell's copy: write access to the
@@ -200,36 +185,6 @@ def _first(refused: Iterator[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
         size_bytes += len(one.pending.sealed.content)
         if size_bytes >= RECORDS_BYTES_A_ROUND:
             return
-
-
-async def leave_inbox(shop: Shop, key: str, content: bytes) -> bool:
-    """Delete the inbox object of a request that is in quarantine now, once. If it stays, the
-    reconciler finds it and it is admitted again.
-
-    While this process stood still the request may have been replayed, and the deleted object may
-    have been its only copy: if it is not in quarantine any more, it is restored. (A request
-    discarded in between is admitted once more.) False then: it has not ended. As no other copy
-    exists, an unavailable storage is retried.
-    """
-    shop.recently_quarantined.add(key)
-    try:
-        await shop.inbox.delete((key,))
-    except FrazilError as error:
-        # It may have gone all the same.
-        log.warning("inbox.unavailable", key=key, error=str(error))
-    for attempt in range(LOOKS_MAX):
-        try:
-            if await shop.quarantine.contains(key):
-                return True
-            log.warning("request.restored", key=key)
-            await shop.inbox.restore(key, content)
-            return False
-        except TransientError:
-            await shop.world.sleep(backoff_s(attempt, 0.5 + shop.world.jitter() / 2))
-        except FrazilError as error:
-            log.warning("inbox.unavailable", key=key, error=str(error))
-            break
-    return True
 
 
 def _duplicate(duplicate: AlreadyLanded) -> Receipt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -48,6 +49,7 @@ from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
+FRESH = UUID(int=1)
 
 
 class Moved(CountingStorage):
@@ -72,11 +74,11 @@ class Moved(CountingStorage):
 
 
 async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_replayed() -> None:
-    """It is in quarantine when the inbox is listed, and in the inbox when the copies are."""
+    """It is in quarantine when the inbox is listed, and in the inbox when the quarantine is."""
     house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     replays = Replays(house.storage.inner, INBOX)
-    moved = Moved(house, "inbox", lambda: replays.replay(other.request.inbox_key))
+    moved = Moved(house, "inbox", lambda: replays.replay(other.request.inbox_key, FRESH))
     desk = replace(producer_admin(house), replays=Replays(moved, INBOX))
     with pytest.raises(UnsupportedError, match=other.request.inbox_key):
         await desk.forget(table.identifier, NAME)
@@ -133,7 +135,7 @@ async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_re
         await house.publish(build_request(table))
         await house.settle(1.0)
         assert property_key("shot") in (await house.load()).properties
-        await Replays(house.storage.inner, INBOX).replay(other.request.inbox_key)
+        await Replays(house.storage.inner, INBOX).replay(other.request.inbox_key, FRESH)
         await house.settle(60.0)
     assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
     assert len(await house.live_files()) == 2

@@ -141,7 +141,7 @@ async def test_what_is_young_is_not_told() -> None:
     assert await yard.found() == []
 
 
-@pytest.mark.parametrize("where", ["inbox", "quarantine", "replaying"])
+@pytest.mark.parametrize("where", ["inbox", "quarantine", "replayed"])
 async def test_files_of_a_request_that_has_not_ended_are_not_orphans(where: str) -> None:
     yard = Yard()
     table = await yard.open()
@@ -156,11 +156,12 @@ async def test_files_of_a_request_that_has_not_ended_are_not_orphans(where: str)
         case "quarantine":
             await house.quarantine.put(record, sealed.content)
         case _:
-            await Replays(house.storage.inner, INBOX).copies.put(record, sealed.content)
+            await house.inbox.put(sealed.replayed(house.world.uuid()))
     yard.later()
     assert await yard.found() == []
-    for folder in ("inbox", "quarantine", "replaying"):
-        await house.storage.inner.delete([f"{INBOX}/{folder}/{key}"])
+    for folder in ("inbox", "quarantine"):
+        left = [one.location async for one in house.storage.inner.list(f"{INBOX}/{folder}/")]
+        await house.storage.inner.delete(left)
     assert locations(await yard.found()) == {path}
 
 

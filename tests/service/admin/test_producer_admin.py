@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -37,6 +38,7 @@ from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
+FRESH = UUID(int=1)
 NOTHING = EpochRanges()
 
 
@@ -441,7 +443,7 @@ async def test_a_crash_behind_the_swap_that_lands_an_accepted_request_repeats_no
     house = ServiceHarness()
     table, other = await refused_for_its_content(house)
     await accept(house, table, other)
-    await producer_admin(house).replays.replay(other.request.inbox_key)
+    await producer_admin(house).replays.replay(other.request.inbox_key, FRESH)
     for epoch in (1, 2, 3):
         await house.inbox.put(build_request(table, epoch=epoch))
     async with house.running():

@@ -103,7 +103,9 @@ async def test_a_request_that_was_replayed_is_taken_however_old_its_record_was()
     await quarantine(house, sealed)
     await house.settle(600.0)
     async with house.running(reconcile_interval_s=10.0):
-        await Replays(house.storage.inner, INBOX).replay(sealed.request.inbox_key)
+        await Replays(house.storage.inner, INBOX).replay(
+            sealed.request.inbox_key, house.world.uuid()
+        )
         await house.settle(60.0)
     assert await house.quarantined() == []
     assert len(await house.live_files()) == 1

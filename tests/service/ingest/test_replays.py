@@ -230,7 +230,9 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_is_in_quaranti
     async with house.running(reconcile_interval_s=300.0):
         await _outlive_one_shots(house, table)
         assert "shot" in await _producers(house)
-        await Replays(house.storage.inner, INBOX).replay(refused.request.inbox_key)
+        await Replays(house.storage.inner, INBOX).replay(
+            refused.request.inbox_key, house.world.uuid()
+        )
         await house.settle(400.0)
         assert len(await house.live_files()) == 6
         (record,) = await house.quarantined()
@@ -238,23 +240,6 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_is_in_quaranti
         await house.quarantine.delete((record.key,))
         await _outlive_one_shots(house, table, first_epoch=5)
     assert await _producers(house) == ["query-1"]
-
-
-async def test_a_one_shot_producer_is_known_while_a_replay_of_it_was_cut_off() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    refused = await _land_one_and_refuse_another(house, table)
-    key = refused.request.inbox_key
-    replays = Replays(house.storage.inner, INBOX)
-    record, content = await house.quarantine.get(key)
-    await replays.copies.put(record, content)
-    await house.quarantine.delete((key,))
-    async with house.running(reconcile_interval_s=300.0):
-        await _outlive_one_shots(house, table)
-        await replays.replay(key)
-        await house.settle(400.0)
-    assert len(await house.live_files()) == 6
-    assert [record.reason for record in await house.quarantined()] == [Reason.EPOCH_CONTENT_DIFFERS]
 
 
 async def _land_one_and_refuse_another(house: ServiceHarness, table: LoadedTable) -> EncodedRequest:

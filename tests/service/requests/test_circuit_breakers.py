@@ -215,7 +215,7 @@ def request(epoch: int = 0, producer: str = "bad") -> EncodedRequest:
 
 
 def holds(breakers: CircuitBreakers, sealed: EncodedRequest) -> bool:
-    return breakers.holds_request(sealed.request)
+    return breakers.holds_request(sealed)
 
 
 async def test_a_trial_that_never_ends_is_followed_by_another() -> None:

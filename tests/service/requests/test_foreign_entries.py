@@ -133,7 +133,7 @@ async def test_a_discarded_reference_leaves_the_request_that_has_taken_the_place
     await house.inbox.put(sealed)
     replays = Replays(LocalStorage(prune_below=[str(tmp_path)]), str(tmp_path))
     with pytest.raises(InvalidRequestError, match="an entry of the inbox that was never read"):
-        await replays.replay(key)
+        await replays.replay(key, house.world.uuid())
     await replays.discard(key)
     assert await house.inbox.get(key) == sealed.content
     assert not await house.quarantine.contains(key)

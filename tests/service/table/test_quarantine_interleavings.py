@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from committer.errors import AccessError, FrazilError, PublishError, StorageUnavailableError
+from committer.errors import AccessError, FrazilError, StorageUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import property_key
 from committer.plan.batch_policy import BatchPolicy
 from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.support.builders.bad_requests import CHECKED
@@ -242,11 +242,10 @@ async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_anew(o
 
 
 async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
-    """The old object could not be removed; a removal that is repeated later would take the new."""
+    """The old object could not be deleted; the deletion is repeated after the replay."""
     house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
-    key = sealed.request.inbox_key
     is_away = [True]
     storage = PickyStorage(
         house,
@@ -257,77 +256,74 @@ async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
     house.inbox = Inbox(storage, INBOX)
     replays = Replays(house.storage.inner, INBOX)
     async with house.running(reconcile_interval_s=20.0):
+        await house.publish(build_request(table, producer="query-2", partition=("AA",)))
+        await house.settle(1.0)
         await house.publish(sealed)
         await house.settle(1.0)
         assert [one.reason for one in await house.quarantined()] == [Reason.BRANCH_UNKNOWN]
-        with pytest.raises(PublishError, match="still in the inbox"):
-            await replays.replay(key)
-        is_away[0] = False
-        await house.publish(build_request(table, producer="query-2", partition=("AA",)))
-        await house.settle(60.0)
-        assert await house.outstanding() == []
+        assert sealed.key in await house.outstanding()
         head = (await house.load()).current_snapshot_id or 0
         await foreign_commit(house, table, branch_at("audit", head))
-        await replays.replay(key)
+        await replays.replay(sealed.key, house.world.uuid())
+        is_away[0] = False
         await house.settle(60.0)
-        assert property_key("query-1", "audit") in (await house.load()).properties
-    assert await house.outstanding() == []
+        assert await house.outstanding() == []
+    assert property_key("query-1", "audit") in (await house.load()).properties
+    assert await house.quarantined() == []
 
 
-class SlowToLeave(PickyStorage):
-    """Right before a request first leaves the inbox, another has removed it, and it is replayed."""
+class SlowToDelete(PickyStorage):
+    """Right before a request is first deleted, another committer has deleted it, and an operator
+    has replayed it; nothing of the replay is looked at before the deletion has ended.
+    """
 
     def __init__(self, house: ServiceHarness, key: str) -> None:
         super().__init__(house, lambda method, at: None)
+        self.world = house.world
         self.key = key
-        self.is_first = True
+        self.replayed: EncodedRequest | None = None
 
     async def delete(self, locations: Sequence[str]) -> None:
-        if self.is_first:
-            self.is_first = False
+        if self.replayed is None:
             await Inbox(self.inner, INBOX).delete([self.key])
-            await Replays(self.inner, INBOX).replay(self.key)
+            replays = Replays(self.inner, INBOX)
+            self.replayed = await replays.replay(self.key, self.world.uuid())
         await super().delete(locations)
 
 
-async def test_a_removal_that_comes_late_does_not_take_what_was_replayed_meanwhile() -> None:
-    """This committer stands still; another has removed the object, and an operator replays it."""
+async def test_a_deletion_that_comes_late_does_not_take_what_was_replayed_meanwhile() -> None:
+    """This committer stands still; another has deleted the object, and an operator replays it."""
     house = ServiceHarness()
     table = await add_table(house, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
-    key = sealed.request.inbox_key
-    house.inbox = Inbox(SlowToLeave(house, key), INBOX)
+    storage = SlowToDelete(house, sealed.key)
+    house.inbox = Inbox(storage, INBOX)
     async with house.running(reconcile_interval_s=20.0):
         await house.publish(sealed)
         await house.settle(60.0)
+    assert storage.replayed is not None
     (record,) = await house.quarantined()
-    assert record.reason == Reason.BRANCH_UNKNOWN
-    assert (await house.quarantine.get(key))[1] == sealed.content
+    assert (record.key, record.reason) == (storage.replayed.key, Reason.BRANCH_UNKNOWN)
+    assert (await house.quarantine.get(record.key))[1] == sealed.content
     assert await house.outstanding() == []
 
 
-class LosesItsAnswer(SlowToLeave):
-    """And the answer to that is lost, and so is every other for half a minute."""
-
-    async def delete(self, locations: Sequence[str]) -> None:
-        is_first = self.is_first
-        await super().delete(locations)
-        if is_first:
-            self.is_away = True
-            asyncio.get_running_loop().call_later(30.0, setattr, self, "is_away", False)
-            raise StorageUnavailableError("the test has lost the answer")
-
-
-async def test_what_was_replayed_meanwhile_is_put_back_although_the_storage_went_away() -> None:
-    """This is the only copy: it is not dropped before its place is known."""
+async def test_a_replayed_request_and_its_old_object_land_once() -> None:
+    """Their committers ended before they deleted the old object, and rang again for it."""
     house = ServiceHarness()
     table = await add_table(house, build_flights())
-    sealed = build_request(table, partition=("AA",), branch="audit")
-    key = sealed.request.inbox_key
-    storage = LosesItsAnswer(house, key)
-    house.inbox, house.quarantine = Inbox(storage, INBOX), Quarantine(storage, INBOX)
-    async with house.running(reconcile_interval_s=20.0):
-        await house.publish(sealed)
-        await house.settle(120.0)
+    sealed = build_request(table, partition=("AA",))
+    record = QuarantineRecord(key=sealed.key, reason="x", message="x", quarantined_at_ms=1)
+    await house.quarantine.put(record, sealed.content)
+    await house.inbox.put(sealed)
+    replays = Replays(house.storage.inner, INBOX)
+    replayed = await replays.replay(sealed.key, house.world.uuid())
+    async with house.running():
+        await house.publish(sealed, durable=False)
+        await house.publish(replayed, durable=False)
+        await house.settle(10.0)
+    assert len(await paths(house)) == 1
     assert await house.outstanding() == []
-    assert (await house.quarantine.get(key))[1] == sealed.content
+    assert await house.quarantined() == []
+    assert {one.state for one in await house.receipts()} == {ReceiptState.COMMITTED}
+    assert (await house.publisher_queue.depth()).waiting == 0

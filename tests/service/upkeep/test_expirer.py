@@ -32,7 +32,7 @@ from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.ports.storage import NewObject, ObjectInfo, Storage
 from committer.request.commit_request import Needs
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.inbox import Quarantine, QuarantineRecord
+from committer.storage.inbox import QuarantineRecord
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import (
     build_file,
@@ -384,7 +384,7 @@ async def test_a_snapshot_that_a_request_was_made_against_does_not_go_before_it(
         assert (await house.load()).snapshots[0].snapshot_id != oldest
 
 
-@pytest.mark.parametrize("place", ["inbox", "quarantine", "replaying", "nowhere"])
+@pytest.mark.parametrize("place", ["inbox", "quarantine", "replayed", "nowhere"])
 async def test_what_may_land_once_more_after_a_roll_back_keeps_its_data_files(place: str) -> None:
     """By an operator's leave: his word is in the ledger, the request wherever it waits."""
     house, _, table = await open_house(EXPIRING | {"frazil.expire.enabled": "false"})
@@ -410,9 +410,10 @@ async def test_what_may_land_once_more_after_a_roll_back_keeps_its_data_files(pl
         )
         if place == "inbox":
             await house.inbox.put(again)
-        elif place != "nowhere":
-            folder = Quarantine(house.storage.inner, INBOX, folder=place)
-            await folder.put(record, again.content)
+        elif place == "quarantine":
+            await house.quarantine.put(record, again.content)
+        elif place == "replayed":
+            await house.inbox.put(again.replayed(house.world.uuid()))
         await traffic.commit(20)
         assert len((await house.load()).snapshots) <= KEPT + 4
         assert (data_file in await objects(house)) == (place != "nowhere")

@@ -12,6 +12,7 @@ from committer.plan.producer_decisions import ProducerName, ProducerState, stand
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
+from committer.request.request_key import published_key
 from committer.service.admin.producer_admin import ProducerAdmin
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.table.table_committer import TableCommitter
@@ -49,8 +50,11 @@ async def epochs_of(house: ServiceHarness) -> str:
 
 
 async def replay(house: ServiceHarness, sealed: EncodedRequest) -> None:
-    await producer_admin(house).replays.replay(sealed.request.inbox_key)
-    await house.publish(sealed, durable=False)
+    """Replay a request, under whichever of its keys it is in quarantine."""
+    keys = [record.key for record in await house.quarantined()]
+    (key,) = [key for key in keys if published_key(key) == sealed.request.inbox_key]
+    replayed = await producer_admin(house).replays.replay(key, house.world.uuid())
+    await house.publish(replayed, durable=False)
     await house.run_until_settled()
 
 

@@ -122,7 +122,7 @@ class ServiceHarness:
         request = sealed.request
         return Doorbell(
             request.table_uuid,
-            request.inbox_key,
+            sealed.key,
             line_digest(sealed.content),
             sealed.content,
             request.producer.id,
@@ -218,7 +218,6 @@ class ServiceHarness:
             ledger_cleanup = LedgerCleanup(
                 intake=intake,
                 quarantine=self.quarantine,
-                replaying=Replays(self.storage.inner, INBOX).copies,
                 world=self.world,
             )
             reconciler = Reconciler(
