@@ -41,7 +41,7 @@ from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.faults.stopping_storage import StoppingStorage
-from tests.support.service.decisions import producer_admin
+from tests.support.service.decisions import producer_admin, publish_in_turn
 from tests.support.service.high_water_marks import NAME, PickyHighWaterMarks, is_frozen
 from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
@@ -65,18 +65,6 @@ async def current(house: ServiceHarness) -> LoadedTable:
     return await house.catalog.inner.load(NAME)
 
 
-async def land(
-    house: ServiceHarness, table: LoadedTable, *epochs: int, producer: str = "query-1"
-) -> None:
-    """Each in a snapshot of its own."""
-    for epoch in epochs:
-        now_ms = house.world.now_ms()
-        await house.publish(
-            build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
-        )
-        await house.settle(7.0)
-
-
 # --- Going backwards -----------------------------------------------------------------------------
 
 
@@ -88,9 +76,9 @@ async def test_a_table_that_was_put_back_freezes_until_an_operator_accepts_it(
     house = ServiceHarness()
     table = await add_table(house, build_flights(format_version=format_version, fields=()))
     async with house.running():
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
         older = await current(house)
-        await land(house, table, 1, 2)
+        await publish_in_turn(house, table, 1, 2)
         if not restarts:
             await put_back(house, older)
             await assert_frozen_until_accepted(house, table)
@@ -124,7 +112,7 @@ async def test_a_ledger_that_lost_an_entry_freezes_the_table(restarts: bool) -> 
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
-        await land(house, table, 0, 1)
+        await publish_in_turn(house, table, 0, 1)
         entry = (await house.load()).properties[property_key("query-1")]
         if not restarts:
             await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
@@ -156,9 +144,9 @@ async def test_a_ledger_that_lost_an_entry_before_its_high_water_mark_was_writte
     house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await add_table(house, build_flights(format_version=format_version, fields=()))
     async with house.running():
-        await land(house, table, *range(first))
+        await publish_in_turn(house, table, *range(first))
         storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
-        await land(house, table, first)
+        await publish_in_turn(house, table, first)
     key = property_key("query-1")
     entry = (await house.load()).properties[key]
     await foreign_commit(house, table, RemoveProperties((key,)))
@@ -184,7 +172,7 @@ async def test_what_only_a_manifest_list_proves_stays_known_when_its_snapshot_ex
     table = await add_table(house, build_flights(format_version=format_version, fields=()))
     storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
     async with house.running():
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
     proof = (await house.load()).current_snapshot
     assert proof is not None
     storage.refused = ""
@@ -242,11 +230,11 @@ async def test_a_rollback_of_the_branch_freezes_its_producers_and_not_the_table(
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
-        await land(house, table, 0, 1, 2)
+        await publish_in_turn(house, table, 0, 1, 2)
         first = (await house.load()).snapshots[0].snapshot_id
         await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(first, "branch")))
-        await land(house, table, 3)
-        await land(house, table, 0, producer="query-2")
+        await publish_in_turn(house, table, 3)
+        await publish_in_turn(house, table, 0, producer="query-2")
         assert not is_frozen(house)
     (record,) = await house.quarantined()
     assert record.reason == Reason.PRODUCER_FROZEN
@@ -260,7 +248,7 @@ async def test_a_rollback_with_its_clean_up_keeps_nothing_in_the_inbox_for_ever(
     async with house.running(reconcile_interval_s=60.0):
         await house.publish(again)
         await house.settle(7.0)
-        await land(house, table, 0, 1)
+        await publish_in_turn(house, table, 0, 1)
         first, *others = [one.snapshot_id for one in (await house.load()).snapshots]
         await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(first, "branch")))
         await foreign_commit(house, table, RemoveSnapshots(tuple(others)))
@@ -273,11 +261,11 @@ async def test_a_new_table_of_the_same_name_has_a_high_water_mark_of_its_own() -
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
-        await land(house, table, 0, 1)
+        await publish_in_turn(house, table, 0, 1)
         await house.catalog.inner.drop_table(NAME)
         other = await house.create_table()
-        await land(house, table, 2)
-        await land(house, other, 0)
+        await publish_in_turn(house, table, 2)
+        await publish_in_turn(house, other, 0)
         assert not is_frozen(house)
     assert [one.reason for one in await house.quarantined()] == [Reason.TABLE_UUID_MISMATCH]
     assert (await known(house, table)).sequence_number == 2
@@ -290,10 +278,10 @@ async def test_other_tables_go_on_beside_a_frozen_one() -> None:
     other = await house.create_table("db.other")
     async with house.running():
         older = await current(house)
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
         await put_back(house, older)
-        await land(house, table, 1)
-        await land(house, other, 0, 1)
+        await publish_in_turn(house, table, 1)
+        await publish_in_turn(house, other, 0, 1)
         assert is_frozen(house)
     assert len(await house.live_files("db.other")) == 2
 
@@ -304,7 +292,7 @@ async def test_a_foreign_commit_is_no_step_back() -> None:
     async with house.running():
         for epoch in range(3):
             await foreign_commit(house, table, SetProperties({"foreign": str(epoch)}))
-            await land(house, table, epoch)
+            await publish_in_turn(house, table, epoch)
         assert not is_frozen(house)
     assert len(await house.live_files()) == 3
 
@@ -318,11 +306,11 @@ async def test_a_high_water_mark_that_nobody_can_read_freezes_the_table() -> Non
     table = await house.create_table()
     table_uuid = table.metadata.require_uuid()
     async with house.running():
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
     etag = await house.high_water_marks.etag(table_uuid)
     await house.high_water_marks.replace(table_uuid, b"{", etag=etag)
     async with house.running():
-        await land(house, table, 1)
+        await publish_in_turn(house, table, 1)
         assert is_frozen(house)
         assert len(await house.live_files()) == 1
         await house.accept()
@@ -339,10 +327,10 @@ async def test_nothing_leaves_the_inbox_while_its_high_water_mark_cannot_be_writ
     table = await house.create_table()
     other = await house.create_table("db.other")
     async with house.running():
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
         storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
-        await land(house, table, 1)
-        await land(house, other, 0)
+        await publish_in_turn(house, table, 1)
+        await publish_in_turn(house, other, 0)
         (left,) = await house.outstanding()
         assert left.startswith(str(table.metadata.table_uuid))
         assert len(await house.receipts()) == 3
@@ -356,7 +344,7 @@ async def test_commits_that_follow_each_other_share_a_high_water_mark() -> None:
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
         house.inbox_storage.calls.clear()
         for epoch in range(1, 6):
             await house.publish(build_request(table, epoch=epoch))
@@ -504,21 +492,21 @@ async def test_a_committer_goes_on_through_an_acceptance_that_it_did_not_wait_fo
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=60.0):
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
         await house.publish(build_request(table, epoch=1))
         await house.settle(0.01)
         # It has landed epoch 1, and is about to tell the high-water mark.
         await house.accept()
         await house.settle(1.0)
         assert len(await house.outstanding()) == 1
-        await land(house, table, 2)
+        await publish_in_turn(house, table, 2)
         # It has looked at the table again before, so this has left.
         assert len(await house.outstanding()) == 1
         await house.settle(120.0)
         assert await house.outstanding() == []
         assert not is_frozen(house)
         house.inbox_storage.calls.clear()
-        await land(house, table, 3)
+        await publish_in_turn(house, table, 3)
         assert dict(house.inbox_storage.calls) == {"create": 1, "replace": 1, "delete": 1}
     assert len(await house.live_files()) == 4
     high_water_mark = await known(house, table)
@@ -533,7 +521,7 @@ async def test_a_batch_whose_ledger_was_taken_away_and_accepted_goes_again_as_an
     house.catalog = TakesTheLedger(house)
     async with house.running():
         house.catalog.plan(Fault.LOST_REPLY)
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
         await house.settle(10.0)
         assert is_frozen(house)
         await house.accept()
@@ -564,13 +552,13 @@ async def test_an_acceptance_voids_the_deletion_of_what_the_table_has_lost() -> 
     house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=60.0):
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
         older = await current(house)
         storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
-        await land(house, table, 1)
+        await publish_in_turn(house, table, 1)
         # Landed, and still in the inbox: the high-water mark could not be told.
         await put_back(house, older)
-        await land(house, table, 2)
+        await publish_in_turn(house, table, 2)
         # Nothing durable says so, but this committer has seen it.
         assert (await known(house, table)).sequence_number == 1
         assert is_frozen(house)
@@ -588,10 +576,10 @@ async def test_a_thaw_voids_the_deletion_of_what_may_land_once_more() -> None:
     house.high_water_marks = HighWaterMarks(storage, INBOX)
     table = await house.create_table()
     async with house.running(reconcile_interval_s=60.0):
-        await land(house, table, 0)
+        await publish_in_turn(house, table, 0)
         head = (await house.load()).current_snapshot_id or 0
         storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
-        await land(house, table, 1)
+        await publish_in_turn(house, table, 1)
         # Landed, and still in the inbox: the high-water mark could not be told.
         await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(head)))
         keeper = HighWaterMarkStore.at(house.storage.inner, INBOX)
@@ -615,7 +603,7 @@ async def test_what_was_read_before_an_acceptance_is_not_taken_for_what_was_acce
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
-        await land(house, table, 0, 1)
+        await publish_in_turn(house, table, 0, 1)
     keeper, evidence = SlowKeeper(house.high_water_marks), EvidenceReader(house.storage)
     table_uuid = table.metadata.require_uuid()
     high_water_mark = HighWaterCheck(NAME, table_uuid, keeper, house.catalog, evidence)
@@ -634,7 +622,7 @@ async def test_what_was_read_before_a_thaw_is_no_proof_behind_it() -> None:
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running():
-        await land(house, table, 0, 1)
+        await publish_in_turn(house, table, 0, 1)
     keeper, evidence = SlowKeeper(house.high_water_marks), EvidenceReader(house.storage)
     high_water_mark = HighWaterCheck(
         NAME, table.metadata.require_uuid(), keeper, house.catalog, evidence
@@ -671,12 +659,12 @@ async def test_a_commit_of_another_between_pointer_and_high_water_mark_is_no_ste
     loading = asyncio.create_task(high_water_mark.load(None))
     await asyncio.sleep(0.5)
     async with house.running():
-        await land(house, table, 0, 1)
+        await publish_in_turn(house, table, 0, 1)
         state = await loading
         assert state.metadata.last_sequence_number == 2
         assert high_water_mark.known.sequence_number == 2
         older = state
-        await land(house, table, 2)
+        await publish_in_turn(house, table, 2)
     # The same, but it is what the table really has.
     await put_back(house, older.table)
     with pytest.raises(TableFrozenError, match=r"frazil table accept db\.flights"):

@@ -35,8 +35,21 @@ def producer_admin(house: ServiceHarness) -> ProducerAdmin:
 
 
 async def land(house: ServiceHarness, table: LoadedTable, *epochs: int) -> None:
-    """Each in a snapshot of its own."""
-    await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in epochs))
+    """Each in a snapshot of its own, by a service that runs for it."""
+    async with house.running():
+        await publish_in_turn(house, table, *epochs)
+
+
+async def publish_in_turn(
+    house: ServiceHarness, table: LoadedTable, *epochs: int, producer: str = "query-1"
+) -> None:
+    """Each in a snapshot of its own, by the service that runs."""
+    for epoch in epochs:
+        now_ms = house.world.now_ms()
+        await house.publish(
+            build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
+        )
+        await house.settle(7.0)
 
 
 async def roll_back(house: ServiceHarness, table: LoadedTable, position: int) -> None:
