@@ -1,4 +1,4 @@
-"""A whole Frazil of real processes in a folder of its own, and the blows that it may get.
+"""A whole Frazil of real processes in a folder of its own, and the faults that it may get.
 
 `python -m committer serve`, a private Valkey, a SQLite catalog and local folders, as `make demo`
 has them. All processes started here end with the `with` block, however that is left.

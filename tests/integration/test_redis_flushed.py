@@ -24,32 +24,32 @@ PRODUCERS = 4
 EPOCHS_A_ROUND = 5
 RANDOM_FLUSHES = 3
 
-Blow = Callable[[RealHouse], Awaitable[None]]
+Fault = Callable[[RealHouse], Awaitable[None]]
 
 
 async def test_every_file_is_in_the_table_once_after_the_queue_lost_everything() -> None:
     seed = uuid4().int % 2**32
     chance = random.Random(seed)
     print(f"seed {seed}")
-    blows: list[Blow] = [_flush_before_reading, _flush_before_reading, _kill_server]
-    blows += [lambda house: _flush_somewhere(house, chance)] * RANDOM_FLUSHES
+    faults: list[Fault] = [_flush_before_reading, _flush_before_reading, _kill_server]
+    faults += [lambda house: _flush_somewhere(house, chance)] * RANDOM_FLUSHES
     with real_house(FRAZIL_COMMIT__MIN_INTERVAL_MS="200") as house:
         table = await house.create_table(TABLE)
         async with producers(house, table, PRODUCERS, waiting=1) as published:
             await house.start()
-            for blow in blows:
-                await _round(house, published, blow)
+            for fault in faults:
+                await _round(house, published, fault)
             await until(house.is_settled, "an empty inbox")
             await until(house.is_healthy, "a healthy committer again")
         house.signal(signal.SIGTERM)
-        await _check(house, published, rounds=len(blows))
+        await _check(house, published, rounds=len(faults))
 
 
-async def _round(house: RealHouse, published: list[RealProducer], blow: Blow) -> None:
+async def _round(house: RealHouse, published: list[RealProducer], fault: Fault) -> None:
     async with asyncio.TaskGroup() as tasks:
         for producer in published:
             tasks.create_task(producer.publish(EPOCHS_A_ROUND))
-        await blow(house)
+        await fault(house)
 
 
 async def _flush_before_reading(house: RealHouse) -> None:

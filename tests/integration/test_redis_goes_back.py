@@ -47,16 +47,16 @@ async def test_requests_land_once_after_the_log_of_the_queue_lost_its_tail() -> 
         table = await house.create_table(TABLE, properties=EXPIRING)
         async with producers(house, table, 3, waiting=1) as published:
             await house.start()
-            blows = [_lose_doorbells, _undo_acknowledgements]
-            blows += [partial(_cut_anywhere, chance=chance)] * RANDOM_CUTS
-            for blow in blows:
+            faults = [_lose_doorbells, _undo_acknowledgements]
+            faults += [partial(_cut_anywhere, chance=chance)] * RANDOM_CUTS
+            for fault in faults:
                 async with asyncio.TaskGroup() as tasks:
-                    await blow(house, published, tasks)
+                    await fault(house, published, tasks)
                     await until(house.is_healthy, "a healthy committer again")
                 await until(house.is_settled, "an empty inbox")
                 found = await check_exactly_once(house, TABLE, published)
         house.signal(signal.SIGTERM)
-    _tell(house, found, f"{len(blows)} times without its tail")
+    _tell(house, found, f"{len(faults)} times without its tail")
 
 
 async def _lose_doorbells(

@@ -24,7 +24,7 @@ TABLES = ("db.one", "db.two", "db.three", "db.four")
 LEASE_S = 4
 EPOCHS_A_ROUND = 4
 
-Blow = Callable[[], Awaitable[None]]
+Fault = Callable[[], Awaitable[None]]
 
 
 def owned(replica: RealHouse) -> int:
@@ -62,12 +62,12 @@ async def test_committers_come_end_die_and_stand_still_while_work_goes_on() -> N
             ]
             published = [producer for group in groups for producer in group]
 
-            async def round_(blow: Blow, what: str, *owners: RealHouse) -> None:
+            async def round_(fault: Fault, what: str, *owners: RealHouse) -> None:
                 async with asyncio.TaskGroup() as tasks:
                     for producer in published:
                         tasks.create_task(producer.publish(EPOCHS_A_ROUND))
                     started_s = time.monotonic()
-                    await blow()
+                    await fault()
                     await until(lambda: have_shared(*owners), f"{what}: all shards owned")
                     took_s[what] = time.monotonic() - started_s
 

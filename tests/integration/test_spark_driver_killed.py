@@ -118,7 +118,7 @@ async def _kill_after_publish(experiment: Experiment) -> int:
 
 
 async def _kill_while_it_waits(experiment: Experiment) -> int:
-    """The replay of the first blow, then a driver that dies while it waits for the committer.
+    """The replay of the first fault, then a driver that dies while it waits for the committer.
 
     The committer stands still afterwards.
     """
@@ -135,7 +135,7 @@ async def _kill_while_it_waits(experiment: Experiment) -> int:
 
 
 async def _stop_while_it_waits(experiment: Experiment, replayed: int) -> int:
-    """The replay of the second blow; then a plain `stop()` during a commit, and a new start."""
+    """The replay of the second fault; then a plain `stop()` during a commit, and a new start."""
     with spark_driver(experiment.house, experiment.stream) as driver:
         driver.ask("start", "committed")
         await until(lambda: len(experiment.attempts(replayed)) == 2, "a second attempt")

@@ -57,7 +57,7 @@ def _soak(options: argparse.Namespace, folder: Path, environment: dict[str, str]
     page.draw(story, folder / "soak.png")
     (folder / "report.md").write_text(page.print_page(story, environment, "soak.png"))
     requests = sum(found.requests for found in story.exact.values())
-    print(f"{requests:,} requests, {len(story.struck)} blows, {story.commits:,} commits")
+    print(f"{requests:,} requests, {len(story.struck)} faults, {story.commits:,} commits")
     return story.violations
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from tests.support.faults.fault_proxy import Fault
 
 
-class Blow(StrEnum):
+class FaultKind(StrEnum):
     KILL = "kill -9 of a committer"
     END = "SIGTERM of a committer"
     STOP = "SIGSTOP of a committer, longer than its lease"
@@ -22,16 +22,16 @@ class Blow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """One blow: how long to wait before it, how long it lasts, and whom it hits, as a share of
+    """One fault: how long to wait before it, how long it lasts, and whom it hits, as a share of
     those that may be hit. The last two are of `SPOIL`.
     """
 
     pause_s: float
-    blow: Blow
+    kind: FaultKind
     lasts_s: float
     whom: float
     command: bytes = b""
-    fault: Fault = Fault.CUT_ANSWER
+    answer_fault: Fault = Fault.CUT_ANSWER
 
     def pick(self, count: int) -> int:
         """One of so many."""
@@ -50,15 +50,15 @@ SPOILED = 5
 
 
 def strikes(seed: int, *, pause_s: float, lease_s: float) -> Iterator[Strike]:
-    """Blows for ever, each kind once before any comes again; `pause_s` apart on average."""
+    """Faults for ever, each kind once before any comes again; `pause_s` apart on average."""
     chance = random.Random(seed)
     while True:
-        for blow in chance.sample(list(Blow), len(Blow)):
+        for kind in chance.sample(list(FaultKind), len(FaultKind)):
             yield Strike(
                 pause_s=pause_s * (0.5 + chance.random()),
-                blow=blow,
-                lasts_s=lease_s * 1.5 if blow is Blow.STOP else 0.5 + 1.5 * chance.random(),
+                kind=kind,
+                lasts_s=lease_s * 1.5 if kind is FaultKind.STOP else 0.5 + 1.5 * chance.random(),
                 whom=chance.random(),
                 command=chance.choice(COMMANDS),
-                fault=chance.choice(FAULTS),
+                answer_fault=chance.choice(FAULTS),
             )

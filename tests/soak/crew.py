@@ -1,4 +1,4 @@
-"""The processes of a soak: committers, a queue's server behind a proxy, writers; and the blows."""
+"""The processes of a soak: committers, a queue's server behind a proxy, writers; and the faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from tests.integration.real_house import ROOT, RealHouse, until
-from tests.soak.chaos import SPOILED, Blow, Strike
+from tests.soak.chaos import SPOILED, FaultKind, Strike
 from tests.soak.writers import Assignment
 from tests.support.faults.fault_proxy import FaultProxy
 
@@ -64,10 +64,10 @@ class Writers:
 
 @dataclass(slots=True)
 class Crew:
-    """All processes. Blows hit all committers but the first, which is the elder: it is only
+    """All processes. Faults hit all committers but the first, which is the elder: it is only
     stopped now and then, so what grows in it can be seen.
 
-    `struck`: (seconds since the start, blow). `unasked`: processes that ended by themselves.
+    `struck`: (seconds since the start, fault). `unasked`: processes that ended by themselves.
     """
 
     house: RealHouse
@@ -75,7 +75,7 @@ class Crew:
     writers: Sequence[Writers]
     proxy: FaultProxy
     started_s: float = field(default_factory=time.monotonic)
-    struck: list[tuple[float, Blow]] = field(default_factory=list)
+    struck: list[tuple[float, FaultKind]] = field(default_factory=list)
     unasked: list[str] = field(default_factory=list)
 
     def elapsed_s(self) -> float:
@@ -96,24 +96,24 @@ class Crew:
 
     async def strike(self, strike: Strike) -> None:
         """Returns when all is as before again."""
-        self.struck.append((self.elapsed_s(), strike.blow))
-        match strike.blow:
-            case Blow.KILL:
+        self.struck.append((self.elapsed_s(), strike.kind))
+        match strike.kind:
+            case FaultKind.KILL:
                 await self._restarted(self._victim(strike), signal.SIGKILL, strike.lasts_s)
-            case Blow.END:
+            case FaultKind.END:
                 await self._restarted(self._victim(strike), signal.SIGTERM, strike.lasts_s)
-            case Blow.STOP:
+            case FaultKind.STOP:
                 await self._stopped(self.committers[strike.pick(len(self.committers))], strike)
-            case Blow.FLUSH:
+            case FaultKind.FLUSH:
                 await self._flush()
-            case Blow.KILL_QUEUE:
+            case FaultKind.KILL_QUEUE:
                 self.house.kill_queue()
                 await asyncio.sleep(strike.lasts_s)
                 self.house.start_queue()
-            case Blow.SPOIL:
-                self.proxy.spoil(strike.command, strike.fault, times=SPOILED)
+            case FaultKind.SPOIL:
+                self.proxy.spoil(strike.command, strike.answer_fault, times=SPOILED)
                 await asyncio.sleep(strike.lasts_s)
-            case Blow.KILL_WRITERS:
+            case FaultKind.KILL_WRITERS:
                 writers = self.writers[strike.pick(len(self.writers))]
                 writers.kill()
                 await asyncio.sleep(strike.lasts_s)

@@ -32,7 +32,8 @@ def print_page(story: Story, environment: Mapping[str, str], picture: str) -> st
             "",
             f"{plan.producers} producers on {plan.tables} tables, about"
             f" {plan.requests_per_s:g} requests a second; {plan.replicas} committers, one of which"
-            f" is never killed; {len(story.struck)} blows in {plan.play_s:g} s (seed {plan.seed}).",
+            f" is never killed; {len(story.struck)} faults in {plan.play_s:g} s"
+            f" (seed {plan.seed}).",
             "",
             verdict,
             *(f"* {one}" for one in story.violations),
@@ -50,9 +51,9 @@ def print_page(story: Story, environment: Mapping[str, str], picture: str) -> st
             "",
             *(f"* {one}" for one in story.trends),
             "",
-            "## Blows",
+            "## Faults",
             "",
-            *(f"* {at_s:.0f} s: {blow}" for at_s, blow in story.struck),
+            *(f"* {at_s:.0f} s: {fault}" for at_s, fault in story.struck),
             "",
             "## Also logged by the committers",
             "",
@@ -99,7 +100,7 @@ def _latencies(story: Story) -> list[str]:
     return [
         "## Latency",
         "",
-        "From the call of `publish` to its answer, in seconds, blows included:",
+        "From the call of `publish` to its answer, in seconds, faults included:",
         "",
         "| until | requests | p50 | p99 | most |",
         "|---|---|---|---|---|",
@@ -111,7 +112,7 @@ def _latencies(story: Story) -> list[str]:
 
 
 def draw(story: Story, path: Path) -> None:
-    """Four panels over time; a line for each blow. Needs matplotlib."""
+    """Four panels over time; a line for each fault. Needs matplotlib."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -126,7 +127,7 @@ def draw(story: Story, path: Path) -> None:
         panel.grid(visible=True, alpha=0.3)
         for at_s, _ in story.struck:
             panel.axvline(at_s, color="tab:red", alpha=0.25, linewidth=1)
-    panels[0].set_title("red: a blow (see the page)", fontsize=9)
+    panels[0].set_title("red: a fault (see the page)", fontsize=9)
     panels[-1].set_xlabel("seconds")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)

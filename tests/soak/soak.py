@@ -1,4 +1,4 @@
-"""Many producers on many tables, some committers, and blows by a schedule; then the truth."""
+"""Many producers on many tables, some committers, and faults by a schedule; then the truth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from committer.errors import FrazilError
 from committer.queue.redis_stream import RedisQueue
 from tests.integration.exactness import Exactness, check_exactly_once, check_files
 from tests.integration.real_house import CATALOG, RealHouse, real_house, replicas
-from tests.soak.chaos import Blow, strikes
+from tests.soak.chaos import FaultKind, strikes
 from tests.soak.crew import Crew, assigned
 from tests.soak.journal import Attempt, Ended, Published, read_journal
 from tests.soak.samples import Depth, Sample, Trend, sample, trends_of
@@ -69,7 +69,7 @@ class Story:
     violations: list[str] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     depths: list[Depth] = field(default_factory=list)
-    struck: list[tuple[float, Blow]] = field(default_factory=list)
+    struck: list[tuple[float, FaultKind]] = field(default_factory=list)
     ends: list[Ended] = field(default_factory=list)
     started_at_s: float = 0.0
     exact: dict[str, Exactness] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def _template(house: RealHouse, plan: Plan, tables: Sequence[str]) -> Assignment
 
 
 async def _play(crew: Crew, story: Story) -> None:
-    """Work under blows for as long as planned, then let all end well."""
+    """Work under faults for as long as planned, then let all end well."""
     plan = story.plan
     await asyncio.gather(*(committer.start() for committer in crew.committers))
     for each in crew.writers:

@@ -1,4 +1,4 @@
-"""A soak of some seconds: all that a long one does, with every kind of blow."""
+"""A soak of some seconds: all that a long one does, with every kind of fault."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from tests.soak.chaos import Blow, strikes
+from tests.soak.chaos import FaultKind, strikes
 from tests.soak.soak import Plan, soak
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -19,7 +19,7 @@ PLAN = Plan(
     requests_per_s=20.0,
     pause_s=0.1,
     lease_s=2.0,
-    strikes_min=len(Blow),
+    strikes_min=len(FaultKind),
 )
 
 
@@ -29,9 +29,9 @@ async def test_under_every_blow_each_request_lands_once_and_nothing_grows() -> N
     assert len(story.exact) == PLAN.tables
     assert all(one.receipts for one in story.exact.values())
     drawn = strikes(PLAN.seed, pause_s=PLAN.pause_s, lease_s=PLAN.lease_s)
-    assert [blow for _, blow in story.struck] == [
-        each.blow for each in islice(drawn, len(story.struck))
+    assert [fault for _, fault in story.struck] == [
+        each.kind for each in islice(drawn, len(story.struck))
     ]
-    told = ", ".join(f"{at_s:.1f} s {blow}" for at_s, blow in story.struck)
+    told = ", ".join(f"{at_s:.1f} s {fault}" for at_s, fault in story.struck)
     print(f"{len(story.ends)} publications, {story.commits} commits; {told}; {story.events}")
-    assert {blow for _, blow in story.struck} == set(Blow)
+    assert {fault for _, fault in story.struck} == set(FaultKind)
