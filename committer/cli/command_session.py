@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from committer.table_reader import CatalogAddress
 
 T = TypeVar("T")
+_Parts = TypeVar("_Parts", bound="RequestParts")
 
 
 def read_settings(**overrides: object) -> Settings:
@@ -32,27 +34,26 @@ def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = Fals
     """Open everything, do the work, close. `create`: make a catalog that is missing."""
     from committer.service.process.composition import open_parts
 
-    settings = read_settings()
-
-    async def run() -> T:
-        parts = await open_parts(settings, create=create)
-        try:
-            return await work(parts)
-        finally:
-            await parts.close()
-
-    with explained(settings):
-        return asyncio.run(run())
+    return _run(partial(open_parts, create=create), work)
 
 
 def run_with_requests(work: Callable[[RequestParts], Awaitable[T]]) -> T:
     """Open all but the catalog, do the work, close."""
     from committer.service.process.composition import open_request_parts
 
+    async def opened(settings: Settings) -> RequestParts:
+        return open_request_parts(settings)
+
+    return _run(opened, work)
+
+
+def _run(
+    opened: Callable[[Settings], Awaitable[_Parts]], work: Callable[[_Parts], Awaitable[T]]
+) -> T:
     settings = read_settings()
 
     async def run() -> T:
-        parts = open_request_parts(settings)
+        parts = await opened(settings)
         try:
             return await work(parts)
         finally:

@@ -10,9 +10,11 @@ _UNITS_S = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 _DURATION = re.compile(r"([0-9]{1,9})(s|min|h|d)")
 
 
-def parse_duration_ms(text: str) -> int:
+def parse_duration_ms(text: str, option: str | None = None) -> int:
     """The milliseconds of `3d`. Errors: `typer.BadParameter`."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise typer.BadParameter(f"expected an age such as 90s, 30min, 12h or 3d, found `{text}`")
+        raise typer.BadParameter(
+            f"expected an age such as 90s, 30min, 12h or 3d, found `{text}`", param_hint=option
+        )
     return int(found[1]) * _UNITS_S[found[2]] * 1_000

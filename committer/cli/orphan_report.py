@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -16,19 +15,6 @@ from committer.service.process.composition import Parts
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.journal import Journal
 
-_AGE = re.compile(r"(\d{1,6})(s|min|h|d)")
-_UNITS_S = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
-# Younger than that it may be of a writer that has not published yet, or of a commit on its way.
-SAFE_AGE_S = 86_400
-
-
-def parse_age_s(text: str) -> int:
-    """`36h` in seconds. Errors: `ValueError`."""
-    match = _AGE.fullmatch(text)
-    if match is None:
-        raise ValueError(f"expected an age such as 36h or 3d, found `{text}`")
-    return int(match[1]) * _UNITS_S[match[2]]
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -37,7 +23,7 @@ class Wanted:
     """
 
     identifier: TableIdentifier
-    age_s: int
+    age_ms: int
     outside: bool
     by_storage: bool
 
@@ -45,7 +31,7 @@ class Wanted:
         return await search.storage_now_ms() if self.by_storage else world.now_ms()
 
     def before_ms(self, now_ms: int) -> int:
-        return now_ms - self.age_s * 1000
+        return now_ms - self.age_ms
 
 
 @dataclass(slots=True)

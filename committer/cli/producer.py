@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from committer.cli.common_options import AsJson, TableArgument, Yes
+from committer.cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from committer.cli.producer_report import Found
-    from committer.service.process.composition import Parts
+    from committer.plan.producer_decisions import ProducerName
+    from committer.request.table_identifier import TableIdentifier
 
 app = typer.Typer(
     help="The producers of a table: which epochs of each have landed, and who is frozen.",
@@ -19,6 +22,27 @@ app = typer.Typer(
 
 ProducerArgument = Annotated[str, typer.Argument(help="The producer's id.")]
 BranchOption = Annotated[str, typer.Option("--branch", help="On this branch.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerPlace:
+    """The options that name a producer of a table."""
+
+    table: TableArgument
+    producer: ProducerArgument
+    branch: BranchOption = "main"
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        from committer.cli.command_session import parse_identifier
+
+        return parse_identifier(self.table)
+
+    @property
+    def name(self) -> ProducerName:
+        from committer.plan.producer_decisions import ProducerName
+
+        return ProducerName(self.producer, self.branch)
 
 
 @app.command("list")
@@ -59,27 +83,22 @@ def list_(
 
 
 @app.command()
-def show(
-    table: TableArgument,
-    producer: ProducerArgument,
-    branch: BranchOption = "main",
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def show(place: ProducerPlace, as_json: AsJson = False) -> None:
     """Show what of a producer has landed, whether it is frozen and why, and what a rollback took.
 
     Counts what of it waits in the inbox and in quarantine.
     """
-    _print(_find(table, producer, branch), as_json)
+    _print(_find(place), as_json)
 
 
 @app.command()
+@grouped
 def freeze(
-    table: TableArgument,
-    producer: ProducerArgument,
+    place: ProducerPlace,
     reason: Annotated[
         str, typer.Option("--reason", help="For those who find its requests in quarantine.")
     ] = "",
-    branch: BranchOption = "main",
     as_json: AsJson = False,
 ) -> None:
     """Let nothing of a producer land any more: what it publishes goes to quarantine.
@@ -87,19 +106,19 @@ def freeze(
     It is in the table's ledger: every committer obeys from its next commit on. The producer may
     be one that the table does not know yet.
     """
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.producer_report import name_of, operator
+    from committer.cli.command_session import run_with_parts
+    from committer.cli.producer_report import operator
 
-    identifier, name = parse_identifier(table), name_of(producer, branch)
     said = f"an operator froze the producer{f': {reason}' if reason else ''}"
-    run_with_parts(lambda parts: operator(parts).freeze(identifier, name, said))
-    _print(_find(table, producer, branch), as_json)
+    identifier = place.identifier
+    run_with_parts(lambda parts: operator(parts).freeze(identifier, place.name, said))
+    _print(_find(place), as_json)
 
 
 @app.command()
+@grouped
 def thaw(
-    table: TableArgument,
-    producer: ProducerArgument,
+    place: ProducerPlace,
     skip_lost: Annotated[
         bool, typer.Option("--skip-lost", help="After a rollback: lost epochs never land.")
     ] = False,
@@ -110,7 +129,6 @@ def thaw(
         str | None,
         typer.Option(help="With --redo-lost, only these epochs: 40-42,44.", metavar="RANGES"),
     ] = None,
-    branch: BranchOption = "main",
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -120,61 +138,51 @@ def thaw(
     rows stay away (--skip-lost), or each may land once more when it is published or replayed
     (--redo-lost). Requests quarantined in the meantime stay there until they are replayed.
     """
-    from committer.cli.command_session import parse_identifier, run_with_parts
+    from committer.cli.command_session import run_with_parts
     from committer.cli.printing import confirm, say
-    from committer.cli.producer_report import choose_epochs, name_of, operator, what_follows
+    from committer.cli.producer_report import choose_epochs, operator, what_follows
 
     if skip_lost and redo_lost:
         raise typer.BadParameter("expected --skip-lost or --redo-lost, not both")
-    identifier, name = parse_identifier(table), name_of(producer, branch)
-    found = _find(table, producer, branch)
+    found = _find(place)
     chosen = choose_epochs(found, skip=skip_lost, redo=redo_lost, epochs=epochs)
     if follows := what_follows(found, chosen):
         say(follows)
     confirm("Thaw?", needed=found.is_rolled_back and not yes)
-    run_with_parts(lambda parts: operator(parts).thaw(identifier, name, chosen))
-    _print(_find(table, producer, branch), as_json)
+    run_with_parts(lambda parts: operator(parts).thaw(place.identifier, place.name, chosen))
+    _print(_find(place), as_json)
 
 
 @app.command()
-def forget(
-    table: TableArgument,
-    producer: ProducerArgument,
-    branch: BranchOption = "main",
-    yes: Yes = False,
-) -> None:
+@grouped
+def forget(place: ProducerPlace, yes: Yes = False) -> None:
     """Take a producer that is gone for good out of the ledger.
 
     Its landed rows stay. Refused while a request of it waits or is in quarantine.
     """
-    from committer.cli.command_session import parse_identifier, run_with_parts
+    from committer.cli.command_session import run_with_parts
     from committer.cli.printing import confirm, say
-    from committer.cli.producer_report import name_of, operator
+    from committer.cli.producer_report import operator
 
-    identifier, name = parse_identifier(table), name_of(producer, branch)
-    found = _find(table, producer, branch)
+    found = _find(place)
     entry = found.standing.entry
     landed = f"epochs {entry.epochs}" if entry and entry.epochs.ranges else "no epoch that is known"
     said = (
-        f"The ledger forgets that {landed} of `{producer}` have landed. Should it publish one of"
-        " them again, its rows are added a second time: stop it before."
+        f"The ledger forgets that {landed} of `{place.producer}` have landed. Should it publish"
+        " one of them again, its rows are added a second time: stop it before."
     )
     say(said)
     confirm("Forget?", needed=not yes)
-    run_with_parts(lambda parts: operator(parts).forget(identifier, name))
-    say(f"forgot `{producer}` of {identifier}")
+    run_with_parts(lambda parts: operator(parts).forget(place.identifier, place.name))
+    say(f"forgot `{place.producer}` of {place.identifier}")
 
 
-def _find(table: str, producer: str, branch: str) -> Found:
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.producer_report import find, name_of
+def _find(place: ProducerPlace) -> Found:
+    from committer.cli.command_session import run_with_parts
+    from committer.cli.producer_report import find
 
-    identifier, name = parse_identifier(table), name_of(producer, branch)
-
-    async def work(parts: Parts) -> Found:
-        return await find(parts, identifier, name)
-
-    return run_with_parts(work)
+    identifier = place.identifier
+    return run_with_parts(lambda parts: find(parts, identifier, place.name))
 
 
 def _print(found: Found, as_json: bool) -> None:

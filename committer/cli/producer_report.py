@@ -30,10 +30,6 @@ def operator(parts: Parts) -> ProducerAdmin:
     )
 
 
-def name_of(producer: str, branch: str) -> ProducerName:
-    return ProducerName(producer, branch)
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """A producer with all that a decision about it rests on."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.common_options import AsJson, Yes
+from committer.cli.option_groups import grouped
+from committer.cli.quarantine_filters import Filters
 
 if TYPE_CHECKING:
-    from committer.cli.quarantine_selection import Filters, Replayed
+    from committer.cli.quarantine_selection import Replayed
     from committer.service.process.composition import Parts, RequestParts
 
 app = typer.Typer(help="Requests that could not land: see why, then decide.", no_args_is_help=True)
@@ -25,16 +27,6 @@ KeysArgument = Annotated[
     typer.Argument(help="Keys, or enough of their start, end or attempt."),
 ]
 All = Annotated[bool, typer.Option("--all", help="All that the filters accept.")]
-TableFilter = Annotated[str | None, typer.Option("--table", help="Of this table: name or uuid.")]
-ProducerFilter = Annotated[str | None, typer.Option("--producer", help="Of this producer.")]
-ReasonFilter = Annotated[str | None, typer.Option("--reason", help="With this reason code.")]
-OlderFilter = Annotated[
-    str | None,
-    typer.Option("--older-than", metavar="AGE", help="In quarantine for longer: 30min, 12h, 3d."),
-]
-YoungerFilter = Annotated[
-    str | None, typer.Option("--younger-than", metavar="AGE", help="In quarantine for less.")
-]
 Force = Annotated[
     bool,
     typer.Option(
@@ -44,20 +36,13 @@ Force = Annotated[
 
 
 @app.command("list")
-def list_(
-    table: TableFilter = None,
-    producer: ProducerFilter = None,
-    reason: ReasonFilter = None,
-    older_than: OlderFilter = None,
-    younger_than: YoungerFilter = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def list_(filters: Filters, as_json: AsJson = False) -> None:
     """List what is in quarantine, and why."""
     from committer.cli.command_session import read_settings, run_with_requests
     from committer.cli.printing import print_json_lines, print_table, say, time_text
     from committer.cli.quarantine_selection import find_all
 
-    filters = _filters(table, producer, reason, older_than, younger_than)
     found = run_with_requests(lambda parts: find_all(parts, filters))
     if as_json:
         print_json_lines(one.describe() for one in found)
@@ -112,14 +97,12 @@ def show(key: KeyArgument, as_json: AsJson = False) -> None:
 
 
 @app.command()
+@grouped
 def replay(
     keys: KeysArgument = None,
     every: All = False,
-    table: TableFilter = None,
-    producer: ProducerFilter = None,
-    reason: ReasonFilter = None,
-    older_than: OlderFilter = None,
-    younger_than: YoungerFilter = None,
+    *,
+    filters: Filters,
     force: Force = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --force: do not ask.")] = False,
 ) -> None:
@@ -136,7 +119,6 @@ def replay(
     from committer.cli.command_session import run_with_requests
     from committer.cli.quarantine_selection import replay as replay_one
 
-    filters = _filters(table, producer, reason, older_than, younger_than)
     if force:
         _force(keys, every, filters, yes=yes)
         return
@@ -200,21 +182,18 @@ def _tell(outcomes: list[Replayed]) -> None:
 
 
 @app.command()
+@grouped
 def discard(
     keys: KeysArgument = None,
     every: All = False,
-    table: TableFilter = None,
-    producer: ProducerFilter = None,
-    reason: ReasonFilter = None,
-    older_than: OlderFilter = None,
-    younger_than: YoungerFilter = None,
+    *,
+    filters: Filters,
     yes: Yes = False,
 ) -> None:
     """Remove requests for good. Prints their keys. The data files that they name stay."""
     from committer.cli.command_session import run_with_requests
     from committer.cli.printing import confirm, counted, say
 
-    filters = _filters(table, producer, reason, older_than, younger_than)
     chosen = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
     if not chosen:
         return
@@ -233,39 +212,13 @@ def discard(
     run_with_requests(remove)
 
 
-def _filters(
-    table: str | None,
-    producer: str | None,
-    reason: str | None,
-    older_than: str | None,
-    younger_than: str | None,
-) -> Filters:
-    from committer.cli.durations import parse_duration_ms
-    from committer.cli.quarantine_selection import Filters
-    from committer.reason import Reason
-    from committer.settings.setting_names import did_you_mean
-
-    codes = [code.value for code in Reason]
-    if reason is not None and reason not in codes:
-        hint = did_you_mean(reason, codes) or f"there are {', '.join(codes)}"
-        raise typer.BadParameter(f"`{reason}` is no reason code; {hint}", param_hint="--reason")
-    return Filters(
-        table,
-        producer,
-        reason,
-        older_than_ms=None if older_than is None else parse_duration_ms(older_than),
-        younger_than_ms=None if younger_than is None else parse_duration_ms(younger_than),
-    )
-
-
 async def _choose(
     parts: RequestParts, keys: list[str] | None, every: bool, filters: Filters
 ) -> list[str]:
     """The keys of the named requests, or of all that the filters accept."""
-    from committer.cli.quarantine_selection import Filters as Nothing
     from committer.cli.quarantine_selection import find_all, find_keys
 
-    if bool(keys) == every or (keys and filters != Nothing()):
+    if bool(keys) == every or (keys and filters != Filters()):
         raise typer.BadParameter("name KEYs, or take --all (with --table, --producer, --reason, …)")
     if keys:
         return await find_keys(parts, keys)

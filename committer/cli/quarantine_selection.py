@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from committer.cli.describe import Description
 from committer.cli.producer_report import operator
+from committer.cli.quarantine_filters import Filters
 from committer.errors import (
     FrazilError,
     InvalidRequestError,
@@ -29,27 +30,6 @@ from committer.storage.inbox import Outstanding, QuarantineRecord, read_quaranti
 # A request travels in its doorbell up to this size; the committer fetches a larger one.
 _INLINE_BYTES_MAX = 64 * 1024
 _READS_AT_ONCE = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Which requests are meant; None: all."""
-
-    table: str | None = None
-    producer: str | None = None
-    reason: str | None = None
-    older_than_ms: int | None = None
-    younger_than_ms: int | None = None
-
-    def accept(self, found: Quarantined, now_ms: int) -> bool:
-        age_ms = now_ms - found.record.quarantined_at_ms
-        return (
-            self.table in (None, found.record.table, found.table_uuid)
-            and self.producer in (None, found.producer)
-            and self.reason in (None, found.record.reason)
-            and (self.older_than_ms is None or age_ms > self.older_than_ms)
-            and (self.younger_than_ms is None or age_ms < self.younger_than_ms)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +58,16 @@ class Quarantined:
     @property
     def advice(self) -> str:
         return advice_for(self.record.reason)
+
+    def is_meant(self, filters: Filters, now_ms: int) -> bool:
+        age_ms = now_ms - self.record.quarantined_at_ms
+        return (
+            filters.table in (None, self.record.table, self.table_uuid)
+            and filters.producer in (None, self.producer)
+            and filters.reason in (None, self.record.reason)
+            and (filters.older_than_ms is None or age_ms > filters.older_than_ms)
+            and (filters.younger_than_ms is None or age_ms < filters.younger_than_ms)
+        )
 
     def describe(self) -> Description:
         parsed = self.parsed_key
@@ -125,7 +115,7 @@ async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
 
     found = await asyncio.gather(*map(read, listed))
     now_ms = parts.world.now_ms()
-    return [one for one in found if one is not None and filters.accept(one, now_ms)]
+    return [one for one in found if one is not None and one.is_meant(filters, now_ms)]
 
 
 async def _read(parts: RequestParts, listed: Outstanding) -> Quarantined | None:

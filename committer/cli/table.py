@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.common_options import AsJson
+from committer.cli.option_groups import grouped
 from committer.cli.table_accept import accept
 from committer.cli.table_create import create
 from committer.cli.table_inspect import inspect, print_kind
@@ -14,16 +15,7 @@ from committer.cli.table_names import drop, register, rename
 from committer.cli.table_orphans import orphans
 from committer.cli.table_plan import plan
 from committer.cli.table_set import set_
-from committer.cli.table_source import (
-    AsOfOption,
-    MetadataOption,
-    PrefixOption,
-    RefOption,
-    SnapshotOption,
-    TableOption,
-    choose_snapshot,
-    open_table,
-)
+from committer.cli.table_source import SnapshotChoice, TablePlace, open_table
 
 if TYPE_CHECKING:
     from committer.service.process.composition import Parts
@@ -35,8 +27,8 @@ app.command()(rename)
 app.command()(drop)
 app.command("set")(set_)
 app.command()(accept)
-app.command()(inspect)
-app.command()(plan)
+app.command()(grouped(inspect))
+app.command()(grouped(plan))
 app.command()(orphans)
 
 
@@ -67,19 +59,15 @@ def list_(
 
 
 @app.command()
-def show(
-    name: TableOption = None,
-    metadata: MetadataOption = None,
-    moves: PrefixOption = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def show(place: TablePlace, as_json: AsJson = False) -> None:
     """Show where a table is, how it is partitioned and sorted, and its properties."""
     from committer.cli.metadata_view import describe_table, metadata_facts
     from committer.cli.printing import print_json
     from committer.cli.printing import show as show_views
     from committer.cli.view import Facts
 
-    with open_table(name, metadata, moves) as table:
+    with open_table(place) as table:
         if as_json:
             print_json(describe_table(table))
             return
@@ -90,19 +78,15 @@ def show(
 
 
 @app.command()
-def schema(
-    name: TableOption = None,
-    metadata: MetadataOption = None,
-    moves: PrefixOption = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def schema(place: TablePlace, as_json: AsJson = False) -> None:
     """Show the current schema; --json prints the specification's JSON form."""
     from committer.cli.metadata_view import schema_rows
     from committer.cli.printing import print_json
     from committer.cli.printing import show as show_views
     from committer.iceberg.schema.schema import print_schema
 
-    with open_table(name, metadata, moves) as table:
+    with open_table(place) as table:
         current = table.metadata.current_schema
         if as_json:
             print_json(print_schema(current))
@@ -110,41 +94,25 @@ def schema(
             show_views([schema_rows(current)])
 
 
+# --- Views of `table inspect` ---------------------------------------------------------------------
+
+
 @app.command()
-def snapshots(
-    name: TableOption = None,
-    metadata: MetadataOption = None,
-    moves: PrefixOption = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def snapshots(place: TablePlace, as_json: AsJson = False) -> None:
     """List the snapshots that the table still has, oldest first."""
-    with open_table(name, metadata, moves) as table:
-        print_kind(table, "snapshots", as_json=as_json)
+    print_kind("snapshots", place, as_json=as_json)
 
 
 @app.command()
-def history(
-    name: TableOption = None,
-    metadata: MetadataOption = None,
-    moves: PrefixOption = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def history(place: TablePlace, as_json: AsJson = False) -> None:
     """List which snapshot became current when."""
-    with open_table(name, metadata, moves) as table:
-        print_kind(table, "history", as_json=as_json)
+    print_kind("history", place, as_json=as_json)
 
 
 @app.command()
-def files(
-    name: TableOption = None,
-    metadata: MetadataOption = None,
-    moves: PrefixOption = None,
-    snapshot: SnapshotOption = None,
-    ref: RefOption = None,
-    as_of: AsOfOption = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def files(place: TablePlace, choice: SnapshotChoice, as_json: AsJson = False) -> None:
     """List the data and delete files of a snapshot; --json adds the metrics of each."""
-    with open_table(name, metadata, moves) as table:
-        chosen = choose_snapshot(table.metadata, snapshot, ref, as_of)
-        print_kind(table, "files", chosen, as_json=as_json)
+    print_kind("files", place, choice, as_json=as_json)

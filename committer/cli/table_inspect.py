@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.common_options import AsJson
-from committer.cli.table_source import (
-    AsOfOption,
-    MetadataOption,
-    PrefixOption,
-    RefOption,
-    SnapshotOption,
-    TableOption,
-    choose_snapshot,
-    open_table,
-)
+from committer.cli.table_source import SnapshotChoice, TablePlace, open_table
 
 if TYPE_CHECKING:
     from committer.cli.table_source import OpenTable
     from committer.iceberg.inspection.values import Row
-    from committer.iceberg.metadata.snapshot import Snapshot
 
 KindOption = Annotated[
     str,
@@ -42,14 +32,9 @@ _FILES = ("files", "data_files", "delete_files")
 
 
 def inspect(
-    name: TableOption = None,
-    *,
+    place: TablePlace,
     kind: KindOption,
-    metadata: MetadataOption = None,
-    moves: PrefixOption = None,
-    snapshot: SnapshotOption = None,
-    ref: RefOption = None,
-    as_of: AsOfOption = None,
+    choice: SnapshotChoice,
     as_json: AsJson = False,
     arrow: ArrowOption = None,
 ) -> None:
@@ -58,21 +43,16 @@ def inspect(
     Keys of JSON lines are the specification's names; `metadata` is the metadata file itself, as
     JSON. Exit code 1 if the table, the snapshot or a file is not there or broken.
     """
-    is_choice = any(option is not None for option in (snapshot, ref, as_of))
-    _check_kind(kind, is_choice=is_choice)
+    _check_kind(kind, is_choice=choice != SnapshotChoice())
     if arrow is not None and (as_json or kind == "metadata"):
         raise typer.BadParameter(
             "expected neither --json nor --kind metadata", param_hint="--arrow"
         )
-    with open_table(name, metadata, moves) as table:
-        if kind == "metadata":
-            _print_metadata(table)
-            return
-        chosen = choose_snapshot(table.metadata, snapshot, ref, as_of)
-        if arrow is None:
-            print_kind(table, kind, chosen, as_json=as_json)
-        else:
-            _write_arrow(arrow, kind, _rows(table, kind, chosen))
+    if arrow is None:
+        print_kind(kind, place, choice, as_json=as_json)
+        return
+    with open_table(place) as table:
+        _write_arrow(arrow, kind, _rows(table, kind, choice))
 
 
 def _check_kind(kind: str, *, is_choice: bool) -> None:
@@ -88,19 +68,24 @@ def _check_kind(kind: str, *, is_choice: bool) -> None:
 
 
 def print_kind(
-    table: OpenTable, kind: str, snapshot: Snapshot | None = None, *, as_json: bool
+    kind: str, place: TablePlace, choice: SnapshotChoice | None = None, *, as_json: bool
 ) -> None:
-    """A metadata table as JSON lines, or for people. `snapshot`: for the kinds of one snapshot."""
+    """Print a metadata table as JSON lines, or for people. `choice`: for kinds of one snapshot."""
     from committer.cli.file_lines import file_lines
     from committer.cli.printing import print_json_lines, print_lines
+    from committer.iceberg.metadata.table_metadata import print_table_metadata
 
-    rows = _rows(table, kind, snapshot)
-    if not as_json:
-        _show(table, kind, rows)
-    elif kind in _FILES:
-        print_lines(file_lines(rows))
-    else:
-        print_json_lines(rows)
+    with open_table(place) as table:
+        if kind == "metadata":
+            print_lines([print_table_metadata(table.metadata)])
+            return
+        rows = _rows(table, kind, choice or SnapshotChoice())
+        if not as_json:
+            _show(table, kind, rows)
+        elif kind in _FILES:
+            print_lines(file_lines(rows))
+        else:
+            print_json_lines(rows)
 
 
 def _show(table: OpenTable, kind: str, rows: Iterator[Row]) -> None:
@@ -129,7 +114,7 @@ def _write_arrow(file: str, kind: str, rows: Iterator[Row]) -> None:
         raise AccessError(f"{file}: {error.strerror or error}") from error
 
 
-def _rows(table: OpenTable, kind: str, snapshot: Snapshot | None) -> Iterator[Row]:
+def _rows(table: OpenTable, kind: str, choice: SnapshotChoice) -> Iterator[Row]:
     from committer.iceberg.inspection.metadata_tables import (
         SNAPSHOT_KINDS,
         TableSource,
@@ -139,12 +124,5 @@ def _rows(table: OpenTable, kind: str, snapshot: Snapshot | None) -> Iterator[Ro
 
     source = TableSource(table.metadata, table.metadata_location, table.read)
     if kind in SNAPSHOT_KINDS:
-        return inspect_snapshot(kind, source, snapshot)
+        return inspect_snapshot(kind, source, choice.find(table.metadata))
     return inspect_table(kind, source)
-
-
-def _print_metadata(table: OpenTable) -> None:
-    from committer.cli.printing import print_lines
-    from committer.iceberg.metadata.table_metadata import print_table_metadata
-
-    print_lines([print_table_metadata(table.metadata)])

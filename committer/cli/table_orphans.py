@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.common_options import AsJson, TableArgument, Yes
+from committer.cli.durations import parse_duration_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 
 # So many lines are for people; programs get all.
 LISTED_MAX = 1_000
+# A younger object may be of a writer that has not published yet, or of a commit on its way.
+SAFE_AGE_MS = 86_400_000
 
 
 def orphans(
     name: TableArgument,
     older_than: Annotated[
-        str, typer.Option(help="Only what was written longer ago: 36h, 3d.")
+        str, typer.Option(metavar="AGE", help="Only what was written longer ago: 36h, 3d.")
     ] = "3d",
     remove: Annotated[bool, typer.Option("--remove", help="Remove them.")] = False,
     allow_outside_location: Annotated[
@@ -50,22 +53,18 @@ def orphans(
     when its turn has come.
     """
     from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.orphan_report import SAFE_AGE_S, Wanted, parse_age_s
+    from committer.cli.orphan_report import Wanted
     from committer.cli.printing import confirm, counted, say
 
-    identifier = parse_identifier(name)
-    try:
-        age_s = parse_age_s(older_than)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--older-than") from None
-    if remove and age_s < SAFE_AGE_S and not no_active_writers:
+    identifier, age_ms = parse_identifier(name), parse_duration_ms(older_than, "--older-than")
+    if remove and age_ms < SAFE_AGE_MS and not no_active_writers:
         raise typer.BadParameter(
             "a file under a day old may belong to a writer that has not published yet; stop every"
             " writer, committer and engine of the table and add --no-active-writers",
             param_hint="--older-than",
         )
 
-    wanted = Wanted(identifier, age_s, outside=allow_outside_location, by_storage=remove)
+    wanted = Wanted(identifier, age_ms, outside=allow_outside_location, by_storage=remove)
     report = run_with_parts(lambda parts: _report(parts, wanted, as_json=as_json))
     if not remove or not report.objects:
         return

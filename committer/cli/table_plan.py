@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.common_options import AsJson
-from committer.cli.table_source import (
-    AsOfOption,
-    MetadataOption,
-    PrefixOption,
-    RefOption,
-    SnapshotOption,
-    TableOption,
-    choose_snapshot,
-    open_table,
-    parse_time_ms,
-)
+from committer.cli.table_source import SnapshotChoice, TablePlace, open_table
 
 if TYPE_CHECKING:
     from committer.iceberg.expressions.expression import Expression
@@ -39,15 +29,11 @@ WhereJsonOption = Annotated[
 
 
 def plan(
-    name: TableOption = None,
-    *,
-    metadata: MetadataOption = None,
-    moves: PrefixOption = None,
+    place: TablePlace,
     where: WhereOption = None,
     where_json: WhereJsonOption = None,
-    snapshot: SnapshotOption = None,
-    ref: RefOption = None,
-    as_of: AsOfOption = None,
+    *,
+    choice: SnapshotChoice,
     as_json: AsJson = False,
 ) -> None:
     """Plan a scan: the data files that may hold wanted rows, one line each.
@@ -59,16 +45,16 @@ def plan(
     from committer.iceberg.scan.plan_files import plan_files
 
     filter = _filter(where, where_json)
-    with open_table(name, metadata, moves) as table:
+    with open_table(place) as table:
         # Says which of the options do not go together.
-        choose_snapshot(table.metadata, snapshot, ref, as_of)
+        choice.find(table.metadata)
         tasks = plan_files(
             table.metadata,
             read=table.read,
             filter=filter,
-            snapshot_id=snapshot,
-            ref=ref,
-            as_of_ms=None if as_of is None else parse_time_ms(as_of),
+            snapshot_id=choice.snapshot,
+            ref=choice.ref,
+            as_of_ms=choice.as_of_ms,
         )
         if as_json:
             _print_lines(tasks)

@@ -57,6 +57,42 @@ AsOfOption = Annotated[
     ),
 ]
 
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """The options of a command that reads a table; exactly one of the first two is given."""
+
+    name: TableOption = None
+    metadata: MetadataOption = None
+    moves: PrefixOption = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChoice:
+    """The options that name a snapshot: one of them, or none for the current one."""
+
+    snapshot: SnapshotOption = None
+    ref: RefOption = None
+    as_of: AsOfOption = None
+
+    @property
+    def as_of_ms(self) -> int | None:
+        return None if self.as_of is None else parse_time_ms(self.as_of)
+
+    def find(self, metadata: TableMetadata) -> Snapshot | None:
+        """Return the snapshot; None where the table has none.
+
+        Errors: `typer.BadParameter` for two options; `NotFoundError`.
+        """
+        from committer.iceberg.scan.time_travel import find_snapshot
+
+        if [self.snapshot, self.ref, self.as_of].count(None) < 2:
+            raise typer.BadParameter("expected one of --snapshot, --ref and --as-of")
+        return find_snapshot(
+            metadata, snapshot_id=self.snapshot, ref=self.ref, as_of_ms=self.as_of_ms
+        )
+
+
 Read = Callable[[str], bytes]
 
 
@@ -89,22 +125,20 @@ class _Move:
 
 
 @contextmanager
-def open_table(
-    table: str | None, metadata: str | None, moves: Sequence[str] | None = None
-) -> Iterator[OpenTable]:
+def open_table(place: TablePlace) -> Iterator[OpenTable]:
     """Open what the options name, for as long as the block runs.
 
     Errors: `typer.BadParameter` for neither or both of table and metadata file, and for a move that
     is not `OLD=NEW`; those of the catalog and the storage.
     """
-    if (table is None) == (metadata is None):
+    if (place.name is None) == (place.metadata is None):
         raise typer.BadParameter("expected the name of a table, or --metadata FILE")
-    parsed = [_parse_move(text) for text in moves or ()]
+    parsed = [_parse_move(text) for text in place.moves or ()]
     with ExitStack() as stack:
-        if table is not None:
-            yield _open_catalog_table(stack, table, parsed)
-        elif metadata is not None:
-            yield _open_file(stack, metadata, parsed)
+        if place.name is not None:
+            yield _open_catalog_table(stack, place.name, parsed)
+        elif place.metadata is not None:
+            yield _open_file(stack, place.metadata, parsed)
 
 
 def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> OpenTable:
@@ -211,21 +245,3 @@ def parse_time_ms(text: str) -> int:
         ) from None
     since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
-
-
-# --- Snapshots -----------------------------------------------------------------------------------
-
-
-def choose_snapshot(
-    metadata: TableMetadata, snapshot_id: int | None, ref: str | None, as_of: str | None
-) -> Snapshot | None:
-    """The snapshot that the options name; the current one without any, None if there is none.
-
-    Errors: `typer.BadParameter` for more than one of them; `NotFoundError`.
-    """
-    from committer.iceberg.scan.time_travel import find_snapshot
-
-    if sum(option is not None for option in (snapshot_id, ref, as_of)) > 1:
-        raise typer.BadParameter("expected one of --snapshot, --ref and --as-of")
-    as_of_ms = None if as_of is None else parse_time_ms(as_of)
-    return find_snapshot(metadata, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of_ms)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from committer.cli.table_source import open_table, parse_time_ms
+from committer.cli.table_source import TablePlace, open_table, parse_time_ms
 from committer.errors import InvalidMetadataError, NotFoundError
 from tests.cli.commands import Frazil
 from tests.support.builders.fixtures import LOCATION_PREFIX, expected, table_dir
@@ -25,7 +25,7 @@ def metadata_file(folder: Path) -> str:
 def test_a_copied_table_is_read_at_its_new_place_under_its_old_names(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(table_dir(NAME), copy)
-    with open_table(None, metadata_file(copy), [f"{OLD}/{NAME}={copy}"]) as found:
+    with open_table(TablePlace(None, metadata_file(copy), [f"{OLD}/{NAME}={copy}"])) as found:
         assert found.identifier is None
         assert found.metadata_location == expected(NAME)["metadata_location"]
         snapshot = found.metadata.current_snapshot
@@ -39,7 +39,7 @@ def test_of_several_moves_the_longest_counts_and_only_whole_parts_of_a_path(tmp_
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "file").write_text(folder)
     moves = [f"s3://bucket={tmp_path}/a", f"s3://bucket/deep/={tmp_path}/b/"]
-    with open_table(None, metadata_file(table_dir(NAME)), moves) as found:
+    with open_table(TablePlace(None, metadata_file(table_dir(NAME)), moves)) as found:
         assert found.read("s3://bucket/file") == b"a"
         assert found.read("s3://bucket/deep/file") == b"b"
         with pytest.raises(NotFoundError, match="deeper/file"):
@@ -52,13 +52,13 @@ def test_relative_paths_and_locations_name_a_file(
     shutil.copy(metadata_file(table_dir(NAME)), tmp_path / "one.metadata.json")
     monkeypatch.chdir(tmp_path)
     for file in ("one.metadata.json", f"file:{tmp_path}/one.metadata.json"):
-        with open_table(None, file) as found:
+        with open_table(TablePlace(None, file)) as found:
             assert found.metadata_location == f"{tmp_path}/one.metadata.json"
 
 
 def test_a_table_of_the_catalog_has_the_same_face(frazil: Frazil) -> None:
     assert frazil("table", "create", "db.flights", "--schema", "id long").code == 0
-    with open_table("db.flights", None) as found:
+    with open_table(TablePlace("db.flights", None)) as found:
         assert str(found.identifier) == "db.flights"
         content = found.read(found.metadata_location)
         assert content.startswith(b"{") and found.metadata.require_uuid().hex
@@ -69,7 +69,7 @@ def test_a_broken_metadata_file_is_named(tmp_path: Path) -> None:
     file.write_text("{")
     with (
         pytest.raises(InvalidMetadataError, match=r"broken\.metadata\.json"),
-        open_table(None, str(file)),
+        open_table(TablePlace(None, str(file))),
     ):
         pass
 
@@ -79,7 +79,10 @@ def test_a_broken_metadata_file_is_named(tmp_path: Path) -> None:
     [(None, None, []), ("db.t", "file", []), (None, "file", ["a"]), (None, "file", ["=b"])],
 )
 def test_wrong_usage_is_said(table: str | None, metadata: str | None, moves: list[str]) -> None:
-    with pytest.raises(typer.BadParameter, match="expected"), open_table(table, metadata, moves):
+    with (
+        pytest.raises(typer.BadParameter, match="expected"),
+        open_table(TablePlace(table, metadata, moves)),
+    ):
         pass
 
 
