@@ -341,18 +341,17 @@ PROTOCOL = (
     # --- Doorbells and requests ---
     Mutant(
         "acknowledged_before_the_commit",
-        "committer/service/ingest/intake.py",
-        "        self._tables.submit(\n",
-        "        self._shop.settle([Outcome(None, waiters.tokens)])\n"
-        "        self._tables.submit(\n",
+        "committer/service/ingest/doorbells.py",
+        "        self._intake.submit(arrival, sealed, is_inline=True)\n",
+        "        self._settler.settle([Outcome(None, arrival.waiters.tokens)])\n"
+        "        self._intake.submit(arrival, sealed, is_inline=True)\n",
         (SEEDS,),
     ),
     Mutant(
         "acknowledged_although_it_could_not_be_read",
-        "committer/service/ingest/intake.py",
-        "        except FrazilError as error:\n            self._deferred.add(key, waiters)\n",
-        "        except FrazilError as error:\n"
-        "            self._shop.settle([Outcome(None, waiters.tokens)])\n",
+        "committer/service/ingest/inbox_reader.py",
+        "        return Unread.FAILED\n\n",
+        "        return self._end(arrival, None)\n\n",
         (SEEDS,),
     ),
     Mutant(
@@ -386,9 +385,8 @@ PROTOCOL = (
     Mutant(
         "breaker_drops_what_has_to_wait",
         "committer/service/ingest/intake.py",
-        "            self._deferred.add(key, waiters)\n            return\n        self._tables",
-        "            self._shop.settle([Outcome(key, waiters.tokens)])\n            return\n"
-        "        self._tables",
+        "            return self._defer(arrival)\n        if arrival",
+        "            return False\n        if arrival",
         ("tests/service/requests/test_circuit_breakers.py",),
     ),
     Mutant(
@@ -401,8 +399,8 @@ PROTOCOL = (
     ),
     Mutant(
         "what_was_just_quarantined_is_taken_from_its_doorbell",
-        "committer/service/ingest/intake.py",
-        "        is_shared = is_old or bell.inbox_key in self._shop.recently_quarantined\n",
+        "committer/service/ingest/doorbells.py",
+        "        is_shared = is_old or key in self._recently_quarantined\n",
         "        is_shared = is_old\n",
         ("tests/service/table/test_quarantine_interleavings.py",),
     ),

@@ -70,7 +70,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "large_requests_are_read_like_small_ones",
-        "committer/service/ingest/intake.py",
+        "committer/service/ingest/inbox_reader.py",
         "size_bytes_max=LARGE_BYTES_MIN",
         "size_bytes_max=2**40",
         ("tests/service/requests/test_large_requests.py -k doorbell_behind",),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from committer.ports.queue import shard_of
 from committer.request.table_identifier import TableIdentifier
+from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
 from committer.service.requests.pending import Pending
 from committer.service.table.shop import Shop
 from committer.service.table.table_committer import TableCommitter
@@ -25,13 +26,11 @@ STUCK_BYTES_MAX = 16 * 1024 * 1024
 class TableCommitters:
     """One committer and one task for each table (name and uuid) that has something to do."""
 
-    def __init__(
-        self, shop: Shop, tasks: asyncio.TaskGroup, return_to_inbox: Callable[[Pending], None]
-    ) -> None:
-        """`return_to_inbox`: called with each request that a committer evicts from memory."""
+    def __init__(self, shop: Shop, tasks: asyncio.TaskGroup, deferred: DeferredDoorbells) -> None:
+        """`deferred`: keeps the waiters of requests that a committer evicts from memory."""
         self._shop = shop
         self._tasks = tasks
-        self._return_to_inbox = return_to_inbox
+        self._deferred = deferred
         self._known: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
         self._by_uuid: dict[str, dict[TableIdentifier, TableCommitter]] = {}
         self._running: dict[asyncio.Task[None], TableCommitter] = {}
@@ -103,6 +102,10 @@ class TableCommitters:
         self._running[task] = table
         task.add_done_callback(self._running.pop)
         return table
+
+    def _return_to_inbox(self, pending: Pending) -> None:
+        waiters = Waiters(tuple(pending.tokens), frozenset(pending.reply_to))
+        self._deferred.add(pending.key, waiters)
 
     async def _run(self, table: TableCommitter) -> None:
         """Run a table's committer until it is idle; run it again if a request arrives while it

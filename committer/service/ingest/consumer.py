@@ -8,6 +8,7 @@ from committer.errors import AccessError, QueueUnavailableError
 from committer.plan.backoff import backoff_s
 from committer.ports.queue import Delivery, Queue, shard_of
 from committer.ports.world import World
+from committer.service.ingest.doorbells import Doorbells
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.ownership import QueueProgress
 from committer.service.sharding.shard_leases import ShardLeases
@@ -30,6 +31,7 @@ class Consumer:
         self,
         *,
         queue: Queue,
+        doorbells: Doorbells,
         intake: Intake,
         shards: ShardLeases,
         world: World,
@@ -37,6 +39,7 @@ class Consumer:
         reclaim_idle_s: float,
     ) -> None:
         self._queue = queue
+        self._doorbells = doorbells
         self._intake = intake
         self._shards = shards
         self._read_of: frozenset[int] = frozenset()
@@ -70,7 +73,7 @@ class Consumer:
         if not self._is_proven:
             # Probed again after each outage: another server may have taken its place.
             await self._queue.probe()
-            self._intake.trust_from_now()
+            self._doorbells.trust_from_now()
             self._is_proven = True
         if not await self._has_taken_over():
             return
@@ -113,7 +116,7 @@ class Consumer:
         owned = self._shards.owned
         fresh = owned - self._read_of if self._shards.is_shared else frozenset()
         if fresh:
-            self._intake.trust_from_now()
+            self._doorbells.trust_from_now()
             if await self._reclaim(0.0, fresh):
                 return False
         if fresh == owned:
@@ -128,7 +131,7 @@ class Consumer:
         if owned := self._shards.owned:
             await self._reclaim(self._reclaim_idle_s, owned)
             self._reclaimed_at_s = now_s
-        await self._intake.take_deferred()
+        await self._doorbells.take_deferred()
 
     async def _reclaim(self, idle_s: float, shards: Collection[int]) -> int:
         reclaimed = await self._queue.reclaim(idle_s=idle_s, shards=shards)
@@ -145,7 +148,7 @@ class Consumer:
             self._release_shards(
                 frozenset(shard_of(one.doorbell.table_uuid) for one in deliveries) - owned
             )
-        await self._intake.take_deliveries(mine)
+        await self._doorbells.take(mine)
 
     def _returned(self) -> None:
         self._failures = 0

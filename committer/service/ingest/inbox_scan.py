@@ -14,7 +14,9 @@ from committer.ports.world import World
 from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.ownership import Ownership
+from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.foreign_entries import ForeignEntries
+from committer.service.requests.large_requests import Arrival
 from committer.service.requests.listing import Folders
 from committer.service.settle.pending_deletes import PendingDeletes
 from committer.storage.inbox import Inbox, Outstanding, skips_of
@@ -104,7 +106,9 @@ class InboxScan:
         is_taken = (
             takes
             and self._may_take(waiting.key)
-            and await self._intake.take_key(waiting.key, waiting.modified_ms, waiting.size_bytes)
+            and await self._intake.take(
+                Arrival(waiting.key, Waiters(), waiting.modified_ms, size_bytes=waiting.size_bytes)
+            )
         )
         if is_taken:
             listing.found += 1
@@ -113,5 +117,5 @@ class InboxScan:
 
     def _may_take(self, key: str) -> bool:
         """Not while there is no room, nor while its producer has to wait."""
-        intake = self._intake
-        return self._ownership.is_ours(key) and not intake.is_full and not intake.is_held_back(key)
+        is_free = not self._intake.is_full and not self._intake.has_to_wait(key)
+        return is_free and self._ownership.is_ours(key)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from committer.ports.world import World
-from committer.service.ingest.intake import Intake
+from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.requests.listing import Folders, Listed
 from committer.storage.inbox import Quarantine, skips_of
 
@@ -19,15 +19,15 @@ from committer.storage.inbox import Quarantine, skips_of
 class LedgerCleanup:
     """Tells the ledger upkeep of each table what a scan has seen."""
 
-    def __init__(self, *, intake: Intake, quarantine: Quarantine, world: World) -> None:
-        self._intake = intake
+    def __init__(self, *, tables: TableCommitters, quarantine: Quarantine, world: World) -> None:
+        self._tables = tables
         self._quarantine = quarantine
         self._world = world
 
     @asynccontextmanager
     async def during_scan(self) -> AsyncIterator[Folders]:
         """Scan the inbox inside, and add the folders of all producers. Errors: the storage's."""
-        states = [(one, one.state.ledger) for one in self._intake.tables if one.state]
+        states = [(one, one.state.ledger) for one in self._tables.all if one.state]
         now_s, now_ms = self._world.monotonic_s(), self._world.now_ms()
         may_find = [
             one for one, ledger in states if one.ledger_upkeep.may_find(ledger, now_s, now_ms)

@@ -12,8 +12,11 @@ from committer.plan.backoff import backoff_s
 from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.catalog_probe import CatalogProbe
+from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.doorbells import Doorbells
 from committer.service.ingest.hand_over import TableHandOver
+from committer.service.ingest.inbox_reader import InboxReader
 from committer.service.ingest.inbox_scan import InboxScan
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
@@ -29,8 +32,9 @@ from committer.service.process.composition import (
 )
 from committer.service.process.status_collector import Work
 from committer.service.requests.circuit_breakers import CircuitBreakers
+from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.foreign_entries import ForeignEntries
-from committer.service.requests.large_requests import NamedManifests
+from committer.service.requests.large_requests import LargeRequests, NamedManifests
 from committer.service.requests.recently_quarantined import RecentlyQuarantined
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signature_check import Signatures
@@ -136,28 +140,53 @@ class Service:
                 heart.cancel()
                 return
             shop = self._shop(catalog, checks or ChecksHere())
-            intake = Intake(shop, tasks)
+            deferred = DeferredDoorbells()
+            tables = TableCommitters(shop, tasks, deferred)
+            large = LargeRequests(shop.world, tables)
             settler = tasks.create_task(self._settler.run(), name="settler")
-            hand_over = TableHandOver(intake, self._settler)
+            hand_over = TableHandOver(
+                tables=tables, large=large, deferred=deferred, settler=self._settler
+            )
             shards = tasks.create_task(self._shards.run(hand_over), name="shards")
-            readings = self._readers(shop, intake)
+            readings = self._readers(shop, tables, large, deferred)
             readers = [tasks.create_task(reading, name="reader") for reading in readings]
             self.health.phase = "running"
             log.info("service.started", inbox=self._parts.settings.inbox)
             await stop.wait()
             self.health.phase = "draining"
-            await self._drain(intake, readers, shards)
+            await self._drain(tables, readers, shards)
             settler.cancel()
             heart.cancel()
         log.info("service.stopped")
 
-    def _readers(self, shop: Shop, intake: Intake) -> list[Coroutine[object, object, None]]:
+    def _readers(
+        self,
+        shop: Shop,
+        tables: TableCommitters,
+        large: LargeRequests,
+        deferred: DeferredDoorbells,
+    ) -> list[Coroutine[object, object, None]]:
         parts, settings = self._parts, self._parts.settings
+        intake = Intake(
+            tables=tables,
+            reader=InboxReader(shop),
+            large=large,
+            deferred=deferred,
+            breakers=shop.breakers,
+        )
         readers: list[Coroutine[object, object, None]] = [intake.run()]
         consumer = None
         if parts.queue is not None:
             consumer = Consumer(
                 queue=parts.queue,
+                doorbells=Doorbells(
+                    intake=intake,
+                    deferred=deferred,
+                    recently_quarantined=shop.recently_quarantined,
+                    settler=self._settler,
+                    world=parts.world,
+                    metrics=self.metrics,
+                ),
                 intake=intake,
                 shards=self._shards,
                 world=parts.world,
@@ -178,7 +207,7 @@ class Service:
             world=parts.world,
         )
         ledger_cleanup = LedgerCleanup(
-            intake=intake, quarantine=parts.quarantine, world=parts.world
+            tables=tables, quarantine=parts.quarantine, world=parts.world
         )
         reconciler = Reconciler(
             scan=scan,
@@ -204,7 +233,7 @@ class Service:
         catalog_probe = CatalogProbe(catalog=shop.catalog, world=parts.world, health=self.health)
         readers.append(catalog_probe.run())
         readers.append(self._signatures.run())
-        self.work = Work(intake, reconciler, self._shards)
+        self.work = Work(tables, large, shop.breakers, reconciler, self._shards)
         return readers
 
     async def _probe(self, catalog: Catalog, stop: asyncio.Event) -> None:
@@ -222,7 +251,7 @@ class Service:
             await self._parts.storage.probe(self._parts.settings.inbox)
 
     async def _drain(
-        self, intake: Intake, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]
+        self, tables: TableCommitters, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]
     ) -> None:
         """Stop reading, finish the current attempts, answer and acknowledge, and release each shard
         as soon as it is done. The other requests are redelivered.
@@ -235,12 +264,12 @@ class Service:
         try:
             async with asyncio.timeout(deadline_s):
                 await asyncio.wait([shards])
-                await intake.stop()
+                await tables.stop()
                 await self._settler.flush()
         except TimeoutError:
             log.warning("service.drain_exceeded", deadline_s=deadline_s)
             shards.cancel()
-            intake.abandon()
+            tables.abandon()
             await self._shards.abandon()
 
 

@@ -12,7 +12,7 @@ from heapq import nsmallest
 from importlib.metadata import version
 from typing import Protocol
 
-from committer.service.ingest.intake import Intake
+from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.reconciler import Reconciler
 from committer.service.process.status_model import (
     InboxStatus,
@@ -23,6 +23,8 @@ from committer.service.process.status_model import (
     TableStatus,
     member_statuses,
 )
+from committer.service.requests.circuit_breakers import CircuitBreakers
+from committer.service.requests.large_requests import LargeRequests
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.health import Health
@@ -60,7 +62,9 @@ class Identity:
 class Work:
     """The parts of a started committer that its status shows."""
 
-    intake: Intake
+    tables: TableCommitters
+    large: LargeRequests
+    breakers: CircuitBreakers
     reconciler: Reconciler
     shards: ShardLeases
 
@@ -130,34 +134,34 @@ class StatusCollector:
             self.metrics.show_backlog(None, ())
             self.metrics.show_inbox(None, None)
             return
-        self.metrics.keep_tables(work.intake.shown_tables)
+        self.metrics.keep_tables(work.tables.shown)
         listing, now_ms = work.reconciler.listing, self.health.world.now_ms()
-        backlog = _backlog(work.intake, now_ms)
+        backlog = _backlog(work.tables.all, now_ms)
         ages = [one.lag_s for one in backlog]
         if listing is not None and listing.unread_ms is not None:
             ages.append(_age_s(listing.unread_ms, now_ms))
-        if (large_ms := work.intake.oldest_large_ms) is not None:
+        if (large_ms := work.large.oldest_ms) is not None:
             ages.append(_age_s(large_ms, now_ms))
         is_known = ages or listing is not None
         self.metrics.show_backlog(max(ages, default=0.0) if is_known else None, backlog)
         self.metrics.show_inbox(
             listing.requests if listing else None, listing.began_ms if listing else None
         )
-        breakers = sum(1 for _ in work.intake.open_breakers())
-        self.metrics.show_producers(breakers, _frozen(work.intake.tables))
+        breakers = sum(1 for _ in work.breakers.open_breakers())
+        self.metrics.show_producers(breakers, _frozen(work.tables.all))
 
     def _open_breakers(self) -> list[OpenBreakerStatus]:
         """The first ones by name."""
         work = self._process.work
-        breakers = work.intake.open_breakers() if work else ()
+        breakers = work.breakers.open_breakers() if work else ()
         first = nsmallest(BREAKERS_SHOWN_MAX, breakers, key=lambda one: (one.table, one.producer))
         return [OpenBreakerStatus(**asdict(one)) for one in first]
 
 
-def _backlog(intake: Intake, now_ms: int) -> list[TableBacklog]:
+def _backlog(tables: Iterable[TableCommitter], now_ms: int) -> list[TableBacklog]:
     """By name; tables that were dropped and made again share one, those unknown too."""
     found: dict[str, TableBacklog] = {}
-    for table in intake.tables:
+    for table in tables:
         name = str(table.identifier) if table.state else NO_TABLE
         oldest_ms = table.oldest_ms
         lag_s = 0.0 if oldest_ms is None else _age_s(oldest_ms, now_ms)

@@ -44,14 +44,16 @@ class NamedManifests:
 
 
 @dataclass(slots=True)
-class LargeRequest:
-    """A request in the inbox with its size, and who waits for its end."""
+class Arrival:
+    """A request in the inbox that is not read yet, and who waits for its end. `size_bytes`: 0 if it
+    is not known.
+    """
 
     key: str
-    size_bytes: int
     waiters: Waiters
     durable_ms: int
-    is_shared: bool
+    is_shared: bool = True
+    size_bytes: int = 0
 
 
 class InHand(Protocol):
@@ -67,13 +69,13 @@ class LargeRequests:
     def __init__(self, world: World, in_hand: InHand) -> None:
         self._world = world
         self._in_hand = in_hand
-        self._turns = FairQueue[LargeRequest]()
-        self._known: dict[str, LargeRequest] = {}
+        self._turns = FairQueue[Arrival]()
+        self._known: dict[str, Arrival] = {}
         self._reading_bytes = 0
         self._has_some = asyncio.Event()
         self._room = asyncio.Lock()
 
-    def find(self, key: str) -> LargeRequest | None:
+    def find(self, key: str) -> Arrival | None:
         """One that waits here, or is being read."""
         return self._known.get(key)
 
@@ -82,7 +84,7 @@ class LargeRequests:
         """Since when the oldest has been durable."""
         return min((one.durable_ms for one in self._known.values()), default=None)
 
-    def add(self, request: LargeRequest) -> None:
+    def add(self, request: Arrival) -> None:
         """Queue a request for its turn; another copy of a queued one shares its end."""
         known = self._known.get(request.key)
         if known is not None:
@@ -95,7 +97,7 @@ class LargeRequests:
         self._has_some.set()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[LargeRequest]:
+    async def turn(self) -> AsyncIterator[Arrival]:
         """Wait for the next request in turn, and for room. Inside it is read and handed over."""
         request = await self._next()
         try:
@@ -105,7 +107,7 @@ class LargeRequests:
             if self._known.get(request.key) is request:
                 del self._known[request.key]
 
-    async def _next(self) -> LargeRequest:
+    async def _next(self) -> Arrival:
         """Return the next request in turn as soon as there is room; no other overtakes it."""
         async with self._room:
             while True:

@@ -152,8 +152,7 @@ async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_f
     async with house.running():
         await house.publish(build_request(table, producer="shot", one_shot=True))
         await house.settle(5.0)
-        assert house.intake is not None
-        (committer,) = house.intake.tables
+        (committer,) = house.tables.all
         found_due(committer, key)
         if is_frozen:
             await producer_admin(house).freeze(table.identifier, ProducerName("shot"), "why")

@@ -12,6 +12,7 @@ from committer.errors import StorageUnavailableError
 from committer.ports.queue import Delivery, QueueDepth, shard_of
 from committer.queue.memory import MemoryLeases, MemoryQueue
 from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.doorbells import Doorbells
 from committer.service.ingest.intake import Intake
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.storage.memory import MemoryStorage
@@ -88,10 +89,14 @@ class Shares(ShardLeases):
         self._show(frozenset(owned), released=0, lost=0)
 
 
-class Takes:
-    """Keeps what it is handed; `then` happens behind the first of it."""
+class Free:
+    """An intake with room."""
 
     is_full = False
+
+
+class Takes:
+    """Keeps what it is handed; `then` happens behind the first of it."""
 
     def __init__(self, then: Callable[[], Awaitable[object]]) -> None:
         self.taken: list[str] = []
@@ -101,7 +106,7 @@ class Takes:
 
     async def take_deferred(self) -> None: ...
 
-    async def take_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+    async def take(self, deliveries: Sequence[Delivery]) -> None:
         self.taken += [one.doorbell.inbox_key for one in deliveries]
         if deliveries and len(self.taken) == 1:
             await self._then()
@@ -123,10 +128,11 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
         assert len(await MemoryQueue(house.server, consumer="third").reclaim(idle_s=0.0)) == 1
         shares.become(shard)
 
-    intake = Takes(goes_and_comes_back)
+    doorbells = Takes(goes_and_comes_back)
     consumer = Consumer(
         queue=ours,
-        intake=cast("Intake", intake),
+        doorbells=cast("Doorbells", doorbells),
+        intake=cast("Intake", Free()),
         shards=shares,
         world=house.world,
         health=house.health,
@@ -136,4 +142,4 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
     running = asyncio.create_task(consumer.run())
     await asyncio.sleep(5.0)
     running.cancel()
-    assert intake.taken == [bell.inbox_key] * 2
+    assert doorbells.taken == [bell.inbox_key] * 2

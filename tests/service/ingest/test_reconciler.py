@@ -15,7 +15,7 @@ from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.service.ingest import committer_pool
-from committer.service.ingest.intake import TRUSTED_MS
+from committer.service.ingest.doorbells import TRUSTED_MS
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.support.builders.request_builders import build_request
@@ -232,9 +232,8 @@ async def test_a_table_that_gets_nowhere_leaves_the_memory_to_the_others(
             await house.publish(request(house, frozen, epoch=epoch))
             await house.settle(1.0)
         await house.settle(300.0)
-        assert house.intake is not None
-        assert not house.intake.is_full
-        (stuck,) = (one for one in house.intake.tables if one.identifier == frozen.identifier)
+        assert not house.tables.are_full
+        (stuck,) = (one for one in house.tables.all if one.identifier == frozen.identifier)
         assert stuck.pending_count == 5
         await house.publish(request(house, other))
         await house.settle()

@@ -55,8 +55,7 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
         assert (opened.table, opened.reason) == ("db.flights", Reason.BRANCH_UNKNOWN)
         # Durable and not acknowledged: the next owner finds them.
         assert (await house.publisher_queue.depth()).pending == 8 - AFTER
-        assert house.intake is not None
-        assert house.intake.tables[0].pending_count == 0
+        assert house.tables.all[0].pending_count == 0
         await house.settle(30.0)
         page = Page(house.status_collector.page().decode())
         assert page("frazil_lag_seconds") == pytest.approx(35.0, abs=0.1)

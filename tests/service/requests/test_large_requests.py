@@ -24,7 +24,7 @@ from committer.service.checks.checks import ChecksHere
 from committer.service.ingest import committer_pool
 from committer.service.requests import large_requests
 from committer.service.requests.deferred_doorbells import Waiters
-from committer.service.requests.large_requests import LargeRequest, LargeRequests
+from committer.service.requests.large_requests import Arrival, LargeRequests
 from committer.service.table import large_checks, verdicts
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
 from tests.support.builders.bad_requests import naming
@@ -209,8 +209,7 @@ async def test_names_that_are_no_tables_are_not_remembered() -> None:
         await put_raw(house, line.inbox_key, content + sealed.content[sealed.body :])
     async with house.running(reconcile_interval_s=5.0):
         await house.settle(30.0)
-        assert house.intake is not None
-        assert house.intake.tables == ()
+        assert house.tables.all == ()
     assert {one.reason for one in await house.quarantined()} == {Reason.TABLE_UNKNOWN}
 
 
@@ -227,7 +226,7 @@ class Taking:
         self.in_hand = 0
         self.most = 0
 
-    async def take(self, request: LargeRequest) -> None:
+    async def take(self, request: Arrival) -> None:
         self.in_hand += request.size_bytes
         self.most = max(self.most, self.in_hand)
         await asyncio.sleep(1.0)
@@ -235,12 +234,12 @@ class Taking:
         self.taken.append(request.key)
 
 
-def waiting(producer: str, number: int, size_bytes: int) -> LargeRequest:
+def waiting(producer: str, number: int, size_bytes: int) -> Arrival:
     key = f"00000000-0000-0000-0000-000000000000/{producer}/{number:020d}/a"
-    return LargeRequest(key, size_bytes, Waiters(), 0, is_shared=True)
+    return Arrival(key, Waiters(), 0, size_bytes=size_bytes)
 
 
-async def take_all(requests: list[LargeRequest], taking: Taking) -> None:
+async def take_all(requests: list[Arrival], taking: Taking) -> None:
     turns = LargeRequests(LoopWorld(), taking)
     for request in requests:
         turns.add(request)
@@ -293,8 +292,7 @@ async def test_a_table_that_gets_nowhere_holds_no_large_request_in_memory() -> N
         await foreign_commit(house, frozen, RemoveProperties((property_key("query-1"),)))
         await house.publish(large(frozen, "query-1", epoch=1))
         await house.settle(300.0)
-        assert house.intake is not None
-        assert [one.large_bytes for one in house.intake.tables] == [0]
+        assert [one.large_bytes for one in house.tables.all] == [0]
         await house.publish(large(other, "query-2"))
         await house.settle()
         assert len(await house.live_files("db.other")) == FILES
@@ -399,9 +397,8 @@ async def test_small_requests_whose_lines_become_many_objects_weigh_what_they_ta
             line = build_line(table, producer=f"hostile-{number}")
             await house.publish(seal_request(line.model_copy(update={"files": ({},) * 20_000})))
             await house.settle(0.1)
-        assert house.intake is not None
-        assert house.intake.is_full
-        assert sum(one.pending_count for one in house.intake.tables) < 40
+        assert house.tables.are_full
+        assert sum(one.pending_count for one in house.tables.all) < 40
 
 
 class WatchedQueue(MemoryQueue):

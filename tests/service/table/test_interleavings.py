@@ -208,8 +208,7 @@ async def test_stopping_finishes_what_is_in_hand_and_leaves_the_rest_unacknowled
         for epoch in range(1, 4):
             await house.publish(build_request(table, epoch=epoch))
         await house.settle(1.0)
-        assert house.intake is not None
-        await house.intake.stop()
+        await house.tables.stop()
         late = build_request(table, epoch=4)
         await house.publish(late)
         await house.settle(60.0)
@@ -258,8 +257,7 @@ async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
         for epoch in range(3):
             await house.publish(build_request(table, epoch=epoch))
             await house.settle(5_000.0)
-            assert house.intake is not None
-            assert house.intake.tables == ()
+            assert house.tables.all == ()
     assert len(await paths(house)) == 3
 
 
@@ -330,8 +328,7 @@ async def test_what_waits_is_counted_and_leaves_nothing_behind() -> None:
             await house.publish(one)
             await house.publish(one)
         await house.settle(1.0)
-        assert house.intake is not None
-        (committer,) = house.intake.tables
+        (committer,) = house.tables.all
         assert isinstance(committer, TableCommitter)
         assert committer.pending_count == 5
         assert committer.pending_bytes == sum(len(one.content) for one in sealed)

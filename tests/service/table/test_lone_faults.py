@@ -191,7 +191,8 @@ async def test_an_object_that_crashes_the_intake_does_not_end_the_service(
             raise RecursionError
         return read_request(content, key=key)
 
-    monkeypatch.setattr("committer.service.ingest.intake.read_request", trips)
+    for module in ("inbox_reader", "doorbells"):
+        monkeypatch.setattr(f"committer.service.ingest.{module}.read_request", trips)
     house = ServiceHarness()
     table = await house.create_table()
     await house.publish(build_request(table, producer="poison"), announce=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from committer.ports.queue import ALL_SHARDS
 from committer.request.table_identifier import TableIdentifier
 from committer.service.table.table_committer import IDLE_S_MAX
 from committer.service.telemetry.shown_tables import AFTER_IDLE_S, AFTER_LEAVING_S
@@ -58,8 +57,7 @@ async def test_a_table_that_moved_is_shown_once_more_and_then_no_more_also_if_it
         await land(house, OTHER)
         await asyncio.sleep(IDLE_S_MAX + 60)
         await land(house, TABLE)
-        assert house.intake is not None
-        await house.intake.release_shards(frozenset(ALL_SHARDS))
+        await house.release_shards()
         assert shown(house) == {TABLE, OTHER}
         await asyncio.sleep(AFTER_LEAVING_S + 1)
         assert shown(house) == set()
@@ -88,8 +86,7 @@ async def test_a_table_that_comes_back_counts_from_zero() -> None:
     await house.create_table(TABLE)
     async with house.running():
         await land(house, TABLE)
-        assert house.intake is not None
-        await house.intake.release_shards(frozenset(ALL_SHARDS))
+        await house.release_shards()
         await asyncio.sleep(AFTER_LEAVING_S + 1)
         assert shown(house) == set()
         await land(house, TABLE, epoch=1)

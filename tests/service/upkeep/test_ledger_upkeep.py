@@ -16,7 +16,7 @@ from committer.ledger_entry import (
 )
 from committer.plan.ledger import Ledger
 from committer.ports.pointer_swap import Swap
-from committer.ports.queue import ALL_SHARDS, shard_of
+from committer.ports.queue import shard_of
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.listing import Listed
 from committer.service.requests.settled_requests import SettledRequests
@@ -67,9 +67,8 @@ async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap
     catalog = scripted(house)
 
     def find_chore(swap: Swap) -> None:
-        assert house.intake is not None
         if carries(swap, "shot") and catalog.calls["swap"]:
-            (committer,) = house.intake.tables
+            (committer,) = house.tables.all
             found_due(committer, property_key("shot"))
 
     catalog.decide = find_chore
@@ -109,8 +108,7 @@ async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
         await house.publish(build_request(table, producer="shot", one_shot=True, branch="audit"))
         await house.settle(1.0)
         key = property_key("shot", "audit")
-        assert house.intake is not None
-        (committer,) = house.intake.tables
+        (committer,) = house.tables.all
         found_due(committer, key)
         await house.publish(build_request(table, epoch=1))
         await house.settle(1.0)
@@ -131,11 +129,10 @@ async def test_a_table_with_one_request_an_hour_forgets_its_one_shot_producers(
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=300.0):
-        assert house.intake is not None
         for number in range(6):
             await house.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
             await house.settle(pause_s)
-            assert house.intake.tables == ()
+            assert house.tables.all == ()
         known = [parse_property_key(key) for key in (await house.load()).properties]
         producers = [one[0] for one in known if one is not None]
     # Due clean-up is found behind one commit, and included in the next.
@@ -152,10 +149,9 @@ async def test_of_a_table_that_another_had_meanwhile_nothing_is_held_for_due(
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running(reconcile_interval_s=300.0):
-        assert house.intake is not None
         for number in range(3):
             if number == 2 and is_let_go:
-                await house.intake.release_shards(frozenset(ALL_SHARDS))
+                await house.release_shards()
             await house.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
             await house.settle(3_600.0)
         properties = (await house.load()).properties

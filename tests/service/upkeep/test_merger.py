@@ -242,9 +242,8 @@ async def test_a_stop_does_not_wait_for_a_merge() -> None:
         merging.storage.is_open.clear()
         await merging.commit(4)
         assert merging.storage.reading == 4
-        assert house.intake is not None
         started_s = house.world.monotonic_s()
-        await house.intake.stop()
+        await house.tables.stop()
         assert house.world.monotonic_s() == started_s
         assert merging.storage.reading == 0
 

@@ -15,15 +15,18 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.batch_policy import BatchPolicy
 from committer.plan.state import TableState
 from committer.ports.pointer_swap import LoadedTable
-from committer.ports.queue import Doorbell
+from committer.ports.queue import ALL_SHARDS, Doorbell
 from committer.ports.storage import Storage
 from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.request.receipt_model import Receipt
 from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.checks import Checks, ChecksHere
+from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.doorbells import Doorbells
 from committer.service.ingest.hand_over import TableHandOver
+from committer.service.ingest.inbox_reader import InboxReader
 from committer.service.ingest.inbox_scan import InboxScan
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
@@ -31,8 +34,9 @@ from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.reconciler import Reconciler
 from committer.service.process.status_collector import Identity, StatusCollector, Work
 from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
+from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.foreign_entries import ForeignEntries
-from committer.service.requests.large_requests import NamedManifests
+from committer.service.requests.large_requests import LargeRequests, NamedManifests
 from committer.service.requests.recently_quarantined import RecentlyQuarantined
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signature_check import Signatures
@@ -98,7 +102,7 @@ class ServiceHarness:
         self.require_signature = require_signature
         self.checks = checks or ChecksHere()
         self.named = NamedManifests(self.world)
-        self.intake: Intake | None = None
+        self._hand_over: TableHandOver | None = None
         self._starts = 0
 
     async def create_table(
@@ -189,15 +193,35 @@ class ServiceHarness:
         )
         shards = self._shards()
         async with asyncio.TaskGroup() as tasks:
-            self.intake = intake = Intake(shop, tasks)
+            deferred = DeferredDoorbells()
+            tables = TableCommitters(shop, tasks, deferred)
+            large = LargeRequests(self.world, tables)
+            intake = Intake(
+                tables=tables,
+                reader=InboxReader(shop),
+                large=large,
+                deferred=deferred,
+                breakers=self.breakers,
+            )
+            self._hand_over = TableHandOver(
+                tables=tables, large=large, deferred=deferred, settler=settler
+            )
             consumer = None
             forever = (settler.run(), signatures.run(), intake.run())
             running = [tasks.create_task(each) for each in forever]
-            running.append(tasks.create_task(shards.run(TableHandOver(intake, settler))))
+            running.append(tasks.create_task(shards.run(self._hand_over)))
             if self.queue is not None:
                 consumer = Consumer(
                     queue=self.queue,
-                    intake=self.intake,
+                    doorbells=Doorbells(
+                        intake=intake,
+                        deferred=deferred,
+                        recently_quarantined=shop.recently_quarantined,
+                        settler=settler,
+                        world=self.world,
+                        metrics=self.metrics,
+                    ),
+                    intake=intake,
                     shards=shards,
                     world=self.world,
                     health=self.health,
@@ -216,7 +240,7 @@ class ServiceHarness:
                 world=self.world,
             )
             ledger_cleanup = LedgerCleanup(
-                intake=intake,
+                tables=tables,
                 quarantine=self.quarantine,
                 world=self.world,
             )
@@ -231,13 +255,13 @@ class ServiceHarness:
                 age_s=reconcile_age_s,
             )
             running.append(tasks.create_task(reconciler.run()))
-            self.work = Work(intake, reconciler, shards)
+            self.work = Work(tables, large, self.breakers, reconciler, shards)
             try:
                 yield
             finally:
                 for task in running:
                     task.cancel()
-                self.intake.abandon()
+                tables.abandon()
 
     def _shards(self) -> ShardLeases:
         leases = None
@@ -252,6 +276,17 @@ class ServiceHarness:
             metrics=self.metrics,
             lease_s=30.0,
         )
+
+    @property
+    def tables(self) -> TableCommitters:
+        """The table committers of the service that runs, or ran last."""
+        assert self.work is not None
+        return self.work.tables
+
+    async def release_shards(self, *shards: int) -> None:
+        """Hand over these shards of the service that runs; all, if none is named."""
+        assert self._hand_over is not None
+        await self._hand_over.release_shards(frozenset(shards or ALL_SHARDS))
 
     async def settle(self, seconds: float = 30.0) -> None:
         """Let everything happen that happens within that (virtual) time."""

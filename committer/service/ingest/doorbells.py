@@ -1,0 +1,113 @@
+"""Takes the doorbells that the queue delivers: by the copies of requests that they carry, where
+these may be believed, else by the inbox objects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from committer.ports.queue import Delivery, Doorbell
+from committer.ports.world import World
+from committer.request.request_format import EncodedRequest, line_digest, read_request
+from committer.service.ingest.intake import Intake
+from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
+from committer.service.requests.inbox_keys import parsed
+from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival
+from committer.service.requests.pending import Outcome
+from committer.service.requests.recently_quarantined import RecentlyQuarantined
+from committer.service.settle.settler import Settler
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
+
+# An older request may have ended, and its doorbell may ring again: after lost acknowledgements, or
+# when a queue was restored. A producer's clock may be wrong by as much before its requests cost a
+# read each.
+TRUSTED_MS = 60_000
+
+
+class Doorbells:
+    """Turns doorbells into requests for the intake."""
+
+    def __init__(
+        self,
+        *,
+        intake: Intake,
+        deferred: DeferredDoorbells,
+        recently_quarantined: RecentlyQuarantined,
+        settler: Settler,
+        world: World,
+        metrics: Metrics,
+    ) -> None:
+        self._intake = intake
+        self._deferred = deferred
+        self._recently_quarantined = recently_quarantined
+        self._settler = settler
+        self._world = world
+        self._metrics = metrics
+        self._trusted_ms = 0
+
+    def trust_from_now(self) -> None:
+        """Trust only doorbells of requests published from now on. The queue's server is back,
+        perhaps another or a restored one, or this committer has acquired shards: another committer
+        may have finished earlier requests.
+        """
+        self._trusted_ms = self._world.now_ms()
+
+    async def take(self, deliveries: Sequence[Delivery]) -> None:
+        """Take doorbells. One that fails for a passing reason stays unacknowledged."""
+        rest = [delivery for delivery in deliveries if not self._take_inline(delivery)]
+        if rest:
+            await asyncio.gather(*(self._take_key(delivery) for delivery in rest))
+
+    async def take_deferred(self) -> None:
+        """Retry the deferred ones."""
+        await self._intake.take_deferred(self._world.now_ms())
+
+    def _take_inline(self, delivery: Delivery) -> bool:
+        """Take a request as its doorbell carries it. False where the inbox has to be read.
+
+        A redelivered doorbell may belong to a request that has ended since (quarantined and
+        discarded, say): only the inbox object shows that the request is still wanted. The same
+        holds for an old doorbell and for one from before an outage of the server: a restored queue
+        has forgotten its deliveries. A client may also ring twice. The inbox is asked for many such
+        requests at once, when they are about to land.
+        """
+        bell = delivery.doorbell
+        key = bell.inbox_key
+        if delivery.deliveries != 1 or key in self._deferred or self._intake.has_to_wait(key):
+            return False
+        sealed = _read_inline(bell)
+        if sealed is None:
+            return False
+        now_ms = self._world.now_ms()
+        published_ms = sealed.request.published_at_ms
+        is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
+        is_shared = is_old or key in self._recently_quarantined
+        arrival = Arrival(key, Waiters.of(delivery), now_ms, is_shared=is_shared)
+        self._intake.submit(arrival, sealed, is_inline=True)
+        return True
+
+    async def _take_key(self, delivery: Delivery) -> None:
+        key, waiters = delivery.doorbell.inbox_key, Waiters.of(delivery)
+        is_shared = delivery.deliveries > 1
+        if is_shared:
+            self._metrics.redelivered(1)
+        if parsed(key) is None:
+            log.warning("doorbell.unreadable", key=key[:200])
+            self._settler.settle([Outcome(None, waiters.tokens)])
+            return
+        await self._intake.take(Arrival(key, waiters, self._world.now_ms(), is_shared=is_shared))
+
+
+def _read_inline(bell: Doorbell) -> EncodedRequest | None:
+    """Return the request as the doorbell carries it, if it arrived whole. A doorbell is not the
+    truth: if its copy cannot be read, the inbox object decides.
+    """
+    content = bell.content
+    if content is None or len(content) > LARGE_BYTES_MIN or line_digest(content) != bell.digest:
+        return None
+    try:
+        return read_request(content, key=bell.inbox_key)
+    except Exception:  # noqa: BLE001  # whatever is wrong with it, the object decides
+        return None
