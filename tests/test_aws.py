@@ -440,7 +440,7 @@ def test_what_passes_by_itself_is_told_from_what_stays() -> None:
         (error_of(403, "AccessDenied"), "PUT `a`: the role or user lacks the permission"),
         (error_of(400, "AccessDeniedException"), "lacks the permission"),
         (error_of(400, "ExpiredTokenException"), "have expired: renew them"),
-        (error_of(403, "RequestTimeTooSkewed"), "clock is wrong: synchronise it"),
+        (error_of(403, "RequestTimeTooSkewed"), "clock is wrong: synchronize it"),
         (error_of(400, "InvalidSignatureException"), "this machine's clock is"),
         (error_of(404, "NoSuchBucket"), "no such bucket: create it, or correct the location"),
         (

@@ -20,6 +20,7 @@ from tests.first_hour.steps import Interrupt, LeftOut, Type
 from tests.first_hour.walks import WALKS
 from tests.support.snippets import (
     PARSERS,
+    filter_problems,
     mention_problems,
     problems,
     python_problems,
@@ -200,6 +201,10 @@ def test_a_wrong_name_in_python_is_named(text: str, problem: str) -> None:
 )
 def test_a_wrong_command_in_a_text_is_named(mention: str, count: int) -> None:
     assert len(list(mention_problems(mention))) == count
+
+
+def test_a_wrong_filter_is_named() -> None:
+    assert list(filter_problems("a = 1\nb >< 2\n")) != []
 
 
 def test_a_wrong_setting_is_named() -> None:

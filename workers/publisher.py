@@ -374,7 +374,7 @@ class Publisher:
 
 
 def encode_manifests(metadata: TableMetadata, written: WrittenEpoch) -> list[InlineManifest]:
-    """One manifest per partition spec. Equal files give equal bytes, so a repeat is recognised."""
+    """One manifest per partition spec. Equal files give equal bytes, so a repeat is recognized."""
     schema = next(each for each in metadata.schemas if each.schema_id == written.schema_id)
     specs = {spec.spec_id: spec for spec in metadata.partition_specs}
     manifests = []

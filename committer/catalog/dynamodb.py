@@ -7,7 +7,7 @@ well where this client knows it, which after any `load` it does: an operator may
 an earlier metadata file, and then a late attempt must not find the base that it was made for.
 `metadata_location` alone would let it pass, `v` never comes back.
 
-A failed condition returns the item that stands there, so that a success of ours is recognised
+A failed condition returns the item that stands there, so that a success of ours is recognized
 without a read. The client never sends a call twice. Items and expressions are in `dynamodb_layout`.
 """
 

@@ -19,7 +19,7 @@ def inspect(
 ) -> None:
     """Show table metadata, a manifest list, a manifest, a Puffin footer or a commit request.
 
-    The file is recognised by its content. With --json there is one object a line, with a `kind`,
+    The file is recognized by its content. With --json there is one object a line, with a `kind`,
     and column metrics are always there. Exit code 1 if it is broken.
     """
     from committer.cli.file_report import inspect_content, without_details

@@ -95,7 +95,7 @@ def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedMa
 def _rolled(
     manifests: Iterable[CheckedManifest], size_bytes: int
 ) -> Iterator[list[CheckedManifest]]:
-    """Neighbours up to that size: readers plan manifests side by side. One is never divided."""
+    """Neighbors up to that size: readers plan manifests side by side. One is never divided."""
     group: list[CheckedManifest] = []
     left_bytes = size_bytes
     for manifest in manifests:

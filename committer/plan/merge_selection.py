@@ -114,7 +114,7 @@ def _entries(row: ManifestFile) -> int:
 
 
 def _packed(chosen: Sequence[ManifestFile], target_bytes: int) -> list[tuple[ManifestFile, ...]]:
-    """Neighbours up to the target size, full ones at the old end; in the order of the list."""
+    """Neighbors up to the target size, full ones at the old end; in the order of the list."""
     bins: list[list[ManifestFile]] = []
     size = target_bytes
     for row in reversed(chosen):

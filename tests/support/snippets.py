@@ -25,6 +25,7 @@ from typer.exceptions import TyperException
 
 from committer.cli.app import app
 from committer.errors import FrazilError
+from committer.iceberg.expressions.where_text import parse_where
 from committer.ledger_entry import parse_entry
 from committer.plan.one_shots import parse_one_shots
 from committer.ports.queue import shard_of
@@ -214,6 +215,12 @@ def toml_problems(text: str) -> Iterator[str]:
         yield from _refused(lambda _: load_settings(**fields), filled)
 
 
+def filter_problems(text: str) -> Iterator[str]:
+    """Parse each line as a filter."""
+    for line in text.splitlines():
+        yield from _refused(parse_where, line)
+
+
 def spark_conf_problems(text: str) -> Iterator[str]:
     """Check that each line is a key and a value, and that a test with real Spark sets the key."""
     tests = "".join(path.read_text() for path in (ROOT / "tests/integration").glob("*.py"))
@@ -261,4 +268,5 @@ PARSERS: Mapping[str, Callable[[str], Iterator[str]]] = {
     "json": json_problems,
     "toml": toml_problems,
     "properties": spark_conf_problems,
+    "filter": filter_problems,
 }

@@ -2,7 +2,7 @@
 
 Files of one table agree in how many bytes each number and each bound takes. Where the numbers end
 follows from one bit of each byte, where bounds end from their lengths; both are compared with those
-of a map that was read in full. A map that is not recognised is left to a decoder.
+of a map that was read in full. A map that is not recognized is left to a decoder.
 """
 
 from __future__ import annotations

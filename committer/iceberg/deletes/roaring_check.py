@@ -1,4 +1,4 @@
-"""Walks a serialised 32-bit Roaring bitmap: where it ends, and what is wrong with it.
+"""Walks a serialized 32-bit Roaring bitmap: where it ends, and what is wrong with it.
 
 The bitmap library does not say how many bytes it has read, and how far it checks them depends on
 its version.

@@ -1,4 +1,4 @@
-"""Recognises maps of metrics that are laid out byte for byte as those of an entry before.
+"""Recognizes maps of metrics that are laid out byte for byte as those of an entry before.
 
 A few bytes of a map tell where it ends: counts, sizes, ids, lengths, and of every number the bits
 that say whether it continues. Files of one table agree in most of them. Two stretches of
@@ -21,7 +21,7 @@ _BEYOND_ASCII = 0x80
 _SIGN = 0x01
 _LENGTH_BYTES_MAX = 16 * 1024
 _KEPT = 3
-# Learning takes the time that is saved by recognising a dozen entries. So it is paid by these, on a
+# Learning takes the time that is saved by recognizing a dozen entries. So it is paid by these, on a
 # first credit; where that is used up nothing comes again, and nothing is tried for a while.
 _LEARNING_COSTS = 12
 _CREDIT = 32
@@ -40,7 +40,7 @@ class Skeletons:
     """The layouts that the maps of one writer's entries have had. Mutable; may be shared by
     threads, which at worst learn a layout twice.
 
-    With `forms` maps are recognised only if they hold what those of an addition may: counts that
+    With `forms` maps are recognized only if they hold what those of an addition may: counts that
     are not negative, and bounds of these forms, as the ones did that were learned. But the texts
     that a skeleton takes out have yet to be proven to be text.
     """
@@ -73,7 +73,7 @@ class Skeletons:
         return None
 
     def learn(self, raw: bytes, start: int, stop: int) -> None:
-        """Note six maps that were not recognised, and that fill these bytes as was proven."""
+        """Note six maps that were not recognized, and that fill these bytes as was proven."""
         if self._pause:
             self._pause -= 1
             return

@@ -180,7 +180,7 @@ class _Inclusive(_Projector):
         return None
 
     def ordered(self, predicate: Predicate) -> Projection:
-        before, after = _neighbours(self.source_type)
+        before, after = _neighbors(self.source_type)
         match predicate:
             case LessThan(value=value):
                 return LessThanOrEqual(self.target, self.apply(before(value)))
@@ -235,7 +235,7 @@ class _Strict(_Projector):
         return None
 
     def ordered(self, predicate: Predicate) -> Projection:
-        before, after = _neighbours(self.source_type)
+        before, after = _neighbors(self.source_type)
         match predicate:
             case LessThan(value=value) | LessThanOrEqual(value=value) if self.wraps(value):
                 return None
@@ -268,7 +268,7 @@ class _Strict(_Projector):
 # --- The values next to a value ------------------------------------------------------------------
 
 
-def _neighbours(kind: IcebergType) -> tuple[Step, Step]:
+def _neighbors(kind: IcebergType) -> tuple[Step, Step]:
     """The value before and the value after one. Text and bytes have none: they stay."""
     match kind:
         case DecimalType(_, scale):

@@ -48,7 +48,7 @@ def human_value(kind: IcebergType, value: object) -> str:
 def _number(value: float) -> str:
     """Plain from 0.001 up to 10 million, else with an exponent; always with a point.
 
-    The fewest digits that tell the value from its neighbours, but two: 4.9E-324 rather than 5E-324.
+    The fewest digits that tell the value from its neighbors, but two: 4.9E-324 rather than 5E-324.
     """
     if math.isnan(value):
         return "NaN"
