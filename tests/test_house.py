@@ -23,6 +23,7 @@ from committer.service.telemetry.metrics import PLACES
 from committer.settings.setting_names import variable_of
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
+from tools.constructors import collaborators
 from tools.evidence import evidence
 from tools.make_docs import documents
 from tools.make_site import API, HOME
@@ -107,6 +108,17 @@ def test_no_two_modules_along_a_chain_of_layers_have_one_name_or_differ_by_its_e
 def _stem(name: str) -> str:
     """Return the name without an ending: `reader`, `readers` and `reading` have the same."""
     return re.sub(r"(ions?|ings?|ers?|ors?|ed|es|s|e)$", "", name)
+
+
+# Until they are split.
+CROWDED = {"Admission", "CommitLoop", "Parts", "RequestParts", "Shop"}
+
+
+def test_no_constructor_of_the_service_takes_more_than_six_collaborators() -> None:
+    taken = {name.split()[1]: names for name, names in collaborators("committer/service").items()}
+    assert taken["Settler"] == ["inbox", "queue", "world", "health", "high_water_marks", "settled"]
+    assert (taken["Listing"], taken["Health"]) == ([], ["world"])
+    assert {name for name, names in taken.items() if len(names) > 6} == CROWDED
 
 
 # --- The tree ------------------------------------------------------------------------------------
