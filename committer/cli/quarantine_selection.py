@@ -27,8 +27,6 @@ from committer.service.admin.data_file_check import absent_data_file
 from committer.service.process.composition import Parts, RequestParts
 from committer.storage.inbox import Outstanding, QuarantineRecord, read_quarantined
 
-# A request travels in its doorbell up to this size; the committer fetches a larger one.
-_INLINE_BYTES_MAX = 64 * 1024
 _READS_AT_ONCE = 32
 
 
@@ -287,10 +285,9 @@ async def _announce(parts: RequestParts, sealed: EncodedRequest) -> str | None:
     """Why it was not announced; then the committer finds it when it next lists the inbox."""
     if parts.queue is None:
         return None
-    content = sealed.content if len(sealed.content) <= _INLINE_BYTES_MAX else None
     request = sealed.request
     bell = Doorbell(
-        request.table_uuid, sealed.key, line_digest(sealed.content), content, reply_to=None
+        request.table_uuid, sealed.key, line_digest(sealed.content), sealed.content, reply_to=None
     )
     try:
         await parts.queue.announce([bell])

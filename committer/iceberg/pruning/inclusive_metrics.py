@@ -6,7 +6,9 @@ which compares with nothing) lets the file pass.
 
 from __future__ import annotations
 
-from typing import cast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.compiling import (
@@ -49,6 +51,13 @@ from committer.iceberg.pruning.file_metrics import (
 
 # Looking up more literals than this costs more than it saves.
 SET_SIZE_MAX = 200
+# By kind of comparison: whether the lower or the upper bound proves that no value matches, and how.
+EXCLUDING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool]]] = {
+    LessThan: (True, operator.ge),
+    LessThanOrEqual: (True, operator.gt),
+    GreaterThan: (False, operator.le),
+    GreaterThanOrEqual: (False, operator.lt),
+}
 
 
 def inclusive_test(predicate: Predicate) -> FileTest:
@@ -89,33 +98,16 @@ def _keeps_values(term: BoundTerm) -> bool:
 
 
 def _comparison_test(predicate: LiteralPredicate, term: BoundTerm) -> FileTest:
-    literal = cast(Ordered, predicate.value)
+    literal = predicate.value
     is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
+    of_lower, excludes = EXCLUDING[type(predicate)]
+    bound_of = lower if of_lower else upper
 
-    def less_than(file: DataFile) -> bool:
-        bound = lower(file)
-        return (bound is None or not bound >= literal) and not is_empty(file)
+    def may_match(file: DataFile) -> bool:
+        bound = bound_of(file)
+        return (bound is None or not excludes(bound, literal)) and not is_empty(file)
 
-    def less_than_or_equal(file: DataFile) -> bool:
-        bound = lower(file)
-        return (bound is None or not bound > literal) and not is_empty(file)
-
-    def greater_than(file: DataFile) -> bool:
-        bound = upper(file)
-        return (bound is None or not bound <= literal) and not is_empty(file)
-
-    def greater_than_or_equal(file: DataFile) -> bool:
-        bound = upper(file)
-        return (bound is None or not bound < literal) and not is_empty(file)
-
-    match predicate:
-        case LessThan():
-            return less_than
-        case LessThanOrEqual():
-            return less_than_or_equal
-        case GreaterThan():
-            return greater_than
-    return greater_than_or_equal
+    return may_match
 
 
 def _within(term: BoundTerm, literal: Ordered) -> FileTest:

@@ -44,6 +44,7 @@ from committer.iceberg.expressions.expression import (
 from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
 from committer.iceberg.pruning.file_metrics import is_float, term_of
 from committer.iceberg.pruning.inclusive_metrics import (
+    EXCLUDING,
     SET_SIZE_MAX,
     both_start,
     starts_between,
@@ -170,33 +171,15 @@ def _itself(value: object) -> object:
 
 
 def _comparison_test(predicate: LiteralPredicate, term: BoundTerm) -> SummaryTest:
-    literal = cast(Ordered, predicate.value)
-    lower, upper = _bounds(term)
+    literal = predicate.value
+    of_lower, excludes = EXCLUDING[type(predicate)]
+    bound_of = _bounds(term)[0 if of_lower else 1]
 
-    def less_than(summary: PartitionFieldSummary) -> bool:
-        bound = lower(summary)
-        return bound is not None and not bound >= literal
+    def may_match(summary: PartitionFieldSummary) -> bool:
+        bound = bound_of(summary)
+        return bound is not None and not excludes(bound, literal)
 
-    def less_than_or_equal(summary: PartitionFieldSummary) -> bool:
-        bound = lower(summary)
-        return bound is not None and not bound > literal
-
-    def greater_than(summary: PartitionFieldSummary) -> bool:
-        bound = upper(summary)
-        return bound is not None and not bound <= literal
-
-    def greater_than_or_equal(summary: PartitionFieldSummary) -> bool:
-        bound = upper(summary)
-        return bound is not None and not bound < literal
-
-    match predicate:
-        case LessThan():
-            return less_than
-        case LessThanOrEqual():
-            return less_than_or_equal
-        case GreaterThan():
-            return greater_than
-    return greater_than_or_equal
+    return may_match
 
 
 def _any_within(term: BoundTerm, values: tuple[object, ...]) -> SummaryTest:

@@ -8,6 +8,7 @@ Source: the specification, "Scan Planning".
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.expression import (
@@ -36,32 +37,34 @@ def inclusive_projection(
     spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> Expression:
     """The inclusive projection of an unbound filter. Errors: as `bind`."""
-    targets = partition_targets(spec, schema)
-
-    def project(predicate: Predicate) -> Expression:
-        result: Expression = ALWAYS_TRUE
-        for projected in _projected(project_inclusive, targets, predicate):
-            result = And.of(result, projected)
-        return result
-
     bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
-    return map_predicates(bound, project)
+    return _projection(spec, schema, bound, project_inclusive, And.of, ALWAYS_TRUE)
 
 
 def strict_projection(
     spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> Expression:
     """The strict projection of an unbound filter. Errors: as `bind`."""
+    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
+    return _projection(spec, schema, bound, project_strict, Or.of, ALWAYS_FALSE)
+
+
+def _projection(
+    spec: PartitionSpec,
+    schema: Schema,
+    bound: Expression,
+    project: Callable[[Transform, BoundReference, Predicate], Projection],
+    joined: Callable[[Expression, Expression], Expression],
+    nothing: Expression,
+) -> Expression:
+    """Project each predicate to each partition field of its column, and join what is known."""
     targets = partition_targets(spec, schema)
 
-    def project(predicate: Predicate) -> Expression:
-        result: Expression = ALWAYS_FALSE
-        for projected in _projected(project_strict, targets, predicate):
-            result = Or.of(result, projected)
-        return result
+    def projected(predicate: Predicate) -> Expression:
+        found = (project(*target, predicate) for target in targets_of(predicate, targets))
+        return reduce(joined, (one for one in found if one is not None), nothing)
 
-    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
-    return map_predicates(bound, project)
+    return map_predicates(bound, projected)
 
 
 Targets = dict[int, list[tuple[Transform, BoundReference]]]
@@ -83,14 +86,3 @@ def targets_of(predicate: Predicate, targets: Targets) -> list[tuple[Transform, 
     if not isinstance(predicate.term, BoundReference | BoundTransformed):
         raise TypeError(f"an unbound predicate: {predicate!r}")
     return targets.get(predicate.term.reference.field_id, [])
-
-
-def _projected(
-    project: Callable[[Transform, BoundReference, Predicate], Projection],
-    targets: Targets,
-    predicate: Predicate,
-) -> list[Predicate]:
-    found = (
-        project(transform, term, predicate) for transform, term in targets_of(predicate, targets)
-    )
-    return [projected for projected in found if projected is not None]

@@ -6,7 +6,9 @@ the metrics do not count the structs that are null; transformed terms neither.
 
 from __future__ import annotations
 
-from typing import cast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.compiling import Ordered, comparable_predicate, never
@@ -83,34 +85,26 @@ def _may_have_others(term: BoundReference) -> FileTest:
     return lambda file: may_have_nulls(file, field_id)
 
 
+# By kind of comparison: whether the lower or the upper bound proves that all values match, and how.
+_PROVING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool]]] = {
+    LessThan: (False, operator.lt),
+    LessThanOrEqual: (False, operator.le),
+    GreaterThan: (True, operator.gt),
+    GreaterThanOrEqual: (True, operator.ge),
+}
+
+
 def _comparison_test(predicate: LiteralPredicate, term: BoundReference) -> FileTest:
-    literal = cast(Ordered, predicate.value)
+    literal = predicate.value
     has_others, (lower, upper) = _may_have_others(term), bounds_of(term)
+    of_lower, proves = _PROVING[type(predicate)]
+    bound_of = lower if of_lower else upper
 
-    def less_than(file: DataFile) -> bool:
-        bound = upper(file)
-        return bound is not None and bound < literal and not has_others(file)
+    def all_match(file: DataFile) -> bool:
+        bound = bound_of(file)
+        return bound is not None and proves(bound, literal) and not has_others(file)
 
-    def less_than_or_equal(file: DataFile) -> bool:
-        bound = upper(file)
-        return bound is not None and bound <= literal and not has_others(file)
-
-    def greater_than(file: DataFile) -> bool:
-        bound = lower(file)
-        return bound is not None and bound > literal and not has_others(file)
-
-    def greater_than_or_equal(file: DataFile) -> bool:
-        bound = lower(file)
-        return bound is not None and bound >= literal and not has_others(file)
-
-    match predicate:
-        case LessThan():
-            return less_than
-        case LessThanOrEqual():
-            return less_than_or_equal
-        case GreaterThan():
-            return greater_than
-    return greater_than_or_equal
+    return all_match
 
 
 def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:

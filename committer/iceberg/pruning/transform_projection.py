@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import cast
+from typing import ClassVar, cast
 
 from committer.iceberg.expressions.expression import (
     BoundReference,
@@ -20,6 +20,7 @@ from committer.iceberg.expressions.expression import (
     In,
     LessThan,
     LessThanOrEqual,
+    LiteralPredicate,
     NotEqualTo,
     NotIn,
     NotStartsWith,
@@ -85,7 +86,7 @@ def _project(
     source_type = cast(BoundReference, term).value_type
     projector = kind(transform, target, source_type)
     if isinstance(transform, BucketTransform):
-        return projector.bucket(predicate)
+        return projector.values(predicate)
     if isinstance(predicate, StartsWith | NotStartsWith):
         return projector.prefix(predicate)
     projected = projector.ordered(predicate)
@@ -113,7 +114,14 @@ def _of_transformed(
 
 @dataclass(frozen=True, slots=True)
 class _Projector:
-    """The base of both kinds of projections."""
+    """The base of both kinds of projections.
+
+    `one_of`: the questions about single values that survive any transform; `prefixed`: the one
+    about a prefix that survives its being cut.
+    """
+
+    one_of: ClassVar[tuple[type[LiteralPredicate], type[SetPredicate]]]
+    prefixed: ClassVar[type[LiteralPredicate]]
 
     transform: Transform
     target: BoundReference
@@ -122,8 +130,26 @@ class _Projector:
     def apply(self, value: object) -> object:
         return self.transform.apply(self.source_type, value)
 
-    def apply_all(self, predicate: SetPredicate) -> tuple[object, ...]:
-        return tuple(dict.fromkeys(map(self.apply, predicate.values)))
+    def values(self, predicate: Predicate) -> Projection:
+        """Project a question about single values."""
+        if not isinstance(predicate, self.one_of):
+            return None
+        if isinstance(predicate, SetPredicate):
+            applied = dict.fromkeys(map(self.apply, predicate.values))
+            return type(predicate)(self.target, tuple(applied))
+        return type(predicate)(self.target, self.apply(predicate.value))
+
+    def prefix(self, predicate: StartsWith | NotStartsWith) -> Projection:
+        """Project a question about a prefix to a truncation."""
+        prefix = cast(str, predicate.value)
+        kind = self.prefix_kind(prefix)
+        if kind == "shorter":
+            return same_question(predicate, self.target)
+        if kind == "whole":
+            equal = EqualTo if isinstance(predicate, StartsWith) else NotEqualTo
+            return equal(self.target, prefix)
+        is_kept = isinstance(predicate, self.prefixed)
+        return type(predicate)(self.target, self.apply(prefix)) if is_kept else None
 
     def prefix_kind(self, prefix: str) -> str:
         """How a prefix compares with the width of a truncation: `shorter`, `whole`, `longer`.
@@ -157,27 +183,8 @@ class _Projector:
 
 class _Inclusive(_Projector):
     __slots__ = ()
-
-    def bucket(self, predicate: Predicate) -> Projection:
-        match predicate:
-            case EqualTo(value=value):
-                return EqualTo(self.target, self.apply(value))
-            case In():
-                return In(self.target, self.apply_all(predicate))
-        return None
-
-    def prefix(self, predicate: StartsWith | NotStartsWith) -> Projection:
-        prefix = cast(str, predicate.value)
-        match self.prefix_kind(prefix), predicate:
-            case "shorter", _:
-                return same_question(predicate, self.target)
-            case "whole", StartsWith():
-                return EqualTo(self.target, prefix)
-            case "whole", _:
-                return NotEqualTo(self.target, prefix)
-            case _, StartsWith():
-                return StartsWith(self.target, self.apply(prefix))
-        return None
+    one_of = EqualTo, In
+    prefixed = StartsWith
 
     def ordered(self, predicate: Predicate) -> Projection:
         before, after = _neighbors(self.source_type)
@@ -192,11 +199,7 @@ class _Inclusive(_Projector):
                 return GreaterThanOrEqual(self.target, self.apply(after(value)))
             case GreaterThanOrEqual(value=value):
                 return GreaterThanOrEqual(self.target, self.apply(value))
-            case EqualTo(value=value):
-                return EqualTo(self.target, self.apply(value))
-            case In():
-                return In(self.target, self.apply_all(predicate))
-        return None
+        return self.values(predicate)
 
     def with_old_negatives(self, projected: Projection) -> Projection:
         """Writers of long ago rounded times before 1970 up: their values may be one too high."""
@@ -212,27 +215,8 @@ class _Inclusive(_Projector):
 
 class _Strict(_Projector):
     __slots__ = ()
-
-    def bucket(self, predicate: Predicate) -> Projection:
-        match predicate:
-            case NotEqualTo(value=value):
-                return NotEqualTo(self.target, self.apply(value))
-            case NotIn():
-                return NotIn(self.target, self.apply_all(predicate))
-        return None
-
-    def prefix(self, predicate: StartsWith | NotStartsWith) -> Projection:
-        prefix = cast(str, predicate.value)
-        match self.prefix_kind(prefix), predicate:
-            case "shorter", _:
-                return same_question(predicate, self.target)
-            case "whole", StartsWith():
-                return EqualTo(self.target, prefix)
-            case "whole", _:
-                return NotEqualTo(self.target, prefix)
-            case _, NotStartsWith():
-                return NotStartsWith(self.target, self.apply(prefix))
-        return None
+    one_of = NotEqualTo, NotIn
+    prefixed = NotStartsWith
 
     def ordered(self, predicate: Predicate) -> Projection:
         before, after = _neighbors(self.source_type)
@@ -247,11 +231,7 @@ class _Strict(_Projector):
                 return GreaterThan(self.target, self.apply(value))
             case GreaterThanOrEqual(value=value):
                 return GreaterThan(self.target, self.apply(before(value)))
-            case NotEqualTo(value=value):
-                return NotEqualTo(self.target, self.apply(value))
-            case NotIn():
-                return NotIn(self.target, self.apply_all(predicate))
-        return None
+        return self.values(predicate)
 
     def with_old_negatives(self, projected: Projection) -> Projection:
         """As for the inclusive projection: a value one too high must not prove anything."""
