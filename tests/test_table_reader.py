@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from committer.catalog.memory import MemoryCatalog
 from committer.catalog.sql import SqlCatalog
 from committer.errors import AccessError, NoSuchTableError, NotFoundError, SettingsError
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
-from committer.storage.memory import MemoryStorage
 from committer.table_reader import CatalogAddress, _hint, open_reader
 from tests.support.builders.table_builders import build_table
+from tests.support.memory.memory_catalog import MemoryCatalog
+from tests.support.memory.memory_storage import MemoryStorage
 
 
 def address(folder: Path) -> CatalogAddress:

@@ -1,4 +1,4 @@
-"""Adapters of the port `committer.ports.queue.Queue`: Redis Streams, and memory.
+"""The adapter of the ports `Queue` and `Leases`: Redis Streams.
 
-They know neither the content of a request nor its outcome.
+It knows neither the content of a request nor its outcome.
 """

@@ -1,4 +1,5 @@
-"""Members and their leases on Redis (Redis ≥ 7, Valkey ≥ 8); `lease_table` says the rule in Python.
+"""Members and their leases on Redis (Redis ≥ 7, Valkey ≥ 8)
+(`lease_table.py` of the tests has the rule in Python).
 
     {frazil:leases}:members    hash: process → "<expires, ms> <is leaving: 0, 1> <name>"
     {frazil:leases}:shards     hash: shard → "<term> <process>", the last lease of each

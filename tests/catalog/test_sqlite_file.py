@@ -18,9 +18,9 @@ from committer.catalog.sql_engine import open_engine
 from committer.errors import CatalogUnavailableError
 from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_storage import MemoryStorage
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 

@@ -10,8 +10,8 @@ import pytest
 from committer.catalog import staging
 from committer.errors import UnsupportedError
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.table_builders import build_table
+from tests.support.memory.memory_storage import MemoryStorage
 
 
 @pytest.mark.parametrize("is_large", [False, True])

@@ -12,14 +12,14 @@ from typing import Protocol
 import pytest
 
 from committer.catalog.dynamodb import DynamoDbCatalog
-from committer.catalog.memory import MemoryCatalog
 from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine
 from committer.ports.catalog import Catalog
 from committer.real_world import RealWorld
-from committer.storage.memory import MemoryStorage
 from tests.contract.sql_faults import SqlFaults
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.memory.memory_catalog import MemoryCatalog
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.dynamodb_server import DynamoDbServer
 from tests.support.servers.http_proxy import Answer, HttpProxy
 from tests.support.servers.http_proxy import Fault as HttpFault

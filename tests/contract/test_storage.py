@@ -22,11 +22,11 @@ from committer.errors import (
 from committer.ports.storage import NewObject, ObjectInfo, Storage, create_or_equal
 from committer.real_world import RealWorld
 from committer.storage.local import LocalStorage
-from committer.storage.memory import MemoryStorage
 from committer.storage.probe import prove_conditions
 from committer.storage.s3 import S3Storage
 from committer.storage.scheme import SchemeStorage
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.s3_server import S3Server
 
 

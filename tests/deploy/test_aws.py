@@ -19,7 +19,6 @@ from committer.ports.storage import NewObject
 from committer.request.receipt_model import ReceiptState
 from committer.service.admin.data_file_check import absent_data_file
 from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.memory import MemoryStorage
 from committer.storage.probe import prove_conditions
 from tests.deploy.client_calls import ROOT, ClientCalls, operations
 from tests.deploy.policed_storage import PolicedStorage
@@ -36,6 +35,7 @@ from tests.deploy.policies import (
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 from tests.workers.publishing import build_bench
 from workers.publisher import Publisher, PublishPolicy

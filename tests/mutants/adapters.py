@@ -135,7 +135,7 @@ ADAPTERS = (
     ),
     Mutant(
         "pointer_in_memory_is_set_without_its_condition",
-        "committer/catalog/memory.py",
+        "tests/support/memory/memory_catalog.py",
         "        if self._locations.get(identifier) != swap.base.metadata_location:\n",
         "        if identifier not in self._locations:\n",
         ("tests/contract/test_catalog.py -k memory",),

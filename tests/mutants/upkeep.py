@@ -214,14 +214,14 @@ UPKEEP = (
     # --- Leases ---
     Mutant(
         "lease_of_the_dead_is_never_free",
-        "committer/queue/lease_table.py",
+        "tests/support/memory/lease_table.py",
         "            if tenure.process not in self._members:\n",
         "            if tenure.process == _NOBODY:\n",
         ("tests/service/sharding/test_shard_leases.py", SEEDS),
     ),
     Mutant(
         "term_of_a_lease_stands_still",
-        "committer/queue/lease_table.py",
+        "tests/support/memory/lease_table.py",
         "_Tenure(process, max(tenure.term + 1, now_ms))",
         "_Tenure(process, tenure.term)",
         ("tests/contract/test_leases.py -k memory",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from committer.catalog.memory import MemoryCatalog
 from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus, added_entry
 from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_file
 from committer.iceberg.manifest.manifest_list import (
@@ -27,17 +26,18 @@ from committer.ledger_entry import ProducerEntry, print_entry, property_key
 from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence, read_evidence
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.ports.storage import NewObject
-from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest
 from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.memory import MemoryStorage
 from tests.simulation.history import History
 from tests.simulation.invariants import Invariants
 from tests.simulation.observed import ObservedCatalog, ObservedQueue, ObservedStorage
 from tests.support.builders.request_builders import build_file, build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_catalog import MemoryCatalog
+from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
+from tests.support.memory.memory_storage import MemoryStorage
 
 INBOX = "memory://requests"
 OURS = "committer-0"

@@ -8,7 +8,6 @@ from committer.ports.catalog import Catalog
 from committer.ports.leases import Leases
 from committer.ports.queue import Queue
 from committer.ports.storage import Storage
-from committer.queue.memory import MemoryLeases
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
 from tests.simulation.faulty_ports import FaultyCatalog, FaultyLeases, FaultyQueue, FaultyStorage
@@ -17,6 +16,7 @@ from tests.simulation.observed import ObservedCatalog, ObservedQueue, ObservedSt
 from tests.simulation.process import Life
 from tests.simulation.servers import INBOX, Servers, SimQueue
 from tests.simulation.world import SimWorld
+from tests.support.memory.memory_queue import MemoryLeases
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from committer.catalog.memory import MemoryCatalog
 from committer.ports.queue import SHARDS, Delivery
-from committer.queue.memory import MemoryQueue, MemoryServer, _Shard
-from committer.storage.memory import MemoryStorage
 from tests.simulation.world import SimWorld
+from tests.support.memory.memory_catalog import MemoryCatalog
+from tests.support.memory.memory_queue import MemoryQueue, MemoryServer, _Shard
+from tests.support.memory.memory_storage import MemoryStorage
 
 WAREHOUSE = "memory://warehouse"
 INBOX = "memory://requests"

@@ -18,10 +18,10 @@ from committer.storage.inbox import (
     QuarantineRecord,
     read_quarantined,
 )
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.request_builders import build_line, build_manifest, build_request, seal
 from tests.support.builders.table_builders import build_table
 from tests.support.faults.counting_storage import CountingStorage
+from tests.support.memory.memory_storage import MemoryStorage
 
 ROOT = "memory://requests"
 TABLE = build_table(warehouse="memory://warehouse")

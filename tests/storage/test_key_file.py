@@ -7,9 +7,9 @@ import pytest
 from committer.errors import SettingsError
 from committer.ports.storage import NewObject
 from committer.storage.key_file import KeyFile
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.signing import NEW, OLD, print_keys
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_storage import MemoryStorage
 
 LOCATION = "memory:/secrets/keys.toml"
 

@@ -13,11 +13,11 @@ from committer.ports.storage import NewObject, ObjectInfo
 from committer.request.request_format import EncodedRequest
 from committer.request.request_key import published_key
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_storage import MemoryStorage
 
 ROOT = "memory://requests"
 # A replay makes fewer changes than this.

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from committer.catalog.memory import MemoryCatalog
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import (
@@ -19,15 +18,16 @@ from committer.ledger_entry import (
 )
 from committer.ports.queue import Queue
 from committer.ports.storage import Storage
-from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request.attempt import timed_nonce
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_catalog import MemoryCatalog
+from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
+from tests.support.memory.memory_storage import MemoryStorage
 from workers.publisher import Publisher, WrittenEpoch
 from workers.table_cache import TableCache
 

@@ -7,9 +7,9 @@ import pytest
 
 from committer.errors import PublishError
 from committer.ports.queue import Doorbell
-from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request.receipt_model import ReceiptState
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
 from tests.workers.publishing import Bench, build_bench
 from workers.backlog import BacklogPolicy, BacklogWaiter
 from workers.publisher import PublishPolicy

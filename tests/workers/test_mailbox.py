@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from committer.errors import QueueUnavailableError
-from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.real_world import RealWorld
 from committer.request.commit_request import CommitRequest, Producer
 from committer.request.receipt_model import Receipt, ReceiptState
+from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
 from tests.workers.publishing import nonce_of
 from workers.mailbox import Mailbox
 

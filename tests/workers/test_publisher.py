@@ -18,14 +18,14 @@ from committer.errors import (
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo
-from committer.queue.memory import MemoryQueue
 from committer.request import request_format
 from committer.request.commit_request import REQUEST_BYTES_MAX, Fingerprint, Producer
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest, line_digest, read_request
 from committer.storage.inbox import QuarantineRecord
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.table_builders import build_table
+from tests.support.memory.memory_queue import MemoryQueue
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.workers.publishing import FLIGHTS, Bench, build_bench
 from workers.publisher import PublishPolicy, WrittenEpoch
 

@@ -8,8 +8,8 @@ from committer.errors import PublishError, SettingsError
 from committer.ports.storage import NewObject
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.signature import VALID_MS, SigningKey, parse_keys, verify
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.signing import NEW, OLD, bound, print_keys
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.workers.publishing import Bench, build_bench
 from workers.publisher import PublishPolicy
 

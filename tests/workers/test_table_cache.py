@@ -4,8 +4,8 @@ import pytest
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.fixtures import table_dir, table_names
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.workers.publishing import FLIGHTS, build_bench
 from workers.table_cache import TableCache, parse_without_history
 

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from committer.errors import StorageUnavailableError
 from committer.ports.queue import Delivery, QueueDepth, shard_of
-from committer.queue.memory import MemoryLeases, MemoryQueue
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.doorbells import Doorbells
 from committer.service.ingest.intake import Intake
 from committer.service.sharding.shard_leases import ShardLeases
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.request_builders import build_request
+from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True

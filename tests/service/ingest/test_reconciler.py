@@ -11,7 +11,6 @@ from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import ALL_SHARDS, Delivery
-from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.service.ingest import committer_pool
@@ -20,6 +19,7 @@ from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
+from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
 

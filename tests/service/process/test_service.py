@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from committer.catalog.memory import MemoryCatalog
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,
@@ -26,11 +25,12 @@ from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
-from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
+from tests.support.memory.memory_catalog import MemoryCatalog
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.service_harness import INBOX, KEYS, WAREHOUSE
 
 VIRTUAL_TIME = True

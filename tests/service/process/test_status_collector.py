@@ -12,7 +12,6 @@ from committer.errors import CatalogUnavailableError, StorageUnavailableError
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ledger_entry import Freeze, ProducerEntry, print_entry, property_key
 from committer.ports.pointer_swap import LoadedTable
-from committer.queue.memory import MemoryQueue
 from committer.request.table_identifier import TableIdentifier
 from committer.service.ingest import committer_pool
 from committer.service.ingest import poller as watch_module
@@ -23,6 +22,7 @@ from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.faults.faulty_catalog import Fault
+from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.service.outside import foreign_commit
 from tests.support.service.scraping import Page
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness

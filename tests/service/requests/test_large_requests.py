@@ -16,7 +16,6 @@ from committer.plan.request_check import CheckedRequest, Checker, Inflates, Need
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import ALL_SHARDS, Delivery
 from committer.ports.storage import NewObject, Storage
-from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
@@ -39,6 +38,7 @@ from tests.support.builders.request_builders import (
 )
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage
+from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.service.outside import add_table, foreign_commit, put_raw
 from tests.support.service.service_harness import ServiceHarness
 

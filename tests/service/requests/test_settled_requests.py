@@ -17,10 +17,10 @@ from committer.request.request_key import inbox_key, producer_prefix
 from committer.service.requests.listing import Folders, Listed
 from committer.service.requests.settled_requests import SettledByTable, SettledRequests
 from committer.storage.inbox import Inbox, skips_of
-from committer.storage.memory import MemoryStorage
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
 

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import pytest
 
-from committer.catalog.memory import MemoryCatalog
 from committer.errors import TableFrozenError
 from committer.iceberg.manifest.manifest_list import encode_manifest_list
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
@@ -41,6 +40,7 @@ from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.faults.stopping_storage import StoppingStorage
+from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.service.decisions import producer_admin, publish_in_turn
 from tests.support.service.high_water_marks import NAME, PickyHighWaterMarks, is_frozen
 from tests.support.service.outside import add_table, foreign_commit

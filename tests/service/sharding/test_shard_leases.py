@@ -11,13 +11,13 @@ import pytest
 
 from committer.ports.leases import Assignment, Renewal
 from committer.ports.pointer_swap import LoadedTable
-from committer.queue.memory import MemoryLeases, MemoryServer
 from committer.service.process.status_model import MemberStatus, ShardsStatus
 from committer.service.sharding.shard_leases import RENEWALS_A_LEASE, ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
+from tests.support.memory.memory_queue import MemoryLeases, MemoryServer
 from tests.support.service.replicas import LEASE_S, Replica, Replicas
 
 VIRTUAL_TIME = True

@@ -10,7 +10,6 @@ from committer.errors import AccessError, FrazilError, StorageUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import property_key
 from committer.plan.batch_policy import BatchPolicy
-from committer.queue.memory import MemoryQueue
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest
@@ -19,6 +18,7 @@ from committer.storage.replays import Replays
 from tests.support.builders.bad_requests import CHECKED
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.scripted import PickyStorage, branch_at, paths
 from tests.support.service.service_harness import INBOX, ServiceHarness

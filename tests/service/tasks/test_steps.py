@@ -8,7 +8,7 @@ import pytest
 from committer.errors import StorageUnavailableError
 from committer.ports.storage import NewObject
 from committer.service.tasks.steps import create_all, finish
-from committer.storage.memory import MemoryStorage
+from tests.support.memory.memory_storage import MemoryStorage
 
 OBJECTS = [NewObject(f"memory:/{name}", name.encode()) for name in "abc"]
 

@@ -21,8 +21,8 @@ from committer.service.telemetry.instrumented_ports import (
     InstrumentedStorage,
 )
 from committer.service.telemetry.metrics import Landing, Metrics, UpkeepKind
-from committer.storage.memory import MemoryStorage
 from tests.support.clock.virtual_time import LoopWorld
+from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.scraping import Page
 
 VIRTUAL_TIME = True

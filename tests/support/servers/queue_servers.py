@@ -22,7 +22,6 @@ from redis.asyncio import Redis
 
 from committer.ports.leases import Leases
 from committer.ports.queue import SHARDS, Doorbell, Queue
-from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
 from committer.service.process.child_process import ends_with_parent
@@ -32,6 +31,7 @@ from committer.service.process.redis_server import (
     start_redis_server,
 )
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue, MemoryServer
 
 _POLL_S = 0.02
 _START_S_MAX = 30.0

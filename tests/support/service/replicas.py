@@ -12,7 +12,6 @@ from committer.plan.shards import ranked
 from committer.ports.leases import Leases
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
-from committer.queue.memory import MemoryLeases, MemoryQueue
 from committer.service.process.composition import RequestParts
 from committer.service.process.service import Service
 from committer.service.process.status_collector import Identity, StatusCollector
@@ -27,6 +26,7 @@ from committer.settings.service_settings import (
 )
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
+from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue
 from tests.support.service.service_harness import INBOX, ServiceHarness
 
 LEASE_S = 30.0

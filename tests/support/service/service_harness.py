@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from uuid import UUID
 
-from committer.catalog.memory import MemoryCatalog
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
@@ -17,7 +16,6 @@ from committer.plan.state import TableState
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import ALL_SHARDS, Doorbell
 from committer.ports.storage import Storage
-from committer.queue.memory import MemoryLeases, MemoryQueue, MemoryServer
 from committer.request.receipt_model import Receipt
 from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.table_identifier import TableIdentifier
@@ -51,12 +49,14 @@ from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
-from committer.storage.memory import MemoryStorage
 from committer.storage.replays import Replays
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import FaultyCatalog
+from tests.support.memory.memory_catalog import MemoryCatalog
+from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue, MemoryServer
+from tests.support.memory.memory_storage import MemoryStorage
 
 WAREHOUSE = "memory://warehouse"
 INBOX = "memory://requests"

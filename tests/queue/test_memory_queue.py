@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from committer.queue.entry_fields import RECEIPTS_S_MAX
-from committer.queue.memory import MemoryQueue, MemoryServer
 from committer.request.receipt_model import Receipt, ReceiptState
 from tests.support.clock.worlds import ManualWorld
+from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
 from tests.support.servers.queue_servers import doorbell
 
 RECEIPT = Receipt("p", 1, "a", ReceiptState.DURABLE)

@@ -1,4 +1,4 @@
-"""Objects in a dictionary: for tests, simulations and trials. Lost with the process."""
+"""Objects in a dictionary: for tests and simulations. Lost with the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue inside one process, for tests, simulations and trials: behaves as the Redis one does.
+"""The queue inside one process, for tests and simulations: behaves as the Redis one does.
 
 `MemoryServer` is what a Redis server would be; each `MemoryQueue` on it is one client with a
 consumer name, each `MemoryLeases` one process of a member. Idle times and expiry come from the
@@ -20,8 +20,8 @@ from committer.ports.leases import Assignment, Renewal
 from committer.ports.queue import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
 from committer.ports.world import World
 from committer.queue.entry_fields import RECEIPTS_MAX, RECEIPTS_S_MAX, encode_doorbell, inline
-from committer.queue.lease_table import LeaseTable
 from committer.request.receipt_model import Receipt
+from tests.support.memory.lease_table import LeaseTable
 
 _Item = TypeVar("_Item")
 
