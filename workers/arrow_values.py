@@ -1,6 +1,6 @@
 """Arrow arrays as lists of Iceberg in-memory values, and the way back.
 
-For few values (partition tuples, defaults); rows never come this way.
+For few values (partition tuples, defaults), never for rows.
 """
 
 from __future__ import annotations

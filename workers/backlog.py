@@ -1,4 +1,4 @@
-"""Slows a publisher down while more waits for the committer than it keeps up with.
+"""Slows a publisher down while more requests wait than the committer can keep up with.
 
 The waiting request is durable and announced already: the publisher only delays its next epoch,
 whose rows stay at their source, and Spark makes larger micro-batches of them. So a producer that is
@@ -47,8 +47,8 @@ class BacklogWaiter:
         self._log = SparseLog(_log, world)
 
     async def wait(self, table_uuid: UUID, told: int, policy: BacklogPolicy) -> int | None:
-        """`told`: the backlog when it was last heard of. Return that at the end of the wait; None
-        if there was none. A queue that does not answer ends it.
+        """`told`: the last reported backlog. Return that at the end of the wait; None if there was
+        none. A queue that does not answer ends it.
         """
         if told <= policy.requests_max or not policy.wait_s:
             return None

@@ -1,7 +1,8 @@
-"""The column metrics of a data file: from its Parquet footer, and from the rows where it is silent.
+"""The column metrics of a data file: from its Parquet footer, and from the rows where the footer
+has none.
 
 A footer counts no NaN, and has no bounds for a row group with a text or binary above 4 KiB; both
-are taken from the rows while they are at hand. Nothing else looks at rows here.
+are taken from the rows while they are at hand. Nothing else here reads rows.
 
 As Iceberg's own writers do it, a leaf inside a list or map has its size recorded and nothing more:
 its counts would be of elements, not of rows. Source: docs/reference/iceberg-notes.md 1.5, 11.
@@ -87,7 +88,7 @@ class MetricsCollector:
     _long_bounds: list[Mapping[int, _Range]] = field(default_factory=list)
 
     def add(self, rows: pa.Table) -> None:
-        """Look at the rows of the next row group; call it once per group, in order."""
+        """Read the rows of the next row group; call it once per group, in order."""
         floats = [leaf for leaf in self.leaves if leaf.has_counts and _is_float(leaf.kind)]
         texts = [leaf for leaf in self.leaves if leaf.has_bounds and _is_text(leaf.kind)]
         self._nan_counts.append({at.field_id: _count_nan(_column(rows, at)) for at in floats})

@@ -1,7 +1,7 @@
-"""Where data files are written, by location; local files here. No table knowledge.
+"""Writes data files by location; local files here. No table knowledge.
 
-A location is taken letter for letter after its scheme: `%2F` in a partition folder is part of the
-name, as for every Iceberg reader.
+A location is literal after its scheme: `%2F` in a partition folder is part of the name, as for
+every Iceberg reader.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FileSystem(Protocol):
     def create(self, location: str) -> pa.NativeFile:
         """Open a new file for writing.
 
-        Errors: `AlreadyExistsError` for a taken location, where the place can tell.
+        Errors: `AlreadyExistsError` for an existing file, if the file system detects it.
         """
 
     def make_durable(self, locations: Iterable[str]) -> None:

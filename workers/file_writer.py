@@ -4,8 +4,8 @@ Memory is bounded. Rows wait in one buffer per partition until they fill a row g
 buffers together reach the cap, the largest is written, whatever its size. Files open at once are
 bounded too. Nothing here knows Spark, the commit request or the catalog.
 
-A row group is as large as the buffer that it came from, because a file of many small row groups
-costs three times the CPU time and a quarter more bytes. Source: docs/reference/iceberg-notes.md 11.
+A row group is as large as its buffer, because a file of many small row groups costs three times the
+CPU time and a quarter more bytes. Source: docs/reference/iceberg-notes.md 11.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class PartitionedWriter:
     # --- Rows in ---------------------------------------------------------------------------------
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take the rows of a batch. Errors: what the file system raises when it is full or gone."""
+        """Take the rows of a batch. Errors: those of a full or unavailable file system."""
         if self._is_closed or not batch.schema.equals(self._schema):
             raise InvariantError(f"a writer of {self._schema} that is open, given {batch.schema}")
         for piece in _pieces(batch, self._staged_bytes_max):
@@ -217,7 +217,7 @@ class PartitionedWriter:
             longest_idle = next(iter(self._open))
             self._finish(self._open[longest_idle])
         location = self._location(lane.partition)
-        # Before the name is claimed: whatever interrupts us between the two, it is deleted.
+        # Before the name is claimed: an interruption between the two deletes the file.
         self._locations.append(location)
         try:
             lane.file = DataFileWriter(self._files, location, lane.partition, self._shape)

@@ -1,9 +1,9 @@
 """The fingerprint of a micro-batch: the hash of its entry in the checkpoint's offset log.
 
 Spark writes the entry before the micro-batch runs and reads it again when the micro-batch is
-re-run, so a re-run has the same fingerprint; a checkpoint that was reset, restored or cloned goes
-on with other entries, which carry their own time. Where the entry cannot be read the epoch's number
-is all that is known, and that is said once.
+re-run, so a re-run has the same fingerprint; a checkpoint that was reset, restored or cloned
+continues with other entries, which carry their own time. If the entry cannot be read, only the
+epoch's number is known, and that is logged once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def fingerprint_of(checkpoint: str | None, batch_id: int, s3: S3Access) -> Finge
 
 
 def epoch_fingerprint(epoch: int) -> Fingerprint:
-    """All that is known of an epoch whose number came from elsewhere."""
+    """The fingerprint of an epoch of which only the number is known."""
     return Fingerprint(kind=EPOCH, value=str(epoch))
 
 

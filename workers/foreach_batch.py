@@ -20,9 +20,9 @@ def sink(
 ) -> Callable[[Any, int], None]:
     """A function for `foreachBatch` that appends each micro-batch to `table`, once.
 
-    `producer`: the stable name of this query; on Spark Connect it must be given, because there
-    nothing tells which query it is. Elsewhere it is the query's own id. `sink` tells two writes of
-    one query to one table apart. `options` are those of `format("frazil")`.
+    `producer`: the stable name of this query; on Spark Connect it is required, because the query is
+    unknown there. Elsewhere it is the query's own id. `sink` distinguishes two writes of one query
+    to one table. `options` are those of `format("frazil")`.
     """
 
     def append(dataframe: Any, batch_id: int) -> None:

@@ -19,13 +19,13 @@ _invalidate_caches = zipimport.zipimporter.invalidate_caches
 
 
 def patch_zipimporter() -> None:
-    """Let a zip importer read its archive again only where that has changed. Idempotent."""
+    """Make a zip importer reread its archive only if that has changed. Idempotent."""
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if version >= _FIXED_IN:
         return
     for importer in sys.path_importer_cache.values():
         if isinstance(importer, zipimport.zipimporter):
-            # PySpark has invalidated these just now, before it called us.
+            # PySpark has just invalidated these, before this call.
             _seen[_key(importer)] = _modified_ns(importer)
     setattr(zipimport.zipimporter, "invalidate_caches", _invalidate_where_changed)  # noqa: B010
 

@@ -1,7 +1,7 @@
 """Receipts of one publisher: one address for all of them, and one reader at a time.
 
-One of the waiting publishers reads for all, and hands over when it has its own receipt. So
-nothing runs while none waits: Spark's workers stop their event loop between micro-batches.
+One of the waiting publishers reads for all, until it has its own receipt. So nothing runs while
+none waits: Spark's workers stop their event loop between micro-batches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt, ReceiptState
 
-# Receipts that came while their waiter looked elsewhere.
+# Receipts that arrived while their waiter read elsewhere.
 _KEPT_MAX = 1_024
 _Key = tuple[str, int, str]
 
@@ -70,7 +70,7 @@ class Mailbox:
             raise error
 
     async def _read(self, left_s: float) -> bool:
-        """False if nothing came in this time."""
+        """Return False if nothing arrived in this time."""
         try:
             receipts = await self._queue.wait_for_receipts(self.address, wait_s=left_s)
         except QueueUnavailableError as error:

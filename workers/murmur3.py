@@ -1,9 +1,8 @@
 """Murmur3 (32 bit, x86, seed 0) of many values at once, in numpy. The hash of bucket transforms.
 
-Only hashing; which bytes stand for a value is the caller's knowledge. Source:
-docs/reference/iceberg-notes.md 1.7. One value at a time:
-`committer.iceberg.values.transforms.bucket_hash`, which also takes over here for the few values
-that are so long that a pass over all rows per four bytes would be slower.
+Only hashing; the caller knows the bytes of a value. Source: docs/reference/iceberg-notes.md 1.7.
+One value at a time: `committer.iceberg.values.transforms.bucket_hash`, which also takes over here
+for the few values that are so long that a pass over all rows per four bytes would be slower.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class ParquetOptions:
 
 
 def parquet_options(properties: Mapping[str, str]) -> ParquetOptions:
-    """Parquet is written whatever the table's default format is: a table may mix formats.
+    """Parquet is written for any default format of the table: a table may mix formats.
 
     Errors: `UnsupportedError` names the property that asks for what no writer knows.
     """

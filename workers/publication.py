@@ -122,7 +122,7 @@ def publish_micro_batch(
 
 
 def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Receipt | None:
-    """Publish a batch write; inside `foreachBatch` it stands for the micro-batch."""
+    """Publish a batch write; inside `foreachBatch` it represents the micro-batch."""
     written = _with_files(messages)
     if not written:
         return None

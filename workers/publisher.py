@@ -1,7 +1,7 @@
-"""Publishes what was written for one epoch: a commit request, durable in the inbox, then announced.
+"""Publishes the files of one epoch: a commit request, durable in the inbox, then announced.
 
-Runs on the driver. How long to wait for the committer's answer is `receipts.py`, how a Spark worker
-process without an event loop calls this is `blocking_publisher.py`.
+Runs on the driver. `receipts.py` waits for the committer's answer; `blocking_publisher.py` calls
+this from a Spark worker process without an event loop.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ class Publisher:
     async def _standing(self, sealed: EncodedRequest) -> EncodedRequest | None:
         """Return the attempt's request in the inbox. Errors: `PublishError` for another write.
 
-        Compared here and now: it may land and leave the inbox in any moment, and then nothing
-        keeps a second write from being taken for a copy of the first.
+        Compared at once: the request may land and leave the inbox at any moment, and then a second
+        write would pass for a copy of the first.
         """
         key = sealed.request.inbox_key
         try:
@@ -319,7 +319,7 @@ class Publisher:
     # --- After it is durable ---------------------------------------------------------------------
 
     def _open_mailbox(self) -> Mailbox | None:
-        """Where receipts of all tables come to; None without a queue."""
+        """The address of receipts of all tables; None without a queue."""
         if self._mailbox is None and self._queue is not None:
             self._mailbox = Mailbox(self._queue, self._world, str(self._world.uuid()))
         return self._mailbox

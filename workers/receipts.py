@@ -1,4 +1,4 @@
-"""Waits for what becomes of a durable request. Reads only.
+"""Waits for the end of a durable request. Reads only.
 
 The queue carries receipts faster, but may lose them; the truth is the ledger in the table metadata.
 So both are asked: the queue while it answers, and the table's pointer again and again, with jitter,
@@ -111,7 +111,7 @@ class ReceiptWaiter:
         try:
             record, _ = await self._quarantine.get(target.request.inbox_key)
         except NotFoundError:
-            # The ledger has forgotten a one-shot producer, or what the epoch stood for.
+            # The ledger has forgotten a one-shot producer, or the epoch's fingerprint.
             if has_left and not await self._is_replayed(target.request.inbox_key):
                 return target.receipt(ReceiptState.COMMITTED)
             return None
@@ -132,7 +132,7 @@ def _entry(metadata: TableMetadata, request: CommitRequest) -> ProducerEntry | N
 
 
 def _landed_receipt(entry: ProducerEntry, target: Target) -> Receipt | None:
-    """That the epoch has landed; None if nothing here proves that it stood for the same."""
+    """Return the receipt of the landed epoch; None if nothing here proves equal content."""
     request = target.request
     landed = next((one for one in entry.latest if _is_same(one, request)), None)
     if landed is None:
@@ -146,7 +146,7 @@ def _landed_receipt(entry: ProducerEntry, target: Target) -> Receipt | None:
 
 
 def _is_same(landed: Landed, request: CommitRequest) -> bool:
-    """Whether what landed is what the request stands for: as the committer compares them."""
+    """Return whether the landed epoch has the request's content, compared as the committer does."""
     fingerprint = request.fingerprint
     if landed.epoch != request.epoch:
         return False

@@ -39,7 +39,7 @@ class RowBuffer:
             self._join()
 
     def take_all(self) -> pa.Table:
-        """The rows in the order they came; the buffer is empty then."""
+        """Return the rows in order of arrival, and empty the buffer."""
         rows = pa.Table.from_batches([*self._joined, *self._small])
         self._joined, self._small = [], []
         self.size_bytes = self.num_rows = 0

@@ -1,8 +1,8 @@
 """Data files on S3, by pyarrow's own client. Runs on executors.
 
-An object is there once its file was closed, and whole; of a process that dies before, nothing is
-(S3 may keep the parts of a large one, until a lifecycle rule of the bucket removes them).
-Credentials are found where every AWS tool finds them, on each executor for itself.
+An object exists, whole, once its file is closed. A process that dies before leaves none (S3 may
+keep the parts of a large one until a lifecycle rule of the bucket removes them). Credentials are
+found where every AWS tool finds them, on each executor for itself.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class S3Files:
         self._s3 = _connect(access)
 
     def create(self, location: str) -> pa.NativeFile:
-        """As `FileSystem.create`. Nothing is claimed: two writers of one location at the same time
-        are not told apart.
+        """As `FileSystem.create`. Nothing is claimed: two concurrent writers of one location are
+        not detected.
         """
         path = s3_path(location)
         if self._is_taken(path):
@@ -56,7 +56,7 @@ class S3Files:
         """An object is durable once it is there."""
 
     def delete(self, location: str) -> None:
-        """Where the folder gets empty, pyarrow leaves an object of no bytes that stands for it."""
+        """If the folder gets empty, pyarrow leaves an empty object as its marker."""
         with contextlib.suppress(FileNotFoundError):
             self._s3.delete_file(s3_path(location))
 
@@ -69,7 +69,8 @@ class S3Files:
         try:
             self._s3.open_input_file(path).close()
         except OSError:
-            # It is not there; or we may not look, or cannot: then the upload says what is wrong.
+            # It does not exist; or the check is forbidden or fails: then the upload reports the
+            # error.
             return False
         return True
 

@@ -6,9 +6,8 @@
 The settings reach the writers in one of two ways. On a builder they become `FRAZIL_…` variables of
 this process, which the JVM and its Python workers on the driver inherit when the session starts. On
 a session that runs already, Spark Connect included, the data source is registered with them as
-options. Executors need no settings at all: what they must know is shipped with the tasks. A writer
-that runs elsewhere than this process's machine (cluster mode) takes its `FRAZIL_…` variables from
-that machine, `spark.executorEnv.…` is not needed.
+options. Executors need no settings, and no `spark.executorEnv.…`: tasks carry their facts. A writer
+on another machine (cluster mode) reads the `FRAZIL_…` variables of that machine.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ def configure(
 ) -> _Target:
     """Configure a `SparkSession.builder` or a running session, and return it.
 
-    Settings not given here come from the environment or the configuration file, as always. On a
-    builder call it before `getOrCreate()`; on a session before a query starts, because a query
-    takes a copy of the session's confs. `aws`: settings of that group, by name (`region`, …).
-    Errors: `TypeError` for a setting that there is not.
+    Other settings come from the environment or the configuration file. On a builder call it before
+    `getOrCreate()`; on a session before a query starts, because a query takes a copy of the
+    session's confs. `aws`: settings of that group, by name (`region`, …). Errors: `TypeError` for a
+    setting that there is not.
     """
     plain = {
         "catalog.uri": catalog_uri,
@@ -74,7 +73,7 @@ def _configure_builder(builder: Any, settings: Mapping[str, str]) -> None:
 
 
 def _choose_interpreter(builder: Any) -> None:
-    """On one machine: Spark's own choice, the `python3` of the search path, may lack our packages.
+    """On one machine: Spark's own choice, the `python3` of the search path, may lack the packages.
 
     On a cluster the user names one that exists on all machines.
     """

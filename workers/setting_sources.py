@@ -1,8 +1,8 @@
-"""The sources of settings outside the committer, and where they say that the catalog is.
+"""The sources of settings outside the committer, and the catalog that they name.
 
 Strongest first: options, the environment (`FRAZIL_…`, or `FRAZIL_…_FILE` naming a file with the
 value), the TOML file named by `FRAZIL_CONFIG` (default `<home>/frazil.toml`). Names are those of
-the committer's settings, so one file serves both. Nothing is made here, not even the home.
+the committer's settings, so one file serves both. Nothing is created here, not even the home.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SettingSources:
 
 
 def _in_one_spelling(environment: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Variables of ours in capitals: the committer reads them in any case."""
+    """Frazil's variables in capitals: the committer reads them in any case."""
     return {
         name.upper() if name.upper().startswith("FRAZIL_") else name: value
         for name, value in environment.items()

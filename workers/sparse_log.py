@@ -1,6 +1,6 @@
-"""Warnings of a driver that may come with every micro-batch: each kind once in a while.
+"""Warnings of a driver that may repeat with every micro-batch: each kind once in a while.
 
-A server that is away for an hour is said to be away once a minute, with how often it was met.
+A server that is unavailable for an hour is reported once a minute, with the number of failures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables as the driver last saw them: the pointer is read each time, metadata only when it moved.
+"""Caches tables on the driver: the pointer is read each time, metadata only after it moved.
 
 One cache lives as long as its process's connections. The use of a table is not known here.
 """

@@ -1,8 +1,8 @@
 """The facts about its table that a task needs. Runs on executors: format only, no I/O.
 
 Read once on the driver and shipped with the pickled writer, so all tasks of a micro-batch agree,
-and no executor needs the catalog. Only the schema, the spec, the `write.*` properties and where S3
-is travel: some kilobytes, however long the table's history is, and no secret.
+and no executor needs the catalog. Only the schema, the spec, the `write.*` properties and the
+address of S3 travel: some kilobytes, however long the table's history is, and no secret.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Whether Spark still wants a task's files: looked up in the connection that its rows come through.
+"""Detects whether Spark still wants a task's files, by the connection that its rows arrive through.
 
-Runs on executors. Where the rows stop because something before this task failed, or because the
-task was cancelled, Spark closes the connection, and Arrow takes the closed connection for the end
-of the rows: the iterator ends like any other. Only the connection itself tells them apart.
-Behind the last row Spark sends a mark; a connection that is closed instead has nothing more to
-read. Nothing here waits, and nothing is taken from the connection.
+Runs on executors. If the rows stop because an earlier step failed or the task was cancelled, Spark
+closes the connection, and Arrow takes that for the end of the rows: the iterator ends like any
+other. Only the connection itself shows the difference. After the last row Spark sends a mark; a
+connection that is closed instead has nothing more to read. Nothing here waits, and nothing is taken
+from the connection.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class TaskStream(Protocol):
 
 
 class TaskInput:
-    """The connection of the running task; `stream` None where there is none to look at."""
+    """The connection of the running task; `stream` is None without one."""
 
     def __init__(self, stream: TaskStream | None) -> None:
         self._stream = stream if stream is not None and _has_descriptor(stream) else None
 
     @classmethod
     def of_running_task(cls) -> TaskInput:
-        """The connection that Spark's worker, which calls us, reads from."""
+        """The connection that the calling Spark worker reads from."""
         frame: FrameType | None = sys._getframe()
         while frame is not None:
             code = frame.f_code

@@ -31,7 +31,7 @@ _BYTES_PER_BATCH_OFF = str(2**31 - 1)
 _SALT_BYTES = 4
 _warned: set[str] = set()
 
-# Here, because every process that runs our code for Spark imports this module.
+# Here, because every process that runs Frazil's code for Spark imports this module.
 patch_zipimporter()
 
 
@@ -85,7 +85,7 @@ def write_task(
 def write_files(
     batches: Iterator[pa.RecordBatch], target: WriteTarget, names: FileNames, rows: TaskInput
 ) -> list[DataFile]:
-    """Write all rows into files: none is left where `rows` did not come to their end.
+    """Write all rows into files; delete the files if `rows` ends early.
 
     Errors: as `write_task`.
     """

@@ -1,8 +1,7 @@
 """Names the properties of a table that this writer does not follow: none is ignored in silence.
 
-Runs on the driver. Rows land all the same, and every reader reads them. A `write.…` property that
-is not known here is named as well: it asks for something. Source:
-docs/reference/iceberg-notes.md 10.
+Runs on the driver. Rows land all the same, and every reader reads them. An unknown `write.…`
+property is named as well. Source: docs/reference/iceberg-notes.md 10.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from committer.iceberg.schema.sort_order import SortField
 _log = logging.getLogger("frazil.workers")
 
 _FORMAT = "write.format.default"
-# Followed by the writer, or with no effect on it: it looks at each row group, and fans out.
+# Followed by the writer, or without effect on it: it checks each row group, and fans out.
 _HEEDED = frozenset(
     {
         "write.data.path",
@@ -66,8 +65,8 @@ _warned: set[tuple[str, str, str]] = set()
 
 
 def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
-    """Name in one warning what the table asks for in vain: once for each query (a text that tells
-    one from another, such as its checkpoint), and again when that changes.
+    """Name the ignored properties in one warning: once for each query (a text that identifies it,
+    such as its checkpoint), and again when they change.
 
     Errors: `UnsupportedError` for an encrypted table, whose rows would be readable for everybody.
     """

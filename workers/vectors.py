@@ -90,7 +90,7 @@ def _hashes(array: pa.Array) -> Hashes:
 
 
 def _ranges(array: pa.Array) -> tuple[Bytes, Longs, Longs]:
-    """The bytes that stand for each value: content, starts, lengths."""
+    """The bytes of each value: content, starts, lengths."""
     kind, rows = array.type, np.arange(len(array), dtype=np.int64)
     if pa.types.is_decimal(kind):
         return _decimal_ranges(array)
@@ -147,7 +147,7 @@ def _truncate_wide(words: Longs, width: int) -> Longs:
     for limb in (high >> shift, high & mask, low >> shift, low & mask):
         rest = ((rest << shift) | limb) % modulus
     negative = words[:, 1] < 0
-    # The limbs of a negative value stand for value + 2^128.
+    # The limbs of a negative value are those of value + 2^128.
     wrapped = np.uint64((1 << 128) % width)
     rest = np.where(negative, (rest + modulus - wrapped) % modulus, rest)
     result = np.empty_like(unsigned)

@@ -1,12 +1,12 @@
-"""Where a Spark driver finds the catalog, the inbox and the queue.
+"""Settings of a Spark driver: the catalog, the inbox and the queue.
 
 Sources, strongest first: options of the write (or of `sink`, `configure`), the environment
 (`FRAZIL_…`, or `FRAZIL_…_FILE` naming a file with the value), the TOML file named by
 `FRAZIL_CONFIG` (default `<home>/frazil.toml`). Names are those of the committer's settings, so one
 file serves both. Executors need none of this.
 
-The defaults below `<home>` are the committer's too, but hold only where they exist: on another
-machine than the committer's, a request put into a folder of this machine would never be found.
+The defaults below `<home>` are the committer's too, but apply only if they exist: on another
+machine, no committer would find a request in a local folder.
 """
 
 from __future__ import annotations

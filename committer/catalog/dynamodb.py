@@ -5,9 +5,9 @@ Java reads the item first, compares the location itself and asserts `v`; a condi
 does both in one step, since every writer of the layout changes the two together. `v` is asserted as
 well where this client knows it, which after any `load` it does: an operator may set a table back to
 an earlier metadata file, and then a late attempt must not find the base that it was made for.
-`metadata_location` alone would let it pass, `v` never comes back.
+`metadata_location` alone would accept it; `v` never repeats.
 
-A failed condition returns the item that stands there, so that a success of ours is recognized
+A failed condition returns the current item, so that this client recognizes its own earlier success
 without a read. The client never sends a call twice. Items and expressions are in `dynamodb_layout`.
 """
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_dynamodb.type_defs import QueryInputTypeDef
 
 _T = TypeVar("_T")
-# Each round needs a commit between our read and our write.
+# Each round needs another commit between the read and the write.
 _ROUNDS_MAX = 10
 _PROBE = TableIdentifier(("frazil-probe",), "frazil-probe")
 
@@ -115,8 +115,8 @@ class DynamoDbCatalog:
     async def swap(self, swap: Swap) -> SwapAnswer:
         """One call; the port says what the answers mean.
 
-        Never `Rejected`: DynamoDB judges no change, and what it refuses in a call is wrong with the
-        table or with us, never with the requests of a batch.
+        Never `Rejected`: DynamoDB judges no change. A call that it refuses reveals a fault of the
+        table or of this client, never of a batch's requests.
         """
         identifier = swap.base.identifier
         base = self._pointer_of(swap.base)
@@ -185,7 +185,7 @@ class DynamoDbCatalog:
             item = standing_item(error)
             if item is None:
                 raise self._error(error, "PutItem") from error
-            # Our own item stands there if an earlier call's answer was lost.
+            # The item is this client's own if an earlier call's answer was lost.
             if layout.text_of(item, layout.LOCATION) != location:
                 raise _taken(identifier) from error
 

@@ -29,7 +29,7 @@ def frazil_error(
 
 
 def missing(client: DynamoDBClient, table_name: str) -> str:
-    """Says where a table was looked for: a wrong region looks just like this."""
+    """Names the region and endpoint of the search: a wrong region gives the same answer."""
     where = f"region {client.meta.region_name} ({client.meta.endpoint_url})"
     return f"there is no DynamoDB table `{table_name}` in {where}"
 

@@ -171,7 +171,7 @@ def query_tables(table_name: str, namespace: Namespace) -> QueryInputTypeDef:
 def update_pointer(
     table_name: str, identifier: TableIdentifier, base: Pointer, location: str, stamp: Stamp
 ) -> UpdateItemInputTypeDef:
-    """The swap. A failed condition answers with the item that stands there."""
+    """The swap. A failed condition answers with the current item."""
     condition = "#location = :base"
     values = {
         ":base": _text(base.location),
@@ -225,7 +225,7 @@ def _put(
 
 
 def delete_table(table_name: str, identifier: TableIdentifier) -> DeleteItemInputTypeDef:
-    """Remove a table's item, whatever it names now; leave what is not a table's."""
+    """Delete a table's item, whatever file it names; keep an item that is no table."""
     return {
         "TableName": table_name,
         "Key": table_key(identifier),

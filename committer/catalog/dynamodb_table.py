@@ -1,4 +1,4 @@
-"""The DynamoDB table of a catalog: found, checked and, where that is allowed, made.
+"""Finds and checks the DynamoDB table of a catalog, and creates it where that is allowed.
 
 Nothing here reads or writes an item.
 """

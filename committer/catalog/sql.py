@@ -6,8 +6,8 @@ and the meaning of errors in `sql_engine`.
 
 **The one line that matters is COMMIT.** Before it is sent nothing can have been applied, since the
 database rolls back what was not committed: so any error up to there is raised (or, if the change
-itself was refused, `Rejected`). From the moment it is sent until it has returned the outcome is in
-doubt, whatever the driver says: `Unknown`.
+itself was refused, `Rejected`). From the moment it is sent until it has returned, the outcome is in
+doubt, whatever error the driver raises: `Unknown`.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class SqlCatalog:
         try:
             self._write(insert)
         except IntegrityError as error:
-            # Our own row stands there if an earlier call's answer was lost.
+            # The row is this client's own if an earlier call's answer was lost.
             held = self._select(self._statements.location, parameters)
             if held != [table.metadata_location]:
                 raise _taken(table.identifier) from error
@@ -284,7 +284,7 @@ class SqlCatalog:
         await _hop(self._executor, self._probe)
 
     def _probe(self) -> None:
-        """Swap a row of a catalog name of our own twice, in a transaction that is rolled back."""
+        """Swap a row under a probe's catalog name twice, in a transaction that is rolled back."""
         try:
             with self._writer.connect() as connection:
                 stale, current = _probe_swaps(connection)

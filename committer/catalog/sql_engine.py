@@ -1,4 +1,4 @@
-"""How this process talks to the catalog's database: the engine, and what a dialect's errors mean.
+"""Connects to the catalog's database: the engine, and the meaning of a dialect's errors.
 
 All that is special to SQLite or PostgreSQL lives here. No statement on the catalog's tables does.
 """
@@ -171,7 +171,7 @@ def _prepare_sqlite(
     engine: Engine, *, busy_timeout_ms: int, journal_mode: JournalMode | None
 ) -> None:
     def connected(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-        # The driver would begin a transaction at the first write only; ours begin where we say.
+        # The driver would begin a transaction at the first write only; here they begin explicitly.
         connection.isolation_level = None
         with closing(connection.cursor()) as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")

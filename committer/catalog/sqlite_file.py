@@ -6,7 +6,7 @@ reported as done: in WAL mode SQLite does not notice. So the file is compared be
 once more under the write lock, and a name without a file is an outage, never a reason to make an
 empty catalog. Between that comparison and COMMIT lie microseconds, which SQLite cannot close.
 
-Which errors mean what is said in `sql_engine`.
+`sql_engine` has the meaning of the errors.
 """
 
 from __future__ import annotations

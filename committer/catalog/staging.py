@@ -1,4 +1,4 @@
-"""Shared by all catalogs that hold a pointer: writing and reading the metadata file that it names.
+"""Writes and reads the metadata file that a pointer names, for all catalogs.
 
 Which object must be durable before a pointer may name it, the first metadata of a new table, and
 reading the metadata that a pointer names. No pointer is read or moved here.

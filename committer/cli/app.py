@@ -1,4 +1,4 @@
-"""The command line: which commands there are."""
+"""The `frazil` command line and its list of commands."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _frazil(
     """Many writers, one Apache Iceberg table, one commit.
 
     Settings come from FRAZIL_… variables and from the file that FRAZIL_CONFIG names; without any,
-    everything lives below ~/.frazil. Exit code 1: what was asked for failed or is not there;
-    2: wrong usage or settings, a missing extra, or no permission.
+    everything is below ~/.frazil. Exit code 1: what was asked for failed or is not there; 2: wrong
+    usage or settings, a missing extra, or no permission.
     """
 
 

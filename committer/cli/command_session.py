@@ -95,7 +95,7 @@ def catalog_text(settings: Settings) -> str:
 
 
 def catalog_address(settings: Settings) -> CatalogAddress:
-    """Where the catalog is, as a reader of tables takes it."""
+    """Return the catalog's address in the form that a reader of tables takes."""
     from committer.service.process.composition import aws_access
     from committer.table_reader import CatalogAddress
 

@@ -51,7 +51,9 @@ class Inspection:
 
 
 def inspect_content(content: bytes) -> Inspection:
-    """Tell what it is and what it says. Errors: `InvalidMetadataError`, `UnsupportedError`."""
+    """Recognize a file and describe its content. Errors: `InvalidMetadataError`,
+    `UnsupportedError`.
+    """
     if content.startswith(_AVRO):
         return _inspect_avro(content)
     if content.startswith(_PUFFIN):

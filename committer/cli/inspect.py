@@ -1,4 +1,4 @@
-"""`frazil inspect`: what is in an Iceberg metadata file or a commit request."""
+"""`frazil inspect`: print the content of an Iceberg metadata file or a commit request."""
 
 from __future__ import annotations
 

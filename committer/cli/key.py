@@ -1,4 +1,4 @@
-"""`frazil key`: keys that requests are signed with."""
+"""`frazil key`: create keys that sign requests."""
 
 from __future__ import annotations
 

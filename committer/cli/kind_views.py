@@ -1,4 +1,4 @@
-"""Metadata tables as people look at them: the columns that tell most."""
+"""Prints metadata tables for people: the most informative columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table metadata as people look at it: facts, columns, snapshots, history."""
+"""Prints table metadata for people: facts, columns, snapshots, history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orphans of a table: how old is old enough, and what a report tells. No printing here."""
+"""The orphans of a table: their minimum age, and the report on them. No printing here."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Report:
 
 
 def is_meant(orphan: Orphan, *, outside: bool) -> bool:
-    """Whether a removal would take it."""
+    """Whether a removal would delete it."""
     return orphan.why_it_stays is None and (outside or not orphan.is_outside)
 
 
@@ -101,7 +101,7 @@ async def open_search(
 async def remove_orphans(
     search: OrphanFinder, *, before_ms: int, outside: bool
 ) -> AsyncIterator[list[Orphan]]:
-    """Remove group after group; yields what has gone.
+    """Delete group after group, and yield the deleted ones.
 
     Errors: `UnsupportedError` where nothing may be removed, or no more.
     """
@@ -118,7 +118,7 @@ async def remove_orphans(
 
 
 def describe(orphan: Orphan, now_ms: int) -> Description:
-    """An orphan for programs. The age is that by the clock which the report went by."""
+    """An orphan for programs. Ages follow the clock of the report."""
     return {
         "location": orphan.location,
         "kind": orphan.kind.value,

@@ -1,4 +1,4 @@
-"""How commands answer: JSON lines for machines, tables for people. Nothing but data on stdout."""
+"""Prints answers of commands: JSON lines for machines, tables for people. Stdout gets data only."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from committer.request.table_identifier import TableIdentifier
 
 app = typer.Typer(
-    help="The producers of a table: which epochs of each have landed, and who is frozen.",
+    help="The producers of a table: their landed epochs, and which are frozen.",
     no_args_is_help=True,
 )
 
@@ -85,7 +85,8 @@ def list_(
 @app.command()
 @grouped
 def show(place: ProducerPlace, as_json: AsJson = False) -> None:
-    """Show what of a producer has landed, whether it is frozen and why, and what a rollback took.
+    """Show the landed epochs of a producer, whether it is frozen and why, and the epochs that a
+    rollback lost.
 
     Counts what of it waits in the inbox and in quarantine.
     """
@@ -101,10 +102,10 @@ def freeze(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Let nothing of a producer land any more: what it publishes goes to quarantine.
+    """Freeze a producer: its requests go to quarantine.
 
-    It is in the table's ledger: every committer obeys from its next commit on. The producer may
-    be one that the table does not know yet.
+    The freeze is in the table's ledger: every committer obeys from its next commit on. The table
+    need not know the producer yet.
     """
     from committer.cli.command_session import run_with_parts
     from committer.cli.producer_report import operator
@@ -132,11 +133,11 @@ def thaw(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a frozen producer go on.
+    """Thaw a frozen producer.
 
     After a rollback, choose what happens to the lost epochs: they still count as landed and their
-    rows stay away (--skip-lost), or each may land once more when it is published or replayed
-    (--redo-lost). Requests quarantined in the meantime stay there until they are replayed.
+    rows stay out of the table (--skip-lost), or each may land once more when it is published or
+    replayed (--redo-lost). Requests quarantined in the meantime stay there until they are replayed.
     """
     from committer.cli.command_session import run_with_parts
     from committer.cli.printing import confirm, say
@@ -156,7 +157,7 @@ def thaw(
 @app.command()
 @grouped
 def forget(place: ProducerPlace, yes: Yes = False) -> None:
-    """Take a producer that is gone for good out of the ledger.
+    """Remove a producer that will never publish again from the ledger.
 
     Its landed rows stay. Refused while a request of it waits or is in quarantine.
     """

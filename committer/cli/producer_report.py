@@ -1,4 +1,4 @@
-"""Producers of a table as commands show them, and the words for what a decision does."""
+"""Producers of a table as commands print them, and the text about the effect of a decision."""
 
 from __future__ import annotations
 

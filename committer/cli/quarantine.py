@@ -1,4 +1,4 @@
-"""`frazil quarantine`: look at requests that could not land, and decide about them."""
+"""`frazil quarantine`: show requests that could not land, and replay or discard them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from committer.cli.quarantine_selection import Replayed
     from committer.service.process.composition import Parts, RequestParts
 
-app = typer.Typer(help="Requests that could not land: see why, then decide.", no_args_is_help=True)
+app = typer.Typer(
+    help="Requests that could not land: show, replay or discard them.", no_args_is_help=True
+)
 
 _FILES_SHOWN_MAX = 20
 
@@ -106,15 +108,15 @@ def replay(
     force: Force = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --force: do not ask.")] = False,
 ) -> None:
-    """Put requests back into the inbox, to be judged again. Prints their keys.
+    """Return requests to the inbox, to be checked again. Prints their keys.
 
-    One whose data files are gone stays. A crash loses nothing: replay again what is still listed.
-    Exit code 1 if one cannot be replayed.
+    A request whose data files are missing stays. A crash loses nothing: replay again what is still
+    listed. Exit code 1 if one cannot be replayed.
 
-    --force lets them land although the ledger is against it, for the reasons
-    epoch_content_differs, epoch_landed_unproven and producer_frozen only. Each lands once, beside
-    whatever has landed as its epoch; a frozen producer stays frozen. Asks only about those that
-    can land, and says why not of the others.
+    --force lets them land although the ledger refuses them, for the reasons epoch_content_differs,
+    epoch_landed_unproven and producer_frozen only. Each lands once, in addition to the epoch that
+    has landed; a frozen producer stays frozen. Asks only about those that can land, and names the
+    reason for the others.
     """
     from committer.cli.command_session import run_with_requests
     from committer.cli.quarantine_selection import replay as replay_one

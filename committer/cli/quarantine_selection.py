@@ -32,7 +32,7 @@ _READS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """One request in quarantine, as its record tells."""
+    """One request in quarantine, from its record."""
 
     key: str
     record: QuarantineRecord
@@ -117,7 +117,7 @@ async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
 
 
 async def _read(parts: RequestParts, listed: Outstanding) -> Quarantined | None:
-    """None if it is gone by now. One without a readable record is shown all the same."""
+    """None if it is no longer there. One without a readable record is shown all the same."""
     try:
         record = await parts.quarantine.record(listed.key)
     except NotFoundError:
@@ -213,7 +213,7 @@ async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
 
 
 async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:
-    """Let these requests land although the ledger is against it, and replay them."""
+    """Permit these requests to land although the ledger refuses them, and replay them."""
     refused: dict[str, str] = {}
     for (table, name), meant in (await _meant(parts, keys, refused)).items():
         refused.update(await _refused(operator(parts).accept, table, name, meant))

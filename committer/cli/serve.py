@@ -1,4 +1,4 @@
-"""`frazil serve`: run a committer until it is told to stop."""
+"""`frazil serve`: run a committer until a signal stops it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def serve(
         Path | None, typer.Option(help="The folder of everything: before FRAZIL_HOME.")
     ] = None,
 ) -> None:
-    """Run a committer until SIGTERM or Ctrl-C; then finish the commits in hand."""
+    """Run a committer until SIGTERM or Ctrl-C; then finish the commits in flight."""
     import asyncio
     from functools import partial
 
@@ -34,9 +34,9 @@ def serve(
     from committer.service.telemetry.log import configure_logs
     from committer.stop_signals import StopRequest, end_at_once
 
-    end_at_once()  # nothing is under way before the loop, and a queue server ends with us
+    end_at_once()  # nothing is in flight before the loop, and a queue server ends with the process
     if home is not None:
-        os.environ["FRAZIL_HOME"] = str(home.absolute())  # also where the settings file lies
+        os.environ["FRAZIL_HOME"] = str(home.absolute())  # also the place of the settings file
     settings = read_settings(**({} if port is None else {"service": {"http_port": port}}))
     configure_logs(settings.service.log_format, settings.service.log_level)
     # From the main thread and before the loop: the server ends with the thread that started it.

@@ -1,4 +1,4 @@
-"""`frazil status`: what waits, since when, what has landed, and how the committer is."""
+"""`frazil status`: waiting requests and their age, landed epochs, and the committer's health."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what waits, since when, which epochs have landed, and how the committer is.
+    """Show waiting requests with their age, landed epochs, and the committer's health.
 
-    Asks the committer at service.http_host and service.http_port how it is, and looks at inbox,
-    queue, quarantine and catalog itself; where no committer answers, it says so and shows the rest.
-    The numbers of tables count from the committer's start. Exit code 0: healthy. 1: stderr names
-    each condition: a component is degraded, requests wait and no committer answers, the queue, the
-    catalog or the inbox does not answer, or there is no catalog yet; everything that is known is
-    printed all the same. Requests in quarantine are shown, and are no condition. A private queue
-    answers while `frazil serve` runs.
+    Asks the committer at service.http_host and service.http_port, and reads inbox, queue,
+    quarantine and catalog itself; if no committer answers, it says so and shows the rest. The
+    numbers of tables count from the committer's start. Exit code 0: healthy. 1: stderr names each
+    condition: a component is degraded, requests wait and no committer answers, the queue, the
+    catalog or the inbox does not answer, or there is no catalog yet; the known part is printed all
+    the same. Requests in quarantine are shown, but are no condition. A private queue answers while
+    `frazil serve` runs.
     """
     from committer.cli.printing import print_json, show
 

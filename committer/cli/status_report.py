@@ -86,7 +86,7 @@ class Report:
 
 
 async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report:
-    """Ask everybody. Requests of one table are found by its uuid, which the catalog knows.
+    """Ask all parts. Requests of one table are found by its uuid, which the catalog knows.
 
     Errors: `NoSuchTableError` if there is no such table.
     """

@@ -1,4 +1,4 @@
-"""`frazil table`: look at tables. Making one is `table_create.py`, its name `table_names.py`."""
+"""`frazil table`: show tables. `table_create.py` creates one, `table_names.py` names it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from committer.cli.table_source import SnapshotChoice, TablePlace, open_table
 if TYPE_CHECKING:
     from committer.service.process.composition import Parts
 
-app = typer.Typer(help="Make tables, name them and look at them.", no_args_is_help=True)
+app = typer.Typer(help="Create, name and show tables.", no_args_is_help=True)
 app.command()(create)
 app.command()(register)
 app.command()(rename)

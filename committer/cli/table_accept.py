@@ -1,4 +1,4 @@
-"""`frazil table accept`: go on with a table that lacks what was committed to it."""
+"""`frazil table accept`: continue with a table that lacks commits that it had."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def accept(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the table as it is now the truth, and forget what it is known to have held before.
+    """Accept a frozen table as it is now, and forget the commits that it lacks.
 
     For a table that is frozen because it was restored, registered from an older metadata file, or
-    lost entries of the ledger. Rows that it lacks do not come back by themselves; epochs that its
-    ledger lacks land again if their producers publish them again. Committers go on within seconds.
+    lost entries of the ledger. Its missing rows do not return by themselves; epochs that its ledger
+    lacks land again if their producers publish them again. Committers continue within seconds.
     """
     from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, print_json, say

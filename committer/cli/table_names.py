@@ -1,4 +1,4 @@
-"""`frazil table register`, `rename` and `drop`: what a table is called. No file is ever touched."""
+"""`frazil table register`, `rename` and `drop`: names of tables. They touch no file."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def rename(
     new: Annotated[str, typer.Argument(help="Its new name, in a namespace that is there.")],
     yes: Yes = False,
 ) -> None:
-    """Give a table another name. Stop its writers before, and let them write to the new name.
+    """Rename a table. Stop its writers first, and restart them with the new name.
 
-    Asks where requests wait: they name the old one, so they go to quarantine.
+    Asks first if requests wait: they name the old table, so they go to quarantine.
     """
     from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, say
@@ -56,7 +56,7 @@ def rename(
 
 
 def drop(name: TableArgument, yes: Yes = False) -> None:
-    """Remove a table from the catalog. Its files stay where they are; `register` brings it back."""
+    """Remove a table from the catalog. Its files stay; `register` restores it."""
     from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.printing import confirm, say
 

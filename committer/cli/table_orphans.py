@@ -1,4 +1,4 @@
-"""`frazil table orphans`: what lies in a table's folders and nothing names."""
+"""`frazil table orphans`: files in a table's folders that nothing names."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def orphans(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """List what lies in a table's folders and nothing names: no metadata, snapshot, statistics,
-    waiting or quarantined request, and no clean-up under way.
+    """List files in a table's folders that nothing names: no metadata, snapshot, statistics,
+    waiting or quarantined request, and no clean-up in progress.
 
-    With --remove it goes: only files whose kind is known, and each only if still nothing names it
-    when its turn has come.
+    With --remove they are deleted: only files of a known kind, and each only if nothing names it at
+    that moment.
     """
     from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.orphan_report import Wanted
@@ -75,7 +75,7 @@ def orphans(
 
 
 async def _report(parts: Parts, wanted: Wanted, *, as_json: bool) -> Report:
-    """Print each orphan, then say what they come to."""
+    """Print each orphan, then their total."""
     from committer.cli.orphan_report import Report, describe, open_search
     from committer.cli.printing import age_text, print_json, print_table
 

@@ -1,4 +1,4 @@
-"""`frazil table plan`: which files a reader reads, with the deletes and residual of each."""
+"""`frazil table plan`: the files that a reader reads, with the deletes and residual of each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Which values a table's properties may have, and which keys are not for people to set.
+"""Permitted values of a table's properties, and the keys that no user sets.
 
-Only properties that Frazil acts on are checked: what it cannot read, it would silently not obey.
+Only properties that Frazil acts on are checked: it would silently ignore a value that it cannot
+read.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def parse_properties(pairs: Iterable[str], *, hint: str) -> dict[str, str]:
 
 
 def check_keys(keys: Sequence[str], *, hint: str) -> None:
-    """Refuse the ledger's keys, those that engines reserve, and unknown ones of ours.
+    """Refuse the ledger's keys, those that engines reserve, and unknown ones of Frazil.
 
     Errors: `typer.BadParameter`.
     """

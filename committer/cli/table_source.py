@@ -1,6 +1,6 @@
-"""Where a reading command finds a table: in the catalog, or as a bare metadata file.
+"""Opens a table for a reading command: from the catalog, or from a metadata file alone.
 
-`open_table` gives both the same face: metadata, and the bytes of what the metadata names.
+`open_table` returns the same for both: metadata, and the bytes of the files that it names.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _parse_move(text: str) -> _Move:
 
 
 def _moving(read: Read, moves: Sequence[_Move]) -> Read:
-    """Reads at the new place what lies below an old one; the longest old one counts."""
+    """Reads files below an old prefix at the new one; the longest old prefix counts."""
     longest_first = sorted(moves, key=lambda move: -len(move.old))
 
     def read_moved(location: str) -> bytes:
@@ -214,7 +214,7 @@ def _moving(read: Read, moves: Sequence[_Move]) -> Read:
 
 
 def _moved(location: str, start: str, other: str) -> str | None:
-    """The location below `other`, if it lies below `start`: whole parts of the path count."""
+    """The location below `other`, if it is below `start`: whole parts of the path count."""
     rest = location.removeprefix(start)
     is_below = location.startswith(start) and rest[:1] in ("", "/")
     return other + rest if is_below else None

@@ -5,7 +5,7 @@
     at desc nulls last, bucket(8, name)
 
 Type names are the specification's; `bigint`, `integer` and `bool` are understood too. Column ids
-count up as they are met. Errors of every function: `ValueError` saying what was expected.
+count up in order of appearance. Errors of every function: `ValueError` saying what was expected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Output for people, before it is printed: facts and rows."""
+"""Values that a command prints for people: facts and rows."""
 
 from __future__ import annotations
 

@@ -118,10 +118,10 @@ def judge(
     *,
     stay: Collection[str] = (),
 ) -> Judgement:
-    """Judge attempts that were all sent before a commit of ours has landed.
+    """Judge attempts that were all sent before a later commit of this committer landed.
 
-    `superseded`: merged manifests that no later attempt takes along. `stay`: manifests that an
-    attempt may name yet, or may have landed with. All others of the attempts are sent no more.
+    `superseded`: merged manifests that no later attempt lists. `stay`: manifests that an attempt
+    may name yet, or may have landed with. All others of the attempts are sent no more.
     """
     fates = [(attempt, fate_of(attempt, table)) for attempt in attempts]
     dead = [attempt for attempt, fate in fates if fate is Fate.DEAD]

@@ -2,7 +2,7 @@
 
 The one owner of this knowledge: the cached table, the next batch, upkeep and garbage collection ask
 it. An attempt is conditional on its base. Once its answer is lost, it may have landed, and may land
-as long as its base is current; metadata that is read afterwards tells.
+as long as its base is current; metadata that is read afterwards decides.
 """
 
 from __future__ import annotations

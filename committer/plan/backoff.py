@@ -1,4 +1,4 @@
-"""How long to wait before an attempt is repeated."""
+"""The delay before an attempt is repeated."""
 
 from __future__ import annotations
 

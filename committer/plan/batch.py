@@ -64,8 +64,8 @@ def snapshot_id_from(random: UUID, metadata: TableMetadata) -> int | None:
 
 
 def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedManifest, ...]:
-    """Join what the requests handed over: one manifest for each partition spec, several where it
-    would be larger than the table wants its manifests.
+    """Join the entries of all requests: one manifest for each partition spec, or several above the
+    table's target size of manifests.
 
     Depends on the batch, and of the table on its format version, current schema, specs and
     properties only.

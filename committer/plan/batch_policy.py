@@ -1,4 +1,4 @@
-"""When a batch goes, and what is in it."""
+"""Decides when a batch is committed, and with which requests."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ _LINGER_MS = 2
 def wait_ms(
     policy: BatchPolicy, *, last_start_ms: int | None, now_ms: int, several: bool = False
 ) -> int:
-    """How long the next commit has to wait; the first of a quiet table goes at once.
+    """Return the delay of the next commit; the first of a quiet table has none.
 
-    `several`: whether the last commit had more than one request. A clock that went backwards never
-    makes a table wait longer than one interval.
+    `several`: whether the last commit had more than one request. A clock that jumps backwards
+    delays a table by one interval at most.
     """
     if last_start_ms is None:
         return 0

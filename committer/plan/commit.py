@@ -1,4 +1,4 @@
-"""From a batch and the table's state to everything that one attempt writes.
+"""Plans everything that one attempt writes, from a batch and the table's state.
 
 Each attempt is planned anew from the state that its swap is conditional on. The planner asks for
 bytes as a value (`NeedsManifestList`) and is called again with them.
@@ -112,7 +112,7 @@ class NeedsManifestList:
 class CommitPlan:
     """The objects that an attempt writes in parallel, the swap after them, and the state after it.
 
-    `landed` is keyed by inbox key. `cleanup` and `upkeep` are those that this commit takes along.
+    `landed` is keyed by inbox key. `cleanup` and `upkeep` become part of this commit.
     """
 
     swap: Swap
@@ -340,7 +340,7 @@ def _latest_one_shot_ms(requests: Sequence[CommitRequest]) -> int | None:
 def _with_forgotten(
     state: TableState, branch: str, dropped: frozenset[str], now_ms: int
 ) -> OneShots:
-    """The forgotten one-shot producers once these entries are gone too."""
+    """Return the forgotten one-shot producers once these entries are removed too."""
     known = state.ledger.one_shots.get(branch) or OneShots(state.metadata.require_uuid())
     latest_ms = {
         parsed[0]: state.ledger.entries[key].one_shot_ms or 0

@@ -1,4 +1,4 @@
-"""Which locations a request may name: below the table's places, in the table's spelling."""
+"""The locations that a request may name: below the table's folders, in the table's spelling."""
 
 from __future__ import annotations
 

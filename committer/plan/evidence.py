@@ -1,7 +1,7 @@
-"""Which requests a snapshot holds, as its manifest list's Avro header says.
+"""The requests of a snapshot, from its manifest list's Avro header.
 
-Written for audits, and read where the ledger has forgotten the details of an epoch, as its request
-had left the inbox, and the epoch comes once more.
+Written for audits. Read if an epoch arrives once more after its request has left the inbox and the
+ledger has forgotten its details.
 
     frazil.requests = [[producer, epoch, attempt, fingerprint kind, fingerprint value], …]
 """
@@ -21,9 +21,9 @@ from committer.ledger_entry import Landed, short_fingerprint
 from committer.request.commit_request import CommitRequest
 
 EVIDENCE_KEY = "frazil.requests"
-# In the snapshot's summary: how many requests it holds, and so that it is one of ours.
+# In the snapshot's summary: its number of requests, which also marks it as Frazil's.
 COUNT_KEY = "frazil.requests-count"
-# How far back a proof is looked for: far more than a crash can leave behind.
+# How far back proofs are searched: far more snapshots than a crash can leave.
 SNAPSHOTS_MAX = 100
 
 EpochEvidence = dict[tuple[str, int], Landed]
@@ -67,7 +67,7 @@ def read_evidence(manifest_list: bytes, snapshot: Snapshot) -> EpochEvidence:
 
 
 def is_ours(snapshot: Snapshot) -> bool:
-    """Whether a committer of ours made a snapshot."""
+    """Return whether Frazil made a snapshot."""
     return COUNT_KEY in (snapshot.summary or {})
 
 
@@ -77,5 +77,7 @@ def has_evidence(snapshot: Snapshot) -> bool:
 
 
 def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
-    """Our snapshots behind a branch head, newest first, as far as a proof is looked for."""
+    """Yield Frazil's snapshots behind a branch head, newest first, as far back as proofs are
+    searched.
+    """
     return filter(has_evidence, islice(metadata.branch_history(branch), SNAPSHOTS_MAX))

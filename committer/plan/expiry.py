@@ -1,4 +1,4 @@
-"""Chooses the snapshots and refs that expire, and decides when that is worth a place in a commit.
+"""Chooses the snapshots and refs that expire, and decides when a commit removes them.
 
 Iceberg's rules, to the letter, with a floor of Frazil's own below them. Deleting their files is
 planned in `reachability.py`. Source: docs/reference/iceberg-notes.md 8.
@@ -32,12 +32,12 @@ NEW_TABLE_PROPERTIES: Mapping[str, str] = {
     "write.metadata.previous-versions-max": "100",
 }
 
-# Proofs are looked for in the manifest lists of that many snapshots: those stay in any case.
+# Proofs are searched in the manifest lists of this many snapshots, so these never expire.
 SNAPSHOTS_MIN = SNAPSHOTS_MAX
 # Below this share of what stays an expiry costs more than it saves. With it, what expiry costs for
 # each commit is the same for every retention.
 _SURPLUS_SHARE = 20
-# Bounds the work that a commit takes along and the background work behind it.
+# Bounds the expiry of one commit and the background work after it.
 EXPIRED_MAX = 1_000
 
 
@@ -216,7 +216,7 @@ def _kept_of_branch(
 
 
 def _since(metadata: TableMetadata, refs: Collection[SnapshotRef], snapshot_id: int) -> set[int]:
-    """A snapshot with all that came behind it: what a conflict check between them reads."""
+    """A snapshot with all later ones, which a conflict check between them reads."""
     kept: set[int] = {snapshot_id}
     for ref in refs:
         passed: set[int] = set()

@@ -2,8 +2,8 @@
 
 Self-clocked fair queueing: work is tagged with the virtual time at which it would end if all
 producers shared one server evenly, and is taken in the order of these tags. Small work passes large
-work, a producer's own work keeps its order, and none waits for ever, because the virtual time rises
-with all that is taken.
+work, a producer's own work keeps its order, and none starves, because the virtual time rises with
+each taken item.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class FairQueue(Generic[T]):
         return len(self._heap)
 
     def add(self, producer: str, cost: int, work: T) -> None:
-        """Put work behind what the producer has waiting already."""
+        """Queue work after the producer's waiting work."""
         tag = max(self._now, self._last.get(producer, 0)) + max(cost, 1)
         self._last[producer] = tag
         heappush(self._heap, (tag, next(self._numbers), producer, work))

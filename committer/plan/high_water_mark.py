@@ -1,10 +1,9 @@
 """The high-water mark: a record, outside of the table, of what was committed to it.
 
-Metadata cannot say of itself that it is old. So a high-water mark of the newest metadata that was
-seen is kept beside the inbox, and no metadata is believed that lacks what the high-water mark
-knows: it was restored, registered again from an older file, or has lost entries of the ledger. Only
-an operator can decide about that, and may accept it (`frazil table accept`). Pure, with its
-text form:
+Metadata cannot say of itself that it is old. So a high-water mark of the newest known metadata is
+kept beside the inbox. Metadata that lacks a commit of the mark is rejected: it was restored,
+registered again from an older file, or has lost entries of the ledger. Only an operator can decide
+about that, and may accept it (`frazil table accept`). Pure, with its text form:
 
     {"v":1,"table":"<uuid>","accepted-ms":0,"sequence-number":42,"snapshot-id":…,
      "last-updated-ms":…,"producers":{"frazil.producer.<id>":41},"forgotten":{},"forgotten-ms":0,
@@ -91,7 +90,9 @@ class HighWaterMark:
         return replace(self, producers=_highest(self.producers, proven))
 
     def with_landed_again(self, ledger: Ledger, keys: Container[str]) -> HighWaterMark:
-        """With what has landed, by these entries, since the ledger was let go without it."""
+        """Return it with the epochs that have landed, by these entries, since the ledger forgot
+        them.
+        """
         again: dict[str, int] = {}
         for key, at in self.forgotten_at.items():
             entry = ledger.entries.get(key) if key in keys else None
@@ -120,8 +121,9 @@ class HighWaterMark:
         return {key: one for key, one in again if self.forgotten_at.get(key) == forgotten_at[key]}
 
     def contradicts(self, other: HighWaterMark) -> bool:
-        """Whether one sequence number was given to two snapshots: between them the table was put
-        back, and has gone on from there. One that was rolled back and has expired is not another.
+        """Return whether two snapshots have one sequence number: the table was restored in between,
+        and another writer has committed since. One that was rolled back and has expired is not
+        another.
         """
         return (
             self.sequence_number == other.sequence_number > 0
@@ -131,8 +133,9 @@ class HighWaterMark:
 
     @property
     def decided(self) -> tuple[int, int]:
-        """When the operator last accepted less, and last let epochs be forgotten. A state that was
-        seen before a later decision does not prove that an epoch need not land again.
+        """The times at which an operator last accepted an older table, and last removed epochs. A
+        state that was seen before a later decision does not prove that an epoch need not land
+        again.
         """
         return self.accepted_ms, self.forgotten_ms
 
@@ -192,9 +195,9 @@ def missing_from(state: TableState, mark: HighWaterMark) -> Iterator[str]:
 
 
 def snapshots_above(metadata: TableMetadata, mark: HighWaterMark) -> list[Snapshot]:
-    """Our retained snapshots that are newer than the high-water mark: a process that ended between
-    a commit and its high-water mark has left them. Those that no branch leads to count too: an
-    operator who replaces or restores a table may have unset the ledger as well.
+    """Return Frazil's retained snapshots that are newer than the high-water mark: a process ended
+    between a commit and its mark. Those that no branch leads to count too: an operator who replaces
+    or restores a table may have unset the ledger as well.
     """
     newest_first = takewhile(lambda one: not _is_below(one, mark), reversed(metadata.snapshots))
     return [one for one in islice(newest_first, SNAPSHOTS_MAX) if has_evidence(one)]
@@ -253,7 +256,7 @@ def _branch_of(metadata: TableMetadata, snapshot_id: int) -> str:
 
 
 def _keys_of(state: TableState, mark: HighWaterMark, producer: str) -> Iterator[str]:
-    """The ledger's properties of a producer, on whatever branch."""
+    """The ledger's properties of a producer, on any branch."""
     known = {property_key(producer), *(property_key(producer, one) for one in state.metadata.refs)}
     yield from known
     for key in mark.forgotten:

@@ -33,7 +33,7 @@ class NotLanded:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """The epoch landed and stood for the same: acknowledge with this receipt."""
+    """The epoch landed with equal content: acknowledge with this receipt."""
 
     landed: Landed
     warning: str | None = None
@@ -41,8 +41,8 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The epoch landed so long ago that nothing proves what it stood for; or, where `why` says so,
-    it may have: its producer is one that the ledger keeps no entry of.
+    """The epoch landed so long ago that its content is unproven; or, if `why` says so, it may have
+    landed: the ledger has no entry of its producer.
     """
 
     why: str | None = None
@@ -76,7 +76,7 @@ class Ledger:
         key = property_key(request.producer.id, request.branch)
         entry = self.entries.get(key)
         if entry is not None and self._is_accepted(key, entry, request):
-            # Only its inbox object tells that it has not been discarded since.
+            # Only its inbox object shows that it has not been discarded since.
             return NotLanded(known=False)
         if entry is None or not entry.has_landed:
             answer = self._unknown(request, known=entry is not None)
@@ -112,7 +112,9 @@ class Ledger:
         return replace(self, one_shots={**self.one_shots, branch: one_shots})
 
     def _is_accepted(self, key: str, entry: ProducerEntry, request: CommitRequest) -> bool:
-        """Whether an operator lets it land: not behind a rollback that he did not know of."""
+        """Whether an operator permits it to land: not after a rollback that the operator did not
+        know of.
+        """
         knew = entry.frozen is not None and entry.frozen.lost_snapshot_id is not None
         return (knew or key not in self.broken) and (
             request.epoch,
@@ -155,7 +157,7 @@ def _look_up(entry: ProducerEntry, request: CommitRequest) -> LedgerAnswer:
 
 
 def compare(landed: Landed, request: CommitRequest) -> Duplicate | Refused:
-    """Whether what landed is what this request stands for."""
+    """Return whether the landed epoch has this request's content."""
     fingerprint = request.fingerprint
     if landed.fingerprint_kind != fingerprint.kind:
         return _other_kind(landed, request)
@@ -218,12 +220,12 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The retained ancestors of a branch head. `branched_off`: retained snapshots that go on from
-    one of them on a way of their own. `is_dropped`: another branch than main that does not exist:
-    it was dropped, or another engine let it expire, which takes nothing back.
+    """The retained ancestors of a branch head. `branched_off`: retained snapshots that descend from
+    one of them outside the branch. `is_dropped`: another branch than main that does not exist: it
+    was dropped or expired, which rolls nothing back.
 
     `oldest` is the edge of what is retained, whether it has a parent id or not: PyIceberg's expiry
-    clears the parent id of what follows an expired snapshot, and a replaced table goes on with a
+    clears the parent id of the successor of an expired snapshot, and a replaced table starts with a
     snapshot without a parent.
     """
 

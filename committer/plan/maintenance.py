@@ -1,4 +1,4 @@
-"""Finished background work that the next commit takes along in its swap, at no extra round trip.
+"""Finished background work that becomes part of the next commit's swap, at no extra round trip.
 
 `merge_selection.py` selects the manifests to merge, `expiry.py` the snapshots to expire.
 """
@@ -18,7 +18,7 @@ class MergedManifest:
     """A manifest that is written already: all live entries of `replaced`, with explicit ids.
 
     `replaced`: rows of the list of `branch`'s head, as the merge has read them. The snapshot id and
-    sequence number of `row` are those of the commit that takes it along. `format_version`: what the
+    sequence number of `row` are those of the commit that lists it. `format_version`: what the
     manifest was written for.
     """
 
@@ -41,9 +41,9 @@ def applicable_merges(
 ) -> tuple[MergedManifest, ...]:
     """The merges of which every replaced manifest is still in the head's list, with equal rows.
 
-    Another row for the same path means other inherited ids (an upgrade hands out row ids): what
-    was made explicit would contradict it. A manifest for an older version lacks ids that a list of
-    this version does not hand down to EXISTING entries.
+    Another row for the same path means other inherited ids (an upgrade assigns row ids): the
+    explicit ones would contradict it. A manifest for an older version lacks ids that a list of this
+    version does not hand down to EXISTING entries.
     """
     of_branch = [
         merged

@@ -1,4 +1,4 @@
-"""How large a table wants its manifests. Source: docs/reference/iceberg-notes.md 7."""
+"""A table's target size of manifests. Source: docs/reference/iceberg-notes.md 7."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Which manifests of a branch head are worth merging. How is `iceberg/splice/manifest_merge.py`.
+"""Selects the manifests of a branch head to merge; `iceberg/splice/manifest_merge.py` merges them.
 
-Iceberg Java merges all small manifests again with every hundredth commit, so that a file's entry
-is rewritten hundreds of times. Here a manifest is taken only if those that are smaller have as many
-entries together as it has: an entry is rewritten once for each doubling of the manifest that it
-lies in, and a large manifest is left alone. Source: docs/reference/iceberg-notes.md 7.
+Iceberg Java merges all small manifests again with every hundredth commit, so that a file's entry is
+rewritten hundreds of times. Here a manifest is taken only if those that are smaller have as many
+entries together as it has: an entry is rewritten once for each doubling of its manifest, and a
+large manifest is not rewritten. Source: docs/reference/iceberg-notes.md 7.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 The entry of a one-shot producer expires a while after its request has left the inbox, and leaves a
 tombstone: 48 bits of a hash of its id. Tombstones expire too, oldest first, and raise the horizon
-to the latest nonce time that they stood for: a request of an unknown producer whose nonce is not
-younger than the horizon may have landed. The nonce is bound into the attempt, and so into the names
-of the data files: a client cannot make a landed file younger. All of it is one table property for
-each branch, `frazil.one-shots` (other branches than main: `frazil.one-shots@<branch>`), and changes
-in the swap that takes the entries away. Pure, with its text form:
+to their latest nonce time: a request of an unknown producer whose nonce is not younger than the
+horizon may have landed. The nonce is bound into the attempt, and so into the names of the data
+files: a client cannot make a landed file younger. All of it is one table property for each branch,
+`frazil.one-shots` (other branches than main: `frazil.one-shots@<branch>`), and changes in the swap
+that removes the entries. Pure, with its text form:
 
     {"v":1,"table":"<uuid>","horizon-ms":<ms>,"groups":[[<begun ms>,<latest nonce ms>,"<marks>"],…]}
 """

@@ -83,7 +83,7 @@ def without_checksum(location: str) -> str:
 
 
 def places_of(metadata: TableMetadata) -> tuple[str, ...]:
-    """The folders that a table writes to; none lies within another."""
+    """The folders that a table writes to; none is within another."""
     found: list[str] = []
     for place in (metadata.location, *filter(None, map(metadata.properties.get, _PLACES))):
         at = comparable_location(place)
@@ -95,7 +95,7 @@ def places_of(metadata: TableMetadata) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Where a table's orphans are looked for: `folders`, but not `foreign` ones within them.
+    """The scope of a search for a table's orphans: `folders`, except `foreign` ones within them.
 
     `shared` are folders of the table that others write to as well, where the owner of a file
     is unknown.

@@ -50,7 +50,7 @@ Totals = Mapping[str, Added]
 
 
 def partition_limit(properties: Mapping[str, str]) -> int:
-    """So many changed partitions a summary tells of, one by one; 0: it never does."""
+    """The largest number of changed partitions that a summary lists; 0: none."""
     return positive(properties, LIMIT_PROPERTY, 0)
 
 

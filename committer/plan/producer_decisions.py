@@ -99,8 +99,8 @@ class RolledBack:
 
 
 def rolled_back(metadata: TableMetadata, name: ProducerName, entry: ProducerEntry) -> RolledBack:
-    """Return what a rollback took away since the producer's last commit, and what a later one took
-    of the epochs that landed by leave in between.
+    """Return the epochs that a rollback lost since the producer's last commit, and those that
+    landed by permission in between and that a later rollback lost.
     """
     reached = set(history_of(metadata, name.branch).snapshot_ids)
     first = _lost_from(metadata, _last_snapshot_id(entry), reached)
@@ -125,8 +125,8 @@ def _lost_from(metadata: TableMetadata, last: int | None, reached: Container[int
 def landed_since(
     metadata: TableMetadata, name: ProducerName, newest_lost: Sequence[Snapshot]
 ) -> tuple[Snapshot, ...]:
-    """Snapshots behind the head of a producer's branch that came after the newest lost one, if
-    there is one: what landed in them by leave is there again. New snapshots stand at the end.
+    """Snapshots behind the head of a producer's branch that are newer than the newest lost one, if
+    any: epochs that landed in them by permission are present again. New snapshots stand at the end.
     """
     kept = history_of(metadata, name.branch).snapshot_ids
     lost = {one.snapshot_id for one in newest_lost}
@@ -166,11 +166,11 @@ def frozen(entry: ProducerEntry, why: str, now_ms: int) -> ProducerEntry:
 
 
 def thawed(entry: ProducerEntry, left: frozenset[int] | None, again: EpochRanges) -> ProducerEntry:
-    """The entry once its producer may go on from the history that is left.
+    """Return the entry once its producer may continue from the remaining history.
 
     `left`: the snapshots of that history, where one was lost. `again`: epochs that may land once
-    more. Of other lost ones what they stood for is forgotten: one that comes again is quarantined,
-    and neither added nor acknowledged.
+    more. The fingerprints of other lost epochs are forgotten: one that arrives again is
+    quarantined, neither added nor acknowledged.
     """
     latest = tuple(
         landed
@@ -183,7 +183,8 @@ def thawed(entry: ProducerEntry, left: frozenset[int] | None, again: EpochRanges
 def with_accepted(
     entry: ProducerEntry, wanted: Collection[tuple[int, UUID]], waiting: Collection[str]
 ) -> tuple[ProducerEntry, frozenset[tuple[int, UUID]]]:
-    """The entry that lets these (epoch, attempt) pairs land, and those that it has no room for.
+    """Return the entry that permits these (epoch, attempt) pairs to land, and the pairs for which
+    it has no room.
 
     `waiting`: attempts that are still in the inbox or in quarantine: others need no leave any more.
     """

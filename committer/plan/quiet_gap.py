@@ -1,8 +1,8 @@
 """When the committer leaves a gap between its commits, so that other engines can get theirs in.
 
-An engine reads the table, writes, and swaps: if we swap in between, it begins anew, and gives up
-after a few times. It gets through only in a gap longer than it takes. One that is on its way when a
-gap begins has lost already, so that it takes twice that time and its back-off to be sure.
+An engine reads the table, writes, and swaps: after a swap of Frazil in between it retries, and
+fails after a few tries. It gets through only in a gap longer than it takes. One that is on its way
+when a gap begins has lost already, so that it takes twice that time and its back-off to be sure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class GapPolicy:
 class GapHistory:
     """The latest events of a table, in ms of one clock. None: not yet.
 
-    `last_swap_ms`: our latest swap ended. `gap_until_ms`: the latest gap ended.
+    `last_swap_ms`: Frazil's latest swap ended. `gap_until_ms`: the latest gap ended.
     """
 
     last_foreign_ms: int | None = None
@@ -70,7 +70,7 @@ def gap_ms(policy: GapPolicy, history: GapHistory, *, now_ms: int) -> int | None
     seen = foreign_ms is not None and now_ms - foreign_ms <= policy.lately_ms
     if not (seen or policy.always):
         return None
-    # A clock that went backwards never makes a table wait longer than one gap.
+    # A clock that jumps backwards delays a table by one gap at most.
     quiet_ms = max(0, now_ms - history.last_swap_ms)
     if quiet_ms >= policy.length_ms:
         return 0
@@ -90,7 +90,7 @@ def _between_ms(policy: GapPolicy) -> int:
 def is_foreign_change(before: TableMetadata, after: TableMetadata) -> bool:
     """Whether another engine has changed a table, by two states of it that differ.
 
-    A change by another Frazil is not foreign: it adds snapshots of ours or changes the ledger.
+    A change by another committer is not foreign: it adds snapshots of Frazil or changes the ledger.
     """
     added = [one for one in after.snapshots if one.snapshot_id not in before.snapshots_by_id]
     if added:

@@ -4,14 +4,14 @@ Works on the metadata that is current when files are to be deleted, also if anot
 the snapshots. Reads are requested: a generator yields locations and receives the objects' bytes,
 None for one that does not exist. Source: docs/reference/iceberg-notes.md 8.
 
-Two ways, as in Iceberg Java. Where all snapshots, gone and left, are one chain behind
-`main`, what the chain has left behind never comes back: a manifest that the oldest snapshot left
-does not list is listed by none, and a data file is dead once a snapshot that is gone has deleted
-it and no later one has added it again. The metadata tells which could have: the committer gives
-all that it adds a new name, so only the lists of other engines' snapshots are read for it. This
-costs what expires and what others have committed since, not what the table holds. Everywhere
-else (tags, branches, staged or rolled back snapshots, cherry-picks) a file goes only if no snapshot
-left names it, and all of them are read for that.
+Two ways, as in Iceberg Java. Where all snapshots, expired and remaining, are one chain behind
+`main`, a file that the chain has dropped never returns: a manifest that the oldest remaining
+snapshot does not list is listed by none, and a data file is dead once an expired snapshot has
+deleted it and no later one has added it again. The metadata tells which could have: the committer
+gives all that it adds a new name, so only the lists of other engines' snapshots are read for it.
+This costs what expires and what others have committed since, not what the table holds. Everywhere
+else (tags, branches, staged or rolled back snapshots, cherry-picks) a file is deleted only if no
+remaining snapshot names it, and all of them are read for that.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Rows = dict[str, ManifestFile]
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Snapshots that the table had, oldest first, and the statistics files that came with them."""
+    """Expired snapshots, oldest first, and their statistics files."""
 
     snapshots: tuple[Snapshot, ...]
     statistics: tuple[StatisticsFile, ...] = ()
@@ -49,8 +49,9 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Files to delete, in this order: what names a file goes after it, so that an interrupted
-    clean-up finds the rest again."""
+    """Files to delete, in this order: a file is deleted before the one that names it, so that an
+    interrupted clean-up finds the rest again.
+    """
 
     data_files: tuple[str, ...]
     manifests: tuple[str, ...]
@@ -72,8 +73,8 @@ def find_unreachable(
 ) -> Reading[Unreachable]:
     """Find what may be deleted. `named`: paths that waiting requests name; they stay.
 
-    Errors: `InvalidMetadataError` where a snapshot of `gone` is there after all, and for what a
-    remaining snapshot needs and cannot be read.
+    Errors: `InvalidMetadataError` if a snapshot of `gone` still exists, or if a file that a
+    remaining snapshot needs cannot be read.
     """
     present = [one for one in gone.snapshots if one.snapshot_id in metadata.snapshots_by_id]
     if present:
@@ -140,8 +141,8 @@ def _unnamed_statistics(
 
 
 def _oldest_of_chain(metadata: TableMetadata, gone: Sequence[Snapshot]) -> Snapshot | None:
-    """The oldest snapshot left if it continues those that are gone, all in one chain behind `main`;
-    None if there is more to look at than that chain.
+    """Return the oldest remaining snapshot if it continues the expired ones, all in one chain
+    behind `main`; None if there are snapshots outside that chain.
     """
     if any(_SOURCE_KEY in (one.summary or {}) for one in (*gone, *metadata.snapshots)):
         return None
@@ -178,13 +179,13 @@ def _by_chain(
 
 
 def _added_by(snapshots: Iterable[Snapshot], rows: Rows) -> Rows:
-    """The manifests that these snapshots wrote: whatever they added stands there first."""
+    """Return the manifests that these snapshots wrote: each added file is in them first."""
     ids = {one.snapshot_id for one in snapshots}
     return {path: row for path, row in rows.items() if row.added_snapshot_id in ids}
 
 
 def _deleting(gone: Gone, rows: Rows) -> list[ManifestFile]:
-    """Manifests by which snapshots that are gone have deleted files."""
+    """Manifests by which expired snapshots deleted files."""
     expired = {one.snapshot_id for one in gone.snapshots}
     return [
         row

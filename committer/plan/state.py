@@ -24,7 +24,7 @@ class TableState:
     """A loaded table, its ledger, and the manifests of the branch heads that were committed to.
 
     `heads` maps a snapshot id to its manifests; a missing head is asked for by the planner. `gone`:
-    those of heads that are none any more, as the lists of those that follow hold most of them.
+    those of former heads, as the lists of their successors hold most of them.
     """
 
     table: LoadedTable

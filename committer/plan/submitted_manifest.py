@@ -1,4 +1,4 @@
-"""A manifest that a request hands over: does its header fit the table, what do its entries hold?
+"""Checks a manifest of a request: its header against the table, and the content of its entries.
 
 The spec is matched by its fields and the schema by its field ids and types: engines give ids anew
 after a clean-up, so an id alone proves nothing.

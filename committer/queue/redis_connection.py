@@ -1,4 +1,4 @@
-"""How this project talks to a Redis or Valkey server, whatever it says: connections and errors.
+"""Connections to a Redis or Valkey server, and the meaning of its errors.
 
 * No resending: redis-py repeats whole commands by default, which runs writes twice.
 * RESP2 and raw answers: their parsed shapes differ between versions of redis-py and with its
@@ -103,7 +103,7 @@ class RedisConnection:
         return answers
 
     async def probe(self) -> None:
-        """Refuse a server that may forget streams, or that lacks commands that we use."""
+        """Refuse a server that may evict streams, or that lacks a needed command."""
         (info,) = await self.commands([("INFO",)])
         raise_first([info])
         told = dict(line.split(":", 1) for line in info.decode().split() if ":" in line)
@@ -146,7 +146,7 @@ class RedisConnection:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn errors of the server and of the way to it into ours."""
+        """Translate errors of the server and of the network."""
         try:
             yield
         except (RedisError, OSError, TimeoutError) as error:
@@ -166,7 +166,9 @@ def raise_first(answers: Iterable[Any]) -> None:
 
 
 def is_group_gone(error: ResponseError) -> bool:
-    """The stream or its group was deleted, perhaps while we were blocked on it (FLUSHALL)."""
+    """Return whether the stream or its group was deleted, perhaps during a blocking read
+    (FLUSHALL).
+    """
     return str(error).startswith(("NOGROUP", "UNBLOCKED"))
 
 
@@ -197,7 +199,7 @@ _pack_kept = lru_cache(maxsize=16)(pack_command)
 
 
 def _parse_version(text: str) -> tuple[int, ...]:
-    """Valkey tells the version of Redis that it is compatible with."""
+    """Valkey reports the version of Redis that it is compatible with."""
     return tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
 
 
@@ -212,8 +214,7 @@ def _is_denied(error: BaseException | None) -> bool:
 
 
 def _what_happened(error: BaseException) -> str:
-    """Of a connection that was not made, what the system says: the library tells it twice, and
-    with a number."""
+    """Return the system's reason for a failed connection: the library repeats it, with a number."""
     cause = error.__cause__ or error.__context__
     if isinstance(error, RedisError) and isinstance(cause, OSError):
         if isinstance(cause, (ssl.SSLError, socket.gaierror)) or not cause.errno:

@@ -8,7 +8,7 @@
 A process is one incarnation of a member: 32 hexadecimal digits. A lease is in force while its
 process is a member, so a renewal writes one field, however many shards it is for. How it works:
 
-* A script is one step, and reads the server's clock, not ours. Each call is one exchange.
+* A script is one step, and reads the server's clock, not the client's. Each call is one exchange.
 * It runs on a full server, too (`allow-oom`): else no committer could drain it. It writes three
   small keys.
 * A member that waits for a change is woken by the stream. A stream that was lost begins again with

@@ -3,7 +3,7 @@
     {frazil:NN}:receipts:<reply-to>    NN spreads the addresses over the shards
 
 At most about `RECEIPTS_MAX` receipts, gone `RECEIPTS_S_MAX` after the last. They are a faster copy
-of what the ledger says, so losing one costs its reader a look at the table.
+of the ledger's answer: a reader that loses one reads the table.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _decoded(entries: Sequence[Any]) -> Iterator[Receipt]:
         try:
             yield decode_receipt(dict(zip(pairs[::2], pairs[1::2], strict=True)))
         except ValueError:
-            continue  # of a version that we do not know: the ledger tells
+            continue  # of an unknown version: the ledger has the answer
 
 
 def _key(reply_to: str) -> str:

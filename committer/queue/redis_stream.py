@@ -5,12 +5,12 @@
 
 All keys of a shard share its hash tag. Fields of the entries: `entry_fields`. How it works:
 
-* The server may hand a doorbell over and the answer may get lost: it is then pending for us though
-  we never saw it, and no read of new entries returns it. So we remember what the caller holds, and
-  after every call that did not end well (and at the start) look for pending entries beyond that.
+* The answer of a read may get lost: its doorbells are then pending for this consumer, which never
+  saw them, and no read of new entries returns them. So the queue remembers the doorbells that its
+  caller holds and, after every failed call and at the start, searches for further pending entries.
 * A missing stream or group is made at id 0, never at `$`, which would skip what is there.
-* A key of a shard that holds something else (`SET` by others) is named (`taken_keys`), and looked
-  at again every few seconds; the other shards go on.
+* A shard's key with another type of value (`SET` by another program) is named in `taken_keys`, and
+  checked again every few seconds; the other shards continue.
 * Entries are never trimmed, and deleted when acknowledged, in one atomic step. An entry that
   vanished while it was pending was deleted by another program: counted in `lost`.
 """
@@ -153,7 +153,7 @@ class RedisQueue:
         self._doubts += 1
         return settled, self._doubts
 
-    # A shard may be let go at any moment, so a read keeps to those that it began with.
+    # A shard may be released at any moment, so a read keeps to its first set of shards.
 
     async def _read_unseen(self, shards: Sequence[int], count_max: int) -> list[Delivery]:
         """Read doorbells that are pending for this consumer but never reached the caller."""
@@ -217,7 +217,7 @@ class RedisQueue:
             return self._hold(deliveries)
 
     async def _reclaim(self, idle_ms: int, shards: Collection[int]) -> list[Delivery]:
-        """JUSTID, so that confirming what we hold neither counts as a delivery nor copies it."""
+        """JUSTID, so that confirming held doorbells is no delivery and copies none of them."""
         cursors: dict[int, bytes] = dict.fromkeys(self._usable(sorted(shards)), b"0-0")
         claimed: _Ids = defaultdict(list)
         options = ("COUNT", _SCANNED_MAX, "JUSTID")
@@ -235,7 +235,7 @@ class RedisQueue:
         return await self._claim(claimed)
 
     async def _claim(self, ids: _Ids) -> list[Delivery]:
-        """Fetch pending entries by id, and how often each was delivered; count what is gone."""
+        """Fetch pending entries by id with their number of deliveries; count the missing ones."""
         wanted = {shard: each for shard, each in ids.items() if each}
         answers = await self._connection.commands(
             ("XCLAIM", _KEYS[shard], GROUP, self._consumer, 0, *each)
@@ -275,8 +275,9 @@ class RedisQueue:
         return deliveries
 
     def _hold(self, deliveries: list[Delivery]) -> list[Delivery]:
-        """Nothing is awaited between this and the caller: what it does not get, we do not hold.
-        Nor what was let go meanwhile, which comes again when its shard is read again.
+        """Nothing is awaited between this and the caller: a doorbell that it does not get is not
+        held. Nor are doorbells of shards that were released in the meantime: they return when the
+        shard is read again.
         """
         for delivery in deliveries:
             parsed = _parse_token(delivery.token)
@@ -314,7 +315,7 @@ class RedisQueue:
             for shard, each in ids.items()
             for start in range(0, len(each), _FORGOTTEN_MAX)
         )
-        # Where something else stands there is nothing to forget.
+        # A key with another value has nothing to forget.
         raise_first(answer for answer in answers if not is_key_taken(answer))
 
     # --- Receipts, state -------------------------------------------------------------------------
@@ -356,7 +357,9 @@ class RedisQueue:
         return [shard for shard in shards if _KEYS[shard] not in self._taken]
 
     async def _look_at_taken(self) -> None:
-        """Whether those are still taken, every few seconds; and those of receipts, once told of."""
+        """Check every few seconds whether those keys are still taken, and the keys of receipts once
+        reported.
+        """
         now_s = asyncio.get_running_loop().time()
         blocked = self._receipts.blocked
         if not (self._taken or blocked) or now_s - self._taken_looked_s < _TAKEN_AGAIN_S:
@@ -403,7 +406,7 @@ class RedisQueue:
             await self._find_taken(_KEYS)
         for shard, answer in enumerate(answers):
             if not isinstance(answer, Exception):
-                self._held[shard].clear()  # a new group: what we held is not its
+                self._held[shard].clear()  # a new group: the held doorbells do not belong to it
         self._has_groups = True
 
 

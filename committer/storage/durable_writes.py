@@ -16,7 +16,7 @@ Nothing here knows asyncio; `local` calls it from worker threads. How each promi
   for it, synced before the call returns. Also where it returns "exists already", because the caller
   may then count on the object. A deletion is not synced: after a power cut a deleted object may be
   back.
-* Files and folders below a root, in a private folder (mode 0700), are private whatever the umask.
+* Files and folders below a root, in a private folder (mode 0700), are private under any umask.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _create_some(
     errors: list[Exception | None],
     roots: Sequence[str],
 ) -> None:
-    """A group with an error gets no further; the others go on."""
+    """A group with an error stops; the others continue."""
     staged: list[tuple[int, _Staged]] = []
     for number, created in objects:
         with _noting(number, errors) as goes_on:
@@ -310,11 +310,11 @@ def _link(item: _Staged) -> None:
 
 
 def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
-    """Delete files, and let `emptied` remove the folders that this left empty.
+    """Delete files, and pass the emptied folders to `emptied`.
 
-    The file with checksums that Hadoop's local file system writes beside each of its files goes
-    too, so that what deletes a table's files leaves none behind. Below the folders of `emptied`,
-    where only Frazil writes, there are none.
+    The file with checksums that Hadoop's local file system writes beside each of its files is
+    deleted too, so that the deletion of a table's files is complete. Below the folders of
+    `emptied`, where only Frazil writes, there are none.
     """
     folders: dict[str, list[tuple[str, str]]] = {}
     for location in locations:

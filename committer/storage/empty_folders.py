@@ -1,6 +1,6 @@
 """Removes the folders that deletions leave empty, as if there were only objects. Blocking.
 
-The innermost is removed at once. A producer is likely to put its next request into those above it
+The innermost is removed at once. A producer is likely to create its next request in those above it
 soon: they are removed once they have been unused for a while.
 """
 
@@ -43,7 +43,7 @@ class EmptyFolders:
     def _remove(self, folders: Iterable[str]) -> None:
         parents: dict[str, None] = {}
         for folder in filter(self.owns, folders):
-            with suppress(OSError):  # not empty, or not ours: an empty folder does no harm
+            with suppress(OSError):  # not empty, or not owned: an empty folder does no harm
                 os.rmdir(folder)
                 parents[os.path.dirname(folder)] = None
         for parent in parents:

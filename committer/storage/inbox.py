@@ -54,7 +54,7 @@ class _Keyed:
         return self.folder + key
 
     def key_of(self, location: str) -> str:
-        """The key of a location that a listing has told."""
+        """Return the key of a listed location."""
         return location[len(self.folder) :]
 
     async def _list(self, prefix: str, skips: Skips | None) -> AsyncIterator[Outstanding]:
@@ -173,8 +173,8 @@ class Quarantine(_Keyed):
         return self.folder + _quarantine_name(key)
 
     async def put(self, record: QuarantineRecord, content: bytes) -> None:
-        """Keep a request with its reason. A record that is there already stays as it is, unless it
-        is a reference only: it tells of something that stood there before, and holds nothing.
+        """Keep a request with its reason. An existing record stays, unless it is only a reference
+        to an earlier entry and holds nothing.
         """
         if await self._create(record, content):
             return

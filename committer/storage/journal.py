@@ -2,10 +2,10 @@
 
     <root>/upkeep/<table uuid>/<id>     one expiry, or files that attempts have left over
 
-Once snapshots are gone from the metadata nothing else names their files. So the note is written
-before the swap that removes them, the files are deleted once the swap is proven, and the note is
-deleted last. Files of attempts are noted with the proof that the attempts did not land. A committer
-that finds a note after a crash can finish the work. When to do which is not decided here.
+Once snapshots have left the metadata, nothing else names their files. So the note is written before
+the swap that removes them, the files are deleted once the swap is proven, and the note is deleted
+last. Files of attempts are noted with the proof that the attempts did not land. A committer that
+finds a note after a crash can finish the work. When to do which is not decided here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LeftOverEntry:
     """Files of attempts that did not land.
 
     `proven_in`: the metadata file whose log shows what has replaced each attempt's base. `bases`:
-    metadata files that have to be gone before anything is deleted. `own_files` are named by one
+    metadata files that must be deleted before anything else is. `own_files` are named by one
     attempt alone, `manifests` by no snapshot up to `after_sequence_number`, and by none since.
     """
 

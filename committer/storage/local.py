@@ -2,9 +2,9 @@
 
 Every call runs as one job of an executor, a group of objects in one job. Creates that come while
 others are under way share the next job, and with it commits of the file system's journal. There is
-no asynchronous file I/O, so threads are needed here as in the service: an executor is handed in, or
-made. The jobs share nothing but files. A cancelled call may still take effect. How the promises
-are kept: `durable_writes`.
+no asynchronous file I/O, so calls run in threads: of a given executor, or of a new one. The jobs
+share nothing but files. A cancelled call may still take effect. How the promises are kept:
+`durable_writes`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class LocalStorage:
     `prune_below`: folders (an inbox, say) strictly below which objects are never replaced, and a
     deletion also removes the folders that it leaves empty, as if there were only objects; those
     above the innermost after `quiet_s` without use. Elsewhere empty folders stay: this adapter
-    removes no folder that it was not told to. Others may write to these folders, so below them no
-    link is followed. A folder itself may be a link.
+    removes no other folder. Others may write to these folders, so below them no link is followed. A
+    folder itself may be a link.
     """
 
     def __init__(

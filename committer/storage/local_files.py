@@ -76,7 +76,7 @@ _CLASSES: dict[int, Callable[[str], FrazilError]] = {
 
 @contextmanager
 def explained(location: str) -> Iterator[None]:
-    """Turn errors of the system into ours. A full disk is transient: space may come."""
+    """Translate errors of the system. A full disk is transient: space may come."""
     try:
         yield
     except OSError as error:
@@ -121,7 +121,7 @@ def read(
 
 
 def _read(descriptor: int, offset: int, wanted: int) -> bytes:
-    """As many bytes, or those up to the end: the system may hand out a part at a time."""
+    """Read this number of bytes, or those up to the end: the system may return a part at a time."""
     content = os.pread(descriptor, wanted, offset)
     if len(content) in (0, wanted):
         return content
@@ -134,8 +134,8 @@ def _read(descriptor: int, offset: int, wanted: int) -> bytes:
 
 
 def _open_regular(location: str, roots: Sequence[str]) -> tuple[int, os.stat_result]:
-    """Open what is a regular file and nothing else. Looked at before, because opening a device may
-    do something; opened so that a FIFO does not block, and looked at again.
+    """Open what is a regular file and nothing else. Checked first, because opening a device may
+    have an effect; opened so that a FIFO does not block, and checked again.
     """
     path = local_name(location)
     with looked_up(path, roots) as (name, folder, follow):
@@ -211,7 +211,7 @@ def looked_up(path: str, roots: Sequence[str]) -> Iterator[tuple[str, int | None
 
 
 def root_of(path: str, roots: Sequence[str]) -> str | None:
-    """The root that a path lies strictly below."""
+    """Return the root that is strictly above a path."""
     return next(
         (root for root in roots if path.startswith(f"{root}/") and path != f"{root}/"), None
     )
@@ -243,7 +243,7 @@ def open_folder(path: str, roots: Sequence[str], flags: int | None = None) -> in
     return descriptor
 
 
-# Opening must not block, nor become a terminal of ours; the system adds O_CLOEXEC for Python.
+# Opening must not block, nor become the process's terminal; the system adds O_CLOEXEC for Python.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK
 # Enough to look up what is in a folder, also without the right to list it.

@@ -1,4 +1,4 @@
-"""Puts quarantined requests back into the inbox, on any `Storage`.
+"""Returns quarantined requests to the inbox, on any `Storage`.
 
 A replay creates the request in the inbox under a fresh key, and then deletes the quarantine object.
 The request is durable at every moment, so a crash loses nothing and the replay can be repeated: of
@@ -32,7 +32,7 @@ class Replays:
         self, table_uuid: UUID | None = None, producer: str | None = None
     ) -> AsyncIterator[tuple[Inbox | Quarantine, str]]:
         """Every request (of a table, or of one of its producers) that has not ended for good: where
-        it is, and its key. Some are told twice.
+        it is, and its key. Some are listed twice.
 
         The inbox once more in the end: a replay moves a request there.
         """
@@ -57,8 +57,8 @@ class Replays:
         return read_request(content, key=key), kept
 
     async def replay(self, key: str, replay: UUID) -> EncodedRequest:
-        """Put a request back into the inbox, under a key that `replay`, a random uuid, makes fresh.
-        May be repeated with another one.
+        """Return a request to the inbox, under a key that `replay`, a random uuid, makes fresh. May
+        be repeated with another one.
 
         Errors: as `get`.
         """
@@ -69,7 +69,7 @@ class Replays:
 
     async def discard(self, key: str) -> None:
         """Remove a quarantined request for good; and what a record refers to, unless a request has
-        taken its place. (A folder goes if it is empty.)
+        taken its place. (A folder is removed if it is empty.)
         """
         if (entry := await self._referred(key)) is not None:
             await self._inbox.delete((entry,))

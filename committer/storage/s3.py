@@ -4,9 +4,9 @@ How the promises of the port are kept:
 
 * Create-only is `If-None-Match: *`, a replacement `If-Match`. The server decides; `probe` finds out
   one that does not.
-* A failed condition may be the work of this very write: its answer was lost and it was sent again,
-  here or by something between us and the server. So the object is asked who wrote it (`head`,
-  `s3_writes.MARK`), and only another's is "exists already".
+* This very write may have made its condition fail: its answer was lost and it was sent again, here
+  or by a proxy. So the object is asked who wrote it (`head`, `s3_writes.MARK`), and only another's
+  is "exists already".
 * Everything else may be repeated. A call that was given up may still take effect later.
 * Bytes are sent with a CRC32, which the server checks, keeps, and sends along with whole objects;
   the client then checks it again.
@@ -180,7 +180,7 @@ class S3Storage:
         return await self._who_wrote(location, write, tries)
 
     async def _who_wrote(self, location: str, write: Write, tries: Tries) -> str:
-        """Return the etag of what stands there if this write has made it; else raise."""
+        """Return the etag of the current object if this write has created it; else raise."""
         expected = "exists" if write.etag is None else f"is no longer `{write.etag}`"
         lost = AlreadyExistsError(f"`{location}` {expected}")
         try:
@@ -279,7 +279,7 @@ async def _delete(client: S3Client, chunk: _Chunk) -> None:
 
 
 def _milliseconds(time: datetime) -> int:
-    """Whole seconds: listings of some servers tell more, HEAD cannot."""
+    """Whole seconds: listings of some servers have more digits, HEAD has none."""
     return int(time.timestamp()) * 1000
 
 
@@ -287,7 +287,9 @@ def _milliseconds(time: datetime) -> int:
 
 
 def _is_failed_condition(error: Exception, tries: Tries) -> bool:
-    """Also: what was to be replaced is gone. Or the parts are, which an earlier try has joined."""
+    """Also: the object to be replaced does not exist. Or the parts are, which an earlier try has
+    joined.
+    """
     if code_of(error) == "NoSuchUpload":
         return tries.in_doubt
     return status_of(error) == 412 or code_of(error) == "NoSuchKey"

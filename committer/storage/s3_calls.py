@@ -137,8 +137,8 @@ class S3Calls:
 async def for_each(
     items: Sequence[Item], act: Callable[[Item], Awaitable[None]], *, at_once_max: int
 ) -> None:
-    """Act on every item, on some at once. After an error begin no more, let those under way end,
-    and raise it: nothing may go on behind the back of a caller who saw an error.
+    """Act on every item, on some at once. After an error begin no further call, wait for those in
+    flight, and raise it: no call may continue after its caller has seen an error.
     """
     if len(items) == 1:
         await act(items[0])

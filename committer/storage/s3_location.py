@@ -1,6 +1,6 @@
 """Parses locations on S3: `s3://bucket/key`, also spelled `s3a:` and `s3n:` as Hadoop does.
 
-A key stands for itself, letter for letter: nothing in it is decoded, joined or left out.
+A key is taken literally: nothing in it is decoded, joined or dropped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def parse_object(location: str) -> S3Location:
 
 
 def parse_existing(location: str) -> S3Location:
-    """As `parse_object`, to look for an object: `NotFoundError` for a key that none can have."""
+    """As `parse_object`, for reads: `NotFoundError` for a key that no object can have."""
     bucket, key = _split(location)
     if problem := _problem(key):
         raise NotFoundError(f"location {location!r}: {problem}")

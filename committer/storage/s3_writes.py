@@ -1,7 +1,7 @@
 """Conditional writes to S3, in one piece or in parts. `s3` interprets their refusals.
 
-Each write carries a mark of its own in the object's user metadata, so that it can be told later
-whether an object is what this write has made, even where other writers write equal bytes.
+Each write carries a mark of its own in the object's user metadata, so that its own object is
+recognized later, even where other writers write equal bytes.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def _put(calls: S3Calls, write: Write, tries: Tries) -> str:
 
 
 async def _upload(calls: S3Calls, limits: S3Limits, write: Write, tries: Tries) -> str:
-    """Write in parts, which are gone if that fails, unless the server is."""
+    """Write in parts, and abort the upload on an error, unless the server is unavailable."""
     created = await calls.send(
         lambda client: client.create_multipart_upload(
             Bucket=write.at.bucket,

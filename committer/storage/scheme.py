@@ -1,4 +1,4 @@
-"""A storage that hands each location to the adapter of its scheme. No I/O of its own."""
+"""A storage that delegates each location to the adapter of its scheme. No I/O of its own."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from contextlib import suppress
 
 TEMPORARY_PREFIX = ".frazil-"
 TEMPORARY_SUFFIX = ".tmp"
-# By the times of the file system, which may be hours from ours.
+# By the times of the file system, which may be hours from this machine's.
 KEPT_S = 24 * 3600.0
 _SWEPT_MAX = 10_000
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a write of ours is, or was, under way in a file of this name."""
+    """Whether a file of this name is, or was, a write in progress."""
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
@@ -30,7 +30,7 @@ def remove_stale(names: Iterable[str], folder: int) -> int:
     """Remove a folder's abandoned temporary files; return how many."""
     removed = 0
     for name in names:
-        with suppress(OSError):  # gone by now, or not ours to remove: it does no harm
+        with suppress(OSError):  # already removed, or not removable: it does no harm
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             # World has no time for threads, and a file's times are of this machine.
             age_s = time.time() - status.st_mtime  # noqa: TID251

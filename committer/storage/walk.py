@@ -31,7 +31,7 @@ from committer.storage.temporaries import is_temporary, remove_stale
 LEVELS_MAX = 64
 # Not the fault of one folder: the process or the machine has no more of something.
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-# It was deleted meanwhile, or something else was put in its place.
+# It was deleted in the meantime, or replaced.
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
@@ -79,7 +79,7 @@ class _Walk:
         self._levels_max = skips.levels_max if skips else LEVELS_MAX
 
     def look_at_prefix(self, base: str, path: str) -> None:
-        """Nothing is there, or no folder: a link in the place of a whole inbox must be told."""
+        """Missing, or no folder: a link in the place of a whole inbox must be reported."""
         try:
             mode = os.lstat(path).st_mode
         except OSError:

@@ -80,7 +80,7 @@ class MemoryServer:
         return len(self.shards[shard_of(table_uuid)].doorbells)
 
     def wake(self) -> None:
-        """Let every waiter look again."""
+        """Wake every waiter to check again."""
         self._arrived.set()
         self._arrived = asyncio.Event()
 

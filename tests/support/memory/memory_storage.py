@@ -21,7 +21,7 @@ class _Held:
 
 
 class MemoryStorage:
-    """Serves the `schemes` it is told to; locations are compared as text.
+    """Serves the given `schemes`; locations are compared as text.
 
     Without a `world`, times of modification just count the writes.
     """
