@@ -117,5 +117,5 @@ class InboxScan:
 
     def _may_take(self, key: str) -> bool:
         """Not while there is no room, nor while its producer has to wait."""
-        is_free = not self._intake.is_full and not self._intake.has_to_wait(key)
+        is_free = not self._intake.is_full and not self._intake.is_held_back(key)
         return is_free and self._ownership.is_ours(key)

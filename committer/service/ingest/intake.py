@@ -54,11 +54,15 @@ class Intake:
         """A request that waits for its verdict, or for being read."""
         return self._tables.find(key) or self._large.find(key)
 
+    def is_held_back(self, key: str) -> bool:
+        """Return whether a request stays in the inbox because its producer's breaker is open."""
+        return self._breakers.holds_key(key)
+
     def has_to_wait(self, key: str) -> bool:
-        """Return whether a request stays in the inbox because its producer's breaker is open, or
-        its table is stuck.
+        """Return whether a request stays in the inbox for now: it is held back, or its stuck table
+        has enough.
         """
-        return self._breakers.holds_key(key) or self._tables.has_enough(key)
+        return self.is_held_back(key) or self._tables.has_enough(key)
 
     async def take(self, arrival: Arrival) -> bool:
         """Take a request by its inbox key. False if it has to wait, or reading it failed."""

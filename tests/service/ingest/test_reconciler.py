@@ -246,3 +246,24 @@ async def test_a_table_that_gets_nowhere_leaves_the_memory_to_the_others(
         depth = await house.publisher_queue.depth()
         assert (depth.waiting, depth.pending) == (0, 0)
     assert len(await house.live_files()) == 40
+
+
+async def test_a_request_that_a_scan_finds_for_a_stuck_table_lands_soon_after_its_repair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(committer_pool, "STUCK_REQUESTS_MAX", 1)
+    house = ServiceHarness()
+    table = await house.create_table()
+    async with house.running(reconcile_interval_s=1_000.0):
+        await house.publish(request(house, table, epoch=0))
+        await house.settle()
+        await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
+        await house.publish(request(house, table, epoch=1))
+        await house.settle(100.0)
+        await house.publish(request(house, table, epoch=2), announce=False)
+        await house.settle(900.0)
+        assert len(await house.outstanding()) == 2
+        await house.accept()
+        await house.settle(200.0)
+        assert await house.outstanding() == []
+    assert len(await house.live_files()) == 3
