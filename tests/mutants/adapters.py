@@ -25,7 +25,10 @@ ADAPTERS = (
         "committer/storage/replays.py",
         "        sealed = (await self.get(key))[0].replayed(replay)\n",
         "        sealed = (await self.get(key))[0]\n",
-        ("tests/service/table/test_quarantine_interleavings.py",),
+        (
+            "tests/simulation/test_crash_matrix.py -k held",
+            "tests/service/table/test_quarantine_interleavings.py",
+        ),
     ),
     Mutant(
         "request_in_quarantine_is_found_by_its_first_key_alone",

@@ -37,6 +37,7 @@ class Fault(Enum):
     CLOCK_JUMP = "clock jump"
     DRAIN = "drain"  # SIGTERM
     RESTART = "restart otherwise"  # ends, and comes back with other settings
+    HELD = "held"  # SIGSTOP for longer than a lease, and the call goes out after that
 
 
 CALL_FAULTS = (
@@ -83,7 +84,8 @@ def applicable(method: str) -> tuple[Fault, ...]:
         faults.append(Fault.REJECTED)
     if method not in _NEVER_DENIED:
         faults.append(Fault.DENIED)
-    return (*faults, *PROCESS_FAULTS)
+    held = (Fault.HELD,) if method == "storage.delete" else ()
+    return (*faults, *PROCESS_FAULTS, *held)
 
 
 class Call(NamedTuple):
@@ -118,6 +120,8 @@ class Faults:
     calls: Counter[str] = field(default_factory=Counter)
     # With a script: every call.
     met: list[Call] = field(default_factory=list)
+    # Calls that arrived when the life that made them had ended: nothing can befall it any more.
+    orphaned: set[Call] = field(default_factory=set)
 
     def befalls(
         self, process: str, method: str, number: int, chance: float, which: float

@@ -158,7 +158,7 @@ def draw_scenario(seed: int, pace: CommitPacer | None = None) -> Scenario:
         slowness=chance.choice(pace.slownesses),
         rate=chance.choice((0.0, 0.005, 0.02, 0.02, 0.05, 0.1)),
         focus=rng(seed, "where").choice(FOCI),
-        weights=_weights(chance),
+        weights=_weights(seed, chance),
         events=_events(chance, pace) + _crashes(seed, replicas),
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
         play_s=chance.choice(pace.plays_s),
@@ -192,8 +192,14 @@ def _with_doublers(scenario: Scenario) -> Scenario:
     )
 
 
-def _weights(chance: random.Random) -> dict[Fault, float]:
-    return {fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0)) for fault in Fault}
+def _weights(seed: int, chance: random.Random) -> dict[Fault, float]:
+    """`HELD` by a number of its own, and often none, so that older seeds mean what they meant."""
+    weights = {
+        fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0))
+        for fault in Fault
+        if fault is not Fault.HELD
+    }
+    return weights | {Fault.HELD: rng(seed, "held").choice((0.0, 0.0, 4.0))}
 
 
 def _table_properties(chance: random.Random, pace: CommitPacer) -> dict[str, str]:

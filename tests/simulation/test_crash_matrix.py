@@ -8,6 +8,7 @@ import pytest
 
 from tests.simulation.crash_matrix import Position, operations, play, positions
 from tests.simulation.faults import Fault, applicable
+from tests.simulation.simulation import Simulation
 
 SLICES = 8
 OPERATIONS = operations()
@@ -27,6 +28,25 @@ def test_no_single_fault_breaks_a_promise(name: str, part: int) -> None:
         outcome = play(operation, position)
         assert not outcome.violations, f"{position}: {outcome.violations[0]}"
         assert outcome.faults.fired == [(position.call, position.fault)], f"{position} did not fire"
+
+
+def test_a_delete_that_is_held_until_after_a_replay_takes_nothing() -> None:
+    """The committer stands still before it deletes what it has quarantined; then the operator
+    replays it.
+    """
+    operation = OPERATIONS["replay"]
+    reference = Simulation(operation.scenario)
+    reference.run()
+    assert len(reference.history.replayed) == 2
+    held = [
+        position
+        for position in cells("replay")
+        if position.fault is Fault.HELD and position.call.process == "committer-0"
+    ]
+    assert len(held) == 5
+    for position in held:
+        outcome = play(operation, position)
+        assert not outcome.violations, f"{position}: {outcome.violations[0]}"
 
 
 @pytest.mark.simulation

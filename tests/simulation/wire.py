@@ -95,8 +95,11 @@ class Sent(Generic[T]):
     # --- At the server ---
 
     def _arrive(self) -> None:
-        if self._life.has_ended and self._back < 0.5:
-            return  # it had not left
+        if self._life.has_ended:
+            call = Call(self._process, self._effect.method, self._number)
+            self._stage.faults.orphaned.add(call)
+            if self._back < 0.5:
+                return  # it had not left
         outages = self._stage.outages
         if outages and _SERVERS[self._effect.port] in outages:
             self._fail(self._effect.away("the server is away"), "away")
@@ -147,6 +150,12 @@ class Sent(Generic[T]):
             case Fault.SLOW:
                 stage.late += 1
                 stage.later(SLOW_S * (0.5 + self._there), self._arrive_slowly)
+            case Fault.HELD:
+                stage.late += 1
+                self._life.process.pause(self._back)
+                # In the process's own context, so not before it goes on.
+                context = self._life.context()
+                stage.loop.call_soon(stage.later, 0.0, self._arrive_slowly, context=context)
             case Fault.STALE_LIST:
                 answer = self._apply(fault.value)
                 stage.later(SLOW_S * (0.5 + self._there), self._tell, answer)
