@@ -27,7 +27,7 @@ from committer.iceberg.avro.schema_check import check_schema
 Decoder = Callable[[bytes, int], tuple[object, int]]
 Record = dict[int, object]
 _DEPTH_MAX = 32
-# For decimals: scaling by a power of ten must not round, whatever the caller's context is.
+# For decimals: scaling by a power of ten must not round in any context of the caller.
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
@@ -152,8 +152,8 @@ def _union(branches: list[Decoder]) -> Decoder:
 def _block(buf: bytes, position: int, stop: int | None) -> tuple[int, int, int | None]:
     """Start a block of an array: number of items, position, and where it stops if it says so.
 
-    `stop` is what the block before it said: a size that lies is an error, because a reader may
-    jump by it.
+    `stop` is what the block before it said: a false size is an error, because a reader may skip by
+    it.
     """
     if stop is not None and position != stop:
         raise InvalidMetadataError("Avro: a block of items does not have the size it says")
@@ -176,7 +176,7 @@ def _array(item: Decoder) -> Decoder:
             count, position, stop = _block(buf, position, stop)
             if not count:
                 return tuple(values), position
-            # Items of no bytes at all would let a block repeat itself for ever.
+            # Items without bytes would make a block endless.
             if len(values) + count > len(buf):
                 raise InvalidMetadataError("Avro: an array with more items than bytes")
             for _ in range(count):

@@ -301,7 +301,7 @@ def _type(kind: IcebergType, record_name: str, names: set[str]) -> AvroSchema:
 
 
 def _map(kind: MapType, names: set[str]) -> dict[str, object]:
-    """Avro's own maps have string keys only: an array of pairs stands for any other."""
+    """Avro's own maps have string keys only: any other is an array of pairs."""
     pair = StructType(
         (
             _required(kind.key_id, "key", kind.key_type),

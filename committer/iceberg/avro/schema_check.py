@@ -1,7 +1,7 @@
 """Bounds on what a writer schema may ask of a reader. Nothing is decoded here.
 
-A few hundred bytes of schema can stand for 2^60 fields, since a name repeats all that it names; and
-what takes no bytes can be read for ever. With these bounds the time to read a file is that of its
+A few hundred bytes of schema can describe 2^60 fields, since a name repeats its whole type; and a
+type without bytes can be read endlessly. With these bounds the time to read a file is that of its
 bytes.
 """
 

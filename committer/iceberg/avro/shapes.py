@@ -1,4 +1,4 @@
-"""The bytes and field ids that a writer schema stands for, so that two schemas can be compared.
+"""The shape of a writer schema (bytes and field ids), so that two schemas can be compared.
 
 Names, docs and defaults mean nothing here. Nothing is decoded.
 """

@@ -117,7 +117,7 @@ class DeleteIndex:
 
     @property
     def has_equality_deletes(self) -> bool:
-        """Only these look at the metrics of data files."""
+        """Only these need the metrics of data files."""
         return bool(self._equalities) or self._everywhere is not None
 
     @property

@@ -92,7 +92,7 @@ def _delete_file(
 
 
 def vector_range(file: DataFile) -> tuple[int, int]:
-    """Where the vector of a delete file lies: offset and length in bytes, for a ranged read.
+    """Return offset and length in bytes of a delete file's vector, for a ranged read.
 
     Errors: `InvalidMetadataError` for a delete file that is no deletion vector, or has no place.
     """

@@ -49,7 +49,7 @@ class ColumnFacts:
 def column_facts(file: DataFile, column: NestedField) -> ColumnFacts:
     """Read the metrics of one primitive column. Errors: `InvalidMetadataError` for a broken bound.
 
-    A column of `compared_fields` that is required has no nulls, whatever the counts say.
+    A column of `compared_fields` that is required has no nulls, even if the counts say otherwise.
     """
     nulls = (file.null_value_counts or {}).get(column.field_id)
     values = (file.value_counts or {}).get(column.field_id)
@@ -61,7 +61,7 @@ def column_facts(file: DataFile, column: NestedField) -> ColumnFacts:
 
 
 def _may_have_nan(file: DataFile, column: NestedField) -> bool:
-    """NaN lies outside of bounds, and equals NaN."""
+    """NaN is outside of bounds, and equals NaN."""
     if not isinstance(column.field_type, FloatType | DoubleType):
         return False
     return (file.nan_value_counts or {}).get(column.field_id) != 0
@@ -132,7 +132,7 @@ def compared_fields(schemas: Iterable[Schema]) -> dict[int, NestedField]:
     """Every field of these schemas by id, as a delete file may compare it.
 
     The last schema says its type: a promoted one reads old bounds too. It is required only if no
-    row of any file can lack it: in every schema, and with all structs that it lies in.
+    row of any file can lack it: in every schema, and with all structs around it.
     """
     fields: dict[int, NestedField] = {}
     for schema in sorted(schemas, key=lambda schema: schema.schema_id):

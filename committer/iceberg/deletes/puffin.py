@@ -28,7 +28,7 @@ _INFLATED_BYTES_MAX = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BlobMetadata:
-    """One blob: its type, the fields it was computed from, and where it lies in the file."""
+    """One blob: its type, its source fields, and its place in the file."""
 
     type: str
     fields: tuple[int, ...]

@@ -29,9 +29,9 @@ _U32 = struct.Struct("<I")
 def check_roaring_bitmap(buf: bytes, start: int, where: str) -> tuple[int, int]:
     """Check the bitmap at `start`: its end, and how many values it has.
 
-    Every container must lie inside `buf` and hold what its header says, in order; the offsets of
-    containers are not looked at, as no reader of a whole bitmap does. Costs time and memory in
-    proportion to the bitmap's bytes. Errors: `InvalidMetadataError` naming `where`.
+    Every container must be inside `buf` and match its header, in order; the offsets of containers
+    are not checked, as no reader of a whole bitmap uses them. Costs time and memory in proportion
+    to the bitmap's bytes. Errors: `InvalidMetadataError` naming `where`.
     """
     try:
         return _Walk(buf, start).run()

@@ -1,5 +1,5 @@
 """Takes those bounds out of the maps of an entry of which a length does not say everything: texts,
-and decimals of the full length. All at once, where they lie as in maps that were looked at before.
+and decimals of the full length. All at once, if they are at the same places as in earlier maps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Texts = Callable[[bytes, int], tuple[bytes, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where a bound lies in some bytes, and the form that it has."""
+    """The place of a bound in some bytes, and its form."""
 
     form: BoundForm
     start: int
@@ -42,7 +42,7 @@ def texts_of(maps: bytes, bounds: Sequence[Bound]) -> Texts | None:
 
 
 class Numbers:
-    """Looks at the decimals of maps that are laid out as others were."""
+    """Checks the decimals of maps with a known layout."""
 
     __slots__ = ("_limits", "_unpack")
 

@@ -21,7 +21,7 @@ from committer.iceberg.entry.map_layouts import Maps
 # status, snapshot_id, sequence_number, file_sequence_number: what an entry says beside its file.
 Head = tuple[ManifestEntryStatus, int | None, int | None, int | None]
 # key_metadata, split_offsets, equality_ids, sort_order_id, first_row_id, referenced_data_file,
-# content_offset, content_size_in_bytes: the order of the specification, and of our writers.
+# content_offset, content_size_in_bytes: the order of the specification, and of Frazil's writers.
 Tail = tuple[
     bytes | None,
     tuple[int, ...] | None,

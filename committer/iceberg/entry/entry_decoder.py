@@ -25,7 +25,7 @@ _CONTENT = dict(enumerate(DataFileContent))
 def entry_from_record(
     record: Record, partition_field_ids: tuple[int, ...], spec_id: int
 ) -> ManifestEntry:
-    """Return the entry that a record of any writer schema stands for.
+    """Return the entry of a record of any writer schema.
 
     Absent fields read as in docs/reference/iceberg-notes.md 6.4.
     Errors: `InvalidMetadataError` for a missing field or one of a wrong type.

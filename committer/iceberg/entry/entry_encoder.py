@@ -129,7 +129,7 @@ def _tail_v2(file: DataFile, _: bool) -> bytes:
 
 
 def _tail_v3(file: DataFile, is_added: bool) -> bytes:
-    # Row ids of added files come from the manifest list, whatever a descriptor says.
+    # Row ids of added files come from the manifest list, never from a descriptor.
     return b"".join(
         (
             _list(file.equality_ids),

@@ -1,7 +1,7 @@
 """Reads the six maps of metrics of a manifest entry, all at once where they are laid out as before.
 
 Which layout the maps have is known by their skeleton (`map_skeleton.py`): where it agrees, every
-field id, length and end of a number does, so that all values are taken out in one step. Maps of no
+field id, length and end of a number does, so that all values are extracted in one step. Maps of no
 known layout are read one by one, by the decoders of whole entries.
 """
 

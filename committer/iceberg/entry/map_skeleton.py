@@ -1,9 +1,9 @@
 """Recognizes maps of metrics that are laid out byte for byte as those of an entry before.
 
-A few bytes of a map tell where it ends: counts, sizes, ids, lengths, and of every number the bits
-that say whether it continues. Files of one table agree in most of them. Two stretches of
-bytes that agree in all of them end alike, so once the maps of one entry were stepped over, the next
-ones are compared with it as one large number under a mask, in a tenth of the time.
+A few bytes of a map determine its end: counts, sizes, ids, lengths, and of every number the bits
+that say whether it continues. Files of one table agree in most of them. Two stretches of bytes that
+agree in all of them end alike, so once the maps of one entry were stepped over, the next ones are
+compared with it as one large number under a mask, in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BEYOND_ASCII = 0x80
 _SIGN = 0x01
 _LENGTH_BYTES_MAX = 16 * 1024
 _KEPT = 3
-# Learning takes the time that is saved by recognizing a dozen entries. So it is paid by these, on a
-# first credit; where that is used up nothing comes again, and nothing is tried for a while.
+# Learning takes the time that is saved by recognizing a dozen entries. So these pay for it, after a
+# first credit; once that is used up without repeats, learning pauses for a while.
 _LEARNING_COSTS = 12
 _CREDIT = 32
 _CREDIT_MAX = 128
@@ -41,8 +41,8 @@ class Skeletons:
     threads, which at worst learn a layout twice.
 
     With `forms` maps are recognized only if they hold what those of an addition may: counts that
-    are not negative, and bounds of these forms, as the ones did that were learned. But the texts
-    that a skeleton takes out have yet to be proven to be text.
+    are not negative, and bounds of these forms, as the ones did that were learned. But the
+    extracted texts are not yet proven to be text.
     """
 
     __slots__ = ("_credit", "_forms", "_known", "_pause")
@@ -56,8 +56,8 @@ class Skeletons:
     def match(self, raw: bytes, start: int) -> Skeleton | None:
         """The layout of the six maps at `start`, if others before were laid out so.
 
-        Bytes that are missing at the end of `raw` may be taken for zeros. Errors: struct.error
-        where a bound's are missing.
+        Bytes that are missing at the end of `raw` may count as zeros. Errors: struct.error where a
+        bound's are missing.
         """
         known = self._known
         for one in known:
@@ -95,7 +95,7 @@ def _skeleton(maps: bytes, forms: BoundForms | None) -> Skeleton | None:
         return None
     bounds = found or ()
     texts = [one for one in bounds if one.form.is_text]
-    # One bit of each byte says that a text is ASCII. Where some are not, all are looked at.
+    # One bit of each byte says that a text is ASCII. If some are not, all are checked.
     is_ascii = all(maps[one.start : one.stop].isascii() for one in texts)
     if is_ascii:
         for one in texts:

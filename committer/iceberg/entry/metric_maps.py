@@ -1,11 +1,11 @@
 """Encodes the maps of metrics in manifest entries, fast where they resemble those before them.
 
 The files of a table have metrics of the same columns, and bounds of mostly the same lengths. So the
-bytes around the values are put together once, as a template, and the map of one more file costs
+bytes around the values are assembled once, as a template, and the map of one more file costs
 looking up its values and formatting them. Each map is one block with its size in front (a negative
-count, then the length: plain Avro), so that a check of the entry skips it in one jump. Pairs
-are in the order of their field ids, so equal maps give equal bytes.
-Source: the specification, "Appendix A", maps whose keys are no strings.
+count, then the length: plain Avro), so that a check of the entry skips it in one jump. Pairs are in
+the order of their field ids, so equal maps give equal bytes. Source: the specification, "Appendix
+A", maps whose keys are no strings.
 """
 
 from __future__ import annotations
@@ -157,8 +157,9 @@ def _bytes_map(pairs: Mapping[int, bytes] | None) -> bytes:
 
 
 def _template(columns: _Columns, lengths: tuple[int, ...]) -> bytes:
-    """Both maps with a place for each bound, once lengths have come again; before that nothing,
-    because putting it together takes the time of some ten entries."""
+    """Both maps with a place for each bound, once lengths have repeated; before that nothing,
+    because assembling it takes the time of some ten entries.
+    """
     templates = columns.templates
     if lengths not in templates:
         if len(templates) >= _TEMPLATES_KEPT:

@@ -68,7 +68,7 @@ def partition_encoder(partition_type: StructType) -> PartitionEncoder:
 
 
 def partition_key(partition_type: StructType) -> Callable[[tuple[object, ...]], Hashable]:
-    """Return a key that tells tuples apart: floats by their text, or -0.0 and 0.0 were one."""
+    """Return a key that distinguishes tuples: floats by their text, or -0.0 and 0.0 were one."""
     kinds = (field.field_type for field in partition_type.fields)
     return repr if any(isinstance(kind, FloatType | DoubleType) for kind in kinds) else tuple
 

@@ -1,8 +1,8 @@
 """Partition evolution: fields of a partition spec added, removed and renamed.
 
 Format version 1 knows fields by position: there a removed field stays as `void`. From version 2 on
-it goes, and a field that any spec of the table had (source, transform and, if one is asked for, the
-name) gets its id again. Source: the specification, "Partition Evolution";
+it is removed, and a field that any spec of the table had (source, transform and, if one is asked
+for, the name) gets its id again. Source: the specification, "Partition Evolution";
 docs/reference/iceberg-notes.md 2.2.
 """
 
@@ -35,7 +35,7 @@ _Key = tuple[int, Transform]
 class EvolvedSpec:
     """A new spec and the highest partition field id that was ever given.
 
-    The spec has the id of the one that it comes from: the table gives it another.
+    The spec has the id of its source: the table assigns another.
     """
 
     spec: PartitionSpec
@@ -170,7 +170,7 @@ class PartitionSpecUpdate:
         return self
 
     def remove_transform(self, source: str, transform: Transform = IDENTITY) -> Self:
-        """Remove the field of a column's transform, whatever its name."""
+        """Remove the field of a column's transform, under any name."""
         field = self._by_key.get((self._source_id(source), transform))
         if field is None:
             raise InvalidMetadataError(

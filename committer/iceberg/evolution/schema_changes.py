@@ -20,7 +20,7 @@ ROOT = -1
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Put a field `where` (`first`, `before` or `after` the field `beside`)."""
+    """Place a field `where` (`first`, `before` or `after` the field `beside`)."""
 
     field_id: int
     where: str

@@ -34,7 +34,7 @@ from committer.iceberg.values.types import IcebergType, ListType, MapType, Neste
 class EvolvedSchema:
     """A new schema and the highest column id that was ever given.
 
-    The schema has the id of the one that it comes from: the table gives it another.
+    The schema has the id of its source: the table assigns another.
     """
 
     schema: Schema
@@ -46,10 +46,10 @@ class SchemaUpdate:
 
     Names are those before the changes, dotted for nested fields; an added column has the name that
     it was added under. `specs`: all of the table, as no promotion may change their values and no
-    column may take the name of a partition field.
-    `allow_incompatible_changes` lets required columns come without a default, and optional ones
-    become required, though rows that are there may then read as null.
-    Errors of every method: `InvalidMetadataError` for a change that the rules forbid.
+    column may take the name of a partition field. `allow_incompatible_changes` permits required
+    columns without a default, and optional columns to become required, although existing rows may
+    then read as null. Errors of every method: `InvalidMetadataError` for a change that the rules
+    forbid.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class SchemaUpdate:
         return self._keep(NestedField(field_id, name, fresh, required, doc, value, value))
 
     def _place(self, name: str, parent: str | None) -> tuple[int, str]:
-        """The id of the struct that a new field goes to, and the field's full name."""
+        """Return the id of a new field's struct, and the field's full name."""
         parent_id, full_name = ROOT, name
         if parent is not None:
             struct_field = self._struct_at(parent)
@@ -158,7 +158,7 @@ class SchemaUpdate:
         return self
 
     def rename_column(self, name: str, new_name: str) -> Self:
-        """Rename a field of a struct. `new_name` is its own name, without those it lies in."""
+        """Rename a field of a struct. `new_name` is its own name, without those of its structs."""
         field = self._latest(name)
         self._check_in_struct(field, name)
         if not new_name:
@@ -260,7 +260,7 @@ class SchemaUpdate:
         return self
 
     def set_identifier_fields(self, *names: str) -> Self:
-        """Name the columns that tell rows apart, by their names after the changes so far."""
+        """Set the identifier columns, by their names after the changes so far."""
         so_far = Schema(self._changes.apply(self.schema.fields))
         found = []
         for name in names:
@@ -313,13 +313,13 @@ class SchemaUpdate:
         return ROOT if parent_id is None else parent_id
 
     def _lies_in(self, field_id: int) -> Iterator[int]:
-        """The ids of a field and of those that it lies in."""
+        """Return the ids of a field and of its enclosing fields."""
         while field_id != ROOT:
             yield field_id
             field_id = self._parent_id(field_id)
 
     def _check_changeable(self, field: NestedField, name: str) -> None:
-        """Errors for what is deleted, or lies in a map's keys: equal keys could then differ."""
+        """Errors: a deleted field, or one in a map's keys, because equal keys could then differ."""
         for field_id in self._lies_in(field.field_id):
             if field_id in self._changes.deletes:
                 raise InvalidMetadataError(f"column `{name}` is deleted, and cannot be changed too")

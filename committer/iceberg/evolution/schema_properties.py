@@ -30,8 +30,8 @@ def evolved_properties(
 ) -> dict[str, str]:
     """The properties to go with an evolved schema.
 
-    Settings of a deleted column go, those of a renamed one follow it, also where a struct that it
-    lies in was renamed. A property that names no column stays.
+    Settings of a deleted column are removed, those of a renamed one follow it, also if an enclosing
+    struct was renamed. A property that names no column stays.
     """
     evolved: dict[str, str] = {}
     for key, text in properties.items():

@@ -1,4 +1,4 @@
-"""A new sort order for a table, put together key by key.
+"""Builds a new sort order for a table, key by key.
 
 Source: the specification, "Sorting"; docs/reference/iceberg-notes.md 2.2.
 """

@@ -1,8 +1,7 @@
 """Binding: an expression's names become fields of a schema, its literals values of their types.
 
-Predicates that the schema alone answers are simplified away: a required column is never null, and a
-number beyond a type's range compares with every value alike.
-Source: Iceberg Java, `Binder`.
+Predicates that the schema alone answers are simplified: a required column is never null, and a
+number beyond a type's range compares with every value alike. Source: Iceberg Java, `Binder`.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ from committer.iceberg.values.types import (
 def bind(expression: Expression, schema: Schema, *, case_sensitive: bool = True) -> Expression:
     """Bind every predicate to a schema.
 
-    Errors: `InvalidFilterError` for a column that is not there or lies inside a list or map, for a
+    Errors: `InvalidFilterError` for a column that does not exist or is inside a list or map, for a
     literal that its type cannot hold, and for a question that its type does not know.
     """
     return map_predicates(expression, lambda found: bind_predicate(found, schema, case_sensitive))

@@ -122,7 +122,7 @@ def comparable_decoder(kind: IcebergType) -> Callable[[bytes], object]:
 
 
 class TurnedBounds:
-    """In the place of a lower bound above its upper one: no value lies between the two.
+    """Replaces a lower bound above its upper one: no value is between the two.
 
     As NaN it compares with nothing, and so proves nothing else.
     """

@@ -50,8 +50,8 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 def parse_expression(document: object, *, where: str = "expression") -> Expression:
     """Read an (unbound) expression out of parsed JSON.
 
-    Constants inside and, or, not are simplified away. Errors: `InvalidMetadataError` naming the
-    place, also for more than `DEPTH_MAX` levels.
+    Constants inside and, or, not are simplified. Errors: `InvalidMetadataError` naming the place,
+    also for more than `DEPTH_MAX` levels.
     """
     return _parse(document, where, 0)
 

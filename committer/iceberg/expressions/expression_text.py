@@ -133,14 +133,14 @@ def _float_type(term: Term) -> IcebergType:
 
 # --- Without its data ----------------------------------------------------------------------------
 
-# Longer lists are cut: what is in them is not told anyway.
+# Longer lists are cut: their content is not printed anyway.
 _LISTED_MAX = 10
 
 
 def print_sanitized(expression: Expression, *, now_ms: int) -> str:
     """The expression with each literal replaced by what kind of value it is.
 
-    Numbers tell their digits, times how far they are from now, all others a hash. `now_ms`:
+    Numbers show their number of digits, times their distance from now, all others a hash. `now_ms`:
     milliseconds since 1970.
     """
     return _Sanitizer(now_ms * 1_000).text(expression)
@@ -196,7 +196,7 @@ class _Sanitizer:
         raise TypeError(f"not a predicate: {predicate!r}")
 
     def _literal_of(self, term: Term) -> Callable[[object], str]:
-        """Bound values that count days or time are told by their type."""
+        """Bound values that count days or time are printed by their type."""
         kind = term.value_type if isinstance(term, BoundReference | BoundTransformed) else None
         match kind:
             case DateType():

@@ -1,9 +1,9 @@
 """Literals: how the text of a filter becomes a value of a column's type.
 
 An unbound literal is a plain value: bool, int (64 bits), float (8 bytes), str, Decimal, UUID or
-bytes. Numbers become numbers, text becomes whatever has a text form; nothing becomes text.
-Source: the reference's literal conversions. As there, a float becomes a decimal by rounding half
-up, and a timestamp's text loses what is finer than its type.
+bytes. Numbers become numbers, text becomes any type with a text form; nothing becomes text. Source:
+the reference's literal conversions. As there, a float becomes a decimal by rounding half up, and a
+timestamp's text loses what is finer than its type.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def convert_literal(
 ) -> object:
     """The value in a type, a `Limit` beyond its range, or None where there is no conversion.
 
-    `source` says which type the value has where Python's does not (an int is taken for a long, a
-    float for a double). Errors: `ValueError` for text that is no such value, and for NaN.
+    `source` says which type the value has where Python's does not (an int counts as long, a float
+    as double). Errors: `ValueError` for text that is no such value, and for NaN.
     """
     if isinstance(value, float) and math.isnan(value):
         raise ValueError("a literal cannot be NaN: ask with is_nan or not_nan")

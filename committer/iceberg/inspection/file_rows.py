@@ -42,7 +42,7 @@ def entries(
 ) -> Iterator[FoundEntry]:
     """The entries of manifests, deleted ones too, one manifest in memory at a time.
 
-    Columns have the type of the current schema, those that are gone that of their manifest's.
+    Columns have the type of the current schema, removed ones that of their manifest's.
     """
     for row in manifests:
         decoded = decode_manifest(read(row.manifest_path), manifest_file=row)

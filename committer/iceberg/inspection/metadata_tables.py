@@ -46,8 +46,8 @@ def inspect_table(kind: str, source: TableSource) -> Iterator[Row]:
 def inspect_snapshot(kind: str, source: TableSource, snapshot: Snapshot | None) -> Iterator[Row]:
     """The rows of a metadata table about one snapshot: one of `SNAPSHOT_KINDS`.
 
-    Files and entries come as the manifests do; `file_order` puts files in order. Without a snapshot
-    there are no rows. Errors: as above.
+    Files and entries follow the manifests; `file_order` sorts files. Without a snapshot there are
+    no rows. Errors: as above.
     """
     return _OF_MANIFESTS[kind](source, snapshot_manifests(snapshot, source.read))
 

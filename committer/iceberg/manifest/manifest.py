@@ -1,8 +1,8 @@
 """Manifests: read with what their entries inherit. Writing is `manifest_writer.py`.
 
-Checking a manifest that a producer hands over is `manifest_walk.py`, joining manifests without
-decoding `manifest_splice.py`. Source: the specification, "Manifests";
-docs/reference/iceberg-notes.md 6.1, 6.4, 6.6, 6.8.
+Checking a producer's manifest is `manifest_walk.py`, joining manifests without decoding
+`manifest_splice.py`. Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.1,
+6.4, 6.6, 6.8.
 """
 
 from __future__ import annotations

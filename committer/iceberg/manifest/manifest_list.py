@@ -100,7 +100,7 @@ def encode_manifest_file(row: ManifestFile, format_version: int) -> bytes:
     if format_version == 1 and row.content != ManifestContent.DATA:
         raise InvariantError(f"{row.manifest_path}: format version 1 has no delete manifests")
     if format_version > 2 and None in (row.added_rows_count, row.existing_rows_count):
-        # Row ids are handed out by these counts: a guess would give two rows one id.
+        # Row ids are assigned by these counts: a guess would give two rows one id.
         raise UnsupportedError(f"{row.manifest_path}: a manifest without row counts in version 3")
     encoded = _encoded_fields(row, optional_counts=format_version == 1)
     return b"".join(encoded[field_id] for field_id in MANIFEST_FILE_ORDER[format_version])
@@ -179,7 +179,7 @@ def encode_manifest_list(
     sync: bytes,
     extra_metadata: Mapping[str, str],
 ) -> bytes:
-    """Join encoded rows to a manifest list. `extra_metadata` goes into the Avro header."""
+    """Join encoded rows to a manifest list. `extra_metadata` is written to the Avro header."""
     parent = "null" if parent_snapshot_id is None else str(parent_snapshot_id)
     ours = {"snapshot-id": str(snapshot_id), "parent-snapshot-id": parent}
     if format_version > 1:
@@ -213,7 +213,7 @@ def _compressed(raw: bytes) -> bytes:
 # --- Reading -------------------------------------------------------------------------------------
 
 
-# Rows that were read, and as we encode them: by the format version of the list, and by their path.
+# Rows as read, and as Frazil encodes them: by the format version of the list, and by their path.
 KnownRows = dict[int, dict[bytes, tuple[bytes, ManifestFile]]]
 
 
@@ -222,11 +222,10 @@ def decode_manifest_list(
 ) -> DecodedManifestList:
     """Read a manifest list of any version and writer; fields are found by their ids.
 
-    `encoded_rows` are for `format_version` (default: the file's own): the very bytes of the file
-    where the writer laid them out as we do, encoded anew where not. Lists that follow one another
-    share most of their rows to the byte: with one `known` for all of them each is decoded once, if
-    it is laid out as we do. Errors: `InvalidMetadataError`; `UnsupportedError` for a codec or
-    version.
+    `encoded_rows` are for `format_version` (default: the file's own): the very bytes of the file if
+    they have Frazil's layout, else encoded anew. Successive lists share most of their rows to the
+    byte: with one `known` for all of them each row is decoded once, if it has Frazil's layout.
+    Errors: `InvalidMetadataError`; `UnsupportedError` for a codec or version.
     """
     header = read_header(buf)
     schema_text = header.metadata["avro.schema"]
@@ -291,7 +290,7 @@ def _rows_of_block(
 
 
 def _format_version(metadata: Mapping[str, bytes], shape: RecordShape) -> int:
-    """Old writers of version 1 do not say it; what a list holds then tells."""
+    """Old writers of version 1 omit it; then the list's content decides."""
     text = metadata.get("format-version")
     if text is None:
         return 3 if shape.get(520) else 2 if shape.get(515) else 1

@@ -160,7 +160,7 @@ class _Bounds:
         try:
             return _is_within(value, self.lower, self.upper) or self._is_as_others(value)
         except TypeError:
-            # The manifest has another type than its spec and schema say: bounds tell nothing.
+            # The manifest has another type than its spec and schema say: bounds prove nothing.
             return True
 
     def _is_as_others(self, value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Writes manifests entry by entry: bytes are handed over block by block, and counted meanwhile.
+"""Writes manifests entry by entry, and yields and counts their bytes block by block.
 
 Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.1, 6.4.
 """
@@ -113,9 +113,9 @@ class ManifestWriter:
     """Encodes one manifest. Mutable; keeps one block and the distinct partitions, no more.
 
     `add` and `add_files` yield each block that is complete; all bytes of `start`, those and
-    `finish` together are the manifest. `length_bytes`: of what was handed over so far.
-    Errors: `InvariantError` for what the format version or the manifest's content cannot hold; the
-    writer is of no use after an error.
+    `finish` together are the manifest. `length_bytes`: of the bytes yielded so far. Errors:
+    `InvariantError` for what the format version or the manifest's content cannot hold; the writer
+    is of no use after an error.
     """
 
     def __init__(self, context: ManifestContext, *, codec: str = "deflate", sync: bytes) -> None:
@@ -146,7 +146,7 @@ class ManifestWriter:
 
     def add_files(self, files: Iterable[DataFile]) -> Iterator[bytes]:
         """Add new files: everything that their entries can inherit is null, so they are final."""
-        # As `add`, but this loop is where a publisher's time goes.
+        # As `add`, but in one loop: it is most of a publisher's time.
         encode, key_of = self._parts.encode_addition, self._parts.partition_key
         partitions, is_data, block = self._partitions, self._is_data, self._block
         count, rows, size = 0, 0, self._block_bytes

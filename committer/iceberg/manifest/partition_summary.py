@@ -65,7 +65,7 @@ def _order(kind: IcebergType) -> Callable[[object], SupportsRichComparison]:
 
 
 def _float_order(value: object) -> tuple[float, float]:
-    """-0.0 sorts before +0.0, which Python takes for equal."""
+    """-0.0 sorts before +0.0, which are equal in Python."""
     if not isinstance(value, float):
         raise TypeError("a float partition value that is not a float")
     return value, math.copysign(1.0, value)

@@ -81,7 +81,7 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
     for field in spec.fields:
         check_partition_name(field, schema)
         if isinstance(field.transform, VoidTransform):
-            continue  # the source of a dropped field may be gone
+            continue  # the source of a dropped field may be missing
         where = f"spec {spec.spec_id}: field `{field.name}`"
         _check_sources(field.source_ids, field.transform, schema, where)
 
@@ -104,7 +104,7 @@ def check_new_spec(spec: PartitionSpec, schema: Schema) -> None:
 def check_partition_name(field: PartitionField, schema: Schema) -> None:
     """Refuse a name that a column has which is not the source: the reference reads no such table.
 
-    Where the source is gone, so that the spec is one of old, its name may have gone to another.
+    If the source is missing (an old spec), another column may have its name.
     """
     column = schema.find(field.name)
     if not field.name:

@@ -16,7 +16,7 @@ _MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 _LEVEL = 6
 # Far above any real file: snapshots with their ids and summaries shrink to a tenth, not further. A
-# few bytes of gzip can stand for a thousand times as many.
+# few bytes of gzip can inflate to a thousand times as many.
 _UNZIPPED_BYTES_FREE = 16 * 1024 * 1024
 _INFLATION_MAX = 100
 
@@ -37,7 +37,7 @@ def zip_metadata(content: bytes) -> bytes:
 
 
 def unzip_metadata(content: bytes) -> bytes:
-    """The file without gzip; unchanged if it is none, whatever its name.
+    """Return the file without gzip; unchanged if it is none, under any name.
 
     Errors: `InvalidMetadataError` for a file that is torn, or too large to be one.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# (total, what this commit adds to it, what it takes away)
+# (total, this commit's addition, this commit's removal)
 _TOTALS = (
     ("total-records", "added-records", "deleted-records"),
     ("total-files-size", "added-files-size", "removed-files-size"),
@@ -73,7 +73,7 @@ _WRITTEN_ALWAYS = frozenset(("changed-partition-count", *_MANIFESTS))
 
 
 def totals(previous: Mapping[str, str] | None, counts: Mapping[str, int]) -> dict[str, str]:
-    """The totals after a commit. One that was missing or unreadable before stays away for good."""
+    """Return the totals after a commit. One that was missing or unreadable stays absent."""
     found: dict[str, str] = {}
     for total, plus, minus in _TOTALS:
         before = 0 if previous is None else _number(previous.get(total))
@@ -86,7 +86,7 @@ def totals(previous: Mapping[str, str] | None, counts: Mapping[str, int]) -> dic
 
 
 def _number(text: str | None) -> int | None:
-    """A decimal number below 2^63. Anything else is None, as a reader in Java takes it."""
+    """A decimal number below 2^63. Anything else is None, as for a reader in Java."""
     if text is None or not text.isascii() or not text.isdigit():
         return None
     return int(text) if len(text) <= len(str(_LONG_MAX)) and int(text) <= _LONG_MAX else None

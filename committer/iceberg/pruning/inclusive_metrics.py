@@ -1,7 +1,7 @@
 """Whether a data file may hold rows that match a predicate.
 
 Every test says no only where that is proven: an unknown bound (None) or an unreliable one (NaN,
-which compares with nothing) lets the file pass.
+which compares with nothing) keeps the file.
 """
 
 from __future__ import annotations

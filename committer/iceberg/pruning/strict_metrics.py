@@ -119,7 +119,7 @@ def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:
 
 
 def _none_within(term: BoundReference, values: tuple[object, ...]) -> FileTest:
-    """No literal lies between the bounds. Null and NaN differ from every literal."""
+    """No literal is between the bounds. Null and NaN differ from every literal."""
     is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
     literals = cast(tuple[Ordered, ...], values)
 

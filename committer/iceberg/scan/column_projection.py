@@ -1,4 +1,4 @@
-"""Column projection: where each column of a read comes from in one data file.
+"""Column projection: the source of each column of a read in one data file.
 
 Columns are found by field id, never by name or place. A column that a file lacks is, in this order,
 the value of an identity partition, a column that the name mapping gives the id, the initial default
@@ -87,7 +87,7 @@ Source = FileColumn | Constant | RowNumber | Inherited | Deleted
 
 @dataclass(frozen=True, slots=True)
 class ProjectedField:
-    """A wanted field and where it comes from."""
+    """A wanted field and its source."""
 
     field: NestedField
     source: Source
@@ -127,7 +127,7 @@ def project_columns(
     context: FileContext,
     mapping: NameMapping | None = None,
 ) -> tuple[ProjectedField, ...]:
-    """Where the wanted fields come from, in their order.
+    """Return the sources of the wanted fields, in their order.
 
     `stored` are the file's fields, `NO_ID` those without an id. `mapping` counts only for a file
     that has no ids at all. Errors: `InvalidMetadataError` for a column whose type in the file

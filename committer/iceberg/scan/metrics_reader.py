@@ -294,8 +294,9 @@ def _search_map(
 
 @lru_cache(maxsize=256)
 def _finder(field_id: int, of_bytes: bool) -> re.Pattern[bytes]:
-    """Matches pairs up to the one of a field. No integer's encoding begins with another's, so a
-    look at the first bytes tells fields apart."""
+    """Matches pairs up to the one of a field. No integer's encoding begins with another's, so the
+    first bytes distinguish fields.
+    """
     key, value = re.escape(LONGS[field_id]), BOUND if of_bytes else VARINT
     others = b"(?:(?!%b)%b%b)*+" % (key, FIELD_ID, value)
     return re.compile(b"%b%b(%b)" % (others, key, value), re.DOTALL)

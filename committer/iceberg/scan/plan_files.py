@@ -47,11 +47,11 @@ def plan_files(
 ) -> Iterator[FileScanTask]:
     """Plan a scan of the current snapshot, or of the one that an id, a ref or a time (ms) names.
 
-    Tasks come in the order of the manifest list, one manifest in memory at a time, beside all
-    delete files. `filter` is unbound. Data files have column metrics only `with_metrics`, which
-    reads all of them. `read` gives the bytes at a location that the metadata names.
-    Errors: `NotFoundError` for a snapshot that is not there; `InvalidFilterError`;
-    `InvalidMetadataError`; `UnsupportedError`; those of `read`.
+    Tasks follow the order of the manifest list, one manifest in memory at a time, beside all delete
+    files. `filter` is unbound. Data files have column metrics only `with_metrics`, which reads all
+    of them. `read` gives the bytes at a location that the metadata names. Errors: `NotFoundError`
+    for a snapshot that is not there; `InvalidFilterError`; `InvalidMetadataError`;
+    `UnsupportedError`; those of `read`.
     """
     snapshot = find_snapshot(metadata, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of_ms)
     schema = scan_schema(metadata, snapshot, ref=ref)
@@ -103,7 +103,8 @@ def plan_manifests(scan: Scan, manifests: Iterable[ManifestFile]) -> PlannedMani
 @dataclass(frozen=True, slots=True)
 class LoadedDeletes:
     """The delete files of a scan. `compared`: the columns that equality deletes compare, whose
-    metrics tell to which files they do not apply."""
+    metrics exclude files.
+    """
 
     index: DeleteIndex
     compared: frozenset[int]

@@ -45,7 +45,7 @@ def print_file_scan_task(task: FileScanTask, specs: Specs, schema: Schema) -> di
 def parse_file_scan_task(
     document: object, specs: Specs | None = None, *, where: str = "file scan task"
 ) -> FileScanTask:
-    """Read a task that stands for itself. `specs`: those that delete files of other specs name.
+    """Read a self-contained task. `specs`: those that delete files of other specs name.
 
     Errors: `InvalidMetadataError` naming the place.
     """

@@ -1,8 +1,8 @@
 """Which bytes are a bound of a column: the length and form that readers of its type can decode.
 
 A reader that plans a scan decodes the bounds of the columns that it filters by, and fails as a
-whole on one that it cannot decode. So this is asked of every bound that a producer hands over.
-Source: the specification, "Appendix D" and "Bounds"; docs/reference/iceberg-notes.md 1.5.
+whole on one that it cannot decode. So every bound of a producer's request is checked. Source: the
+specification, "Appendix D" and "Bounds"; docs/reference/iceberg-notes.md 1.5.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class BoundForms:
     def of(self, field_id: int) -> BoundForm:
         """The form of a column's bounds.
 
-        Readers pass over columns that they do not know, so those of a column that is gone may be
-        anything. An id that no column has had yet may become that of a column of any type.
+        Readers skip unknown columns, so the bounds of a removed column may be anything. An id that
+        no column has had yet may become that of a column of any type.
         """
         found = self._by_id.get(field_id)
         if found is not None:
@@ -166,7 +166,7 @@ ANY_BOUNDS = BoundForms({}, _FIELD_ID_MAX)
 
 
 def bound_forms(schemas: Iterable[Schema], current: Schema, last_column_id: int) -> BoundForms:
-    """The forms of a table's columns: as they are now, or as they were last if they are gone."""
+    """The forms of a table's columns: the current ones, or the last ones of removed columns."""
     by_age = sorted(schemas, key=lambda schema: schema.schema_id)
     reserved = (*METADATA_COLUMNS.values(), DELETE_FILE_PATH, DELETE_FILE_POSITION)
     forms = {column.field_id: form_of(column.field_type) for column in reserved}

@@ -43,8 +43,8 @@ _ORDER_PRESERVING = (IdentityTransform, TruncateTransform, TimeTransform)
 def parse_metrics_mode(text: str, *, fallback: MetricsMode) -> MetricsMode:
     """`none`, `counts`, `truncate(n)` or `full`.
 
-    Anything else is `fallback`: a table that other engines write must not be closed to us by a
-    misspelt property.
+    Anything else is `fallback`: a misspelled property must not make a table of another engine
+    unwritable.
     """
     lowered = text.strip().lower()
     if lowered in _NAMED:

@@ -200,7 +200,7 @@ def mapped_fields(
 ) -> tuple[NestedField, ...]:
     """The file's fields with the ids that a mapping gives them."""
     mapped = []
-    # Thousands of columns are not looked for one by one. Of several with one name the first counts.
+    # Thousands of columns are not searched one by one. Of several with one name the first counts.
     by_name = {name: field for field in reversed(mapping) for name in field.names}
     for field in stored:
         found = by_name.get(field.name, MappedField(None, ()))

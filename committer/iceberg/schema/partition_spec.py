@@ -59,14 +59,14 @@ UNPARTITIONED = PartitionSpec()
 
 
 def same_fields(first: PartitionSpec, second: PartitionSpec) -> bool:
-    """Whether two specs have equal fields, ids included, whatever their spec ids."""
+    """Return whether two specs have equal fields, ids included, under any spec ids."""
     return first.fields == second.fields
 
 
 def partition_type(spec: PartitionSpec, schema: Schema) -> StructType:
     """The struct of partition tuples: every field optional, in spec order.
 
-    A field whose source column is gone (dropped, its field void by now) has type unknown.
+    A field whose source column was dropped (and is void now) has type unknown.
     """
     return StructType(
         tuple(

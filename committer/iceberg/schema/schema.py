@@ -82,11 +82,11 @@ class Schema:
         return self._indexed.names.get(field_id)
 
     def parent_id(self, field_id: int) -> int | None:
-        """The id of the field that a field lies in, None for a top-level one."""
+        """Return the id of a field's parent, None for a top-level one."""
         return self._indexed.parents.get(field_id)
 
     def ancestors(self, field_id: int) -> Iterator[NestedField]:
-        """The fields that a field lies in, the innermost first."""
+        """Return the enclosing fields of a field, the innermost first."""
         index = self._indexed
         parent_id = index.parents.get(field_id)
         while parent_id is not None:
@@ -149,7 +149,7 @@ class _Index:
 def _walk(
     kind: IcebergType, prefix: str, short_prefix: str, parent_id: int | None
 ) -> Iterator[tuple[str, str, NestedField, int | None]]:
-    """Every field with its name, its short name and the id of the field that it lies in."""
+    """Yield every field with its name, its short name and its parent's id."""
     in_struct = isinstance(kind, StructType)
     for found in nested_fields(kind):
         name, short_name = prefix + found.name, short_prefix + found.name

@@ -1,9 +1,9 @@
 """Rewrites the ids of manifest entries and keeps every other byte: the inner loop of merging.
 
 An entry that stays in the table becomes EXISTING, with the ids that it inherited written out; its
-path, statistics and all the rest are moved as they are. Only for entries laid out as we write
-(equal shape of the writer schema); others are decoded by `manifest_merge.py`.
-Source: docs/reference/iceberg-notes.md 6.6, 6.8, 7.
+path, statistics and all the rest are moved as they are. Only for entries in Frazil's layout (equal
+shape of the writer schema); others are decoded by `manifest_merge.py`. Source:
+docs/reference/iceberg-notes.md 6.6, 6.8, 7.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EntryParts:
 
 @lru_cache(maxsize=64)
 def entry_parts(schema_text: bytes) -> EntryParts:
-    """The parts of entries of a writer schema whose shape is that of our own."""
+    """The parts of entries whose writer schema has Frazil's shape."""
     fields = json.loads(schema_text)["fields"]
     file = next(field["type"]["fields"] for field in fields if field["field-id"] == 2)
     ids = [field["field-id"] for field in file]
@@ -78,7 +78,7 @@ def _decoder(fields: list[dict[str, object]], ids: Collection[int] | None = None
 
 @dataclass(slots=True)
 class Splice:
-    """Goes over manifests of one writer schema, and keeps what repeats from one to the next.
+    """Walks manifests of one writer schema, and caches the parts that repeat.
 
     `row`: what the entries of the manifest at hand inherit from. `next_row_id`: what its next live
     entry without a row id has; None where there are none. `partitions` has the tuples by their
@@ -105,7 +105,7 @@ class Splice:
     rows: list[int] = field(default_factory=lambda: [0, 0, 0])
 
     def begin(self, row: ManifestFile, check: RowCheck) -> None:
-        """Go on with another manifest."""
+        """Continue with another manifest."""
         self.row, self.next_row_id, self.is_proved = row, row.first_row_id, False
         self.check, self.checked, self.partition = check, {}, None
         self.files, self.rows = [0, 0, 0], [0, 0, 0]

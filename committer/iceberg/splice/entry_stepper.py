@@ -1,7 +1,7 @@
 """Steps over the entries of one inflated block: the inner loop of `manifest_walk.py`.
 
-Knows bytes and where fields lie, nothing of containers. An entry that it cannot step over goes to a
-decoder; it never refuses anything itself.
+Knows bytes and where fields lie, nothing of containers. It passes an entry that it cannot step over
+to a decoder, and never rejects one itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPLIT_OFFSETS = 132
 _EQUALITY_IDS = 135
 _SORT_ORDER_ID = 140
 _EMPTY = b"\x02\0"
-# After so many entries it is looked at whether texts are text.
+# After this many entries texts are checked to be text.
 _ENTRIES_A_LOOK = 256
 
 
@@ -88,7 +88,7 @@ def walk_block(raw: bytes, count: int, walk: Walk) -> None:
 
 
 def _refuse_texts(raw: bytes, count: int, walk: Walk) -> None:
-    """Let the decoder name the bound that is no text."""
+    """Make the decoder name the bound that is no text."""
     position = 0
     for _ in range(count):
         position = walk.decode_entry(raw, position)

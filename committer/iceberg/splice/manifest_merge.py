@@ -1,8 +1,8 @@
 """Merges committed manifests to one: live entries become EXISTING, everything else is moved.
 
-Unlike a manifest that a producer hands over (`manifest_splice.py`), entries here have a history:
-what they inherit from their row of the manifest list is written into them, because the new row says
-something else. DELETED entries are left out. Source: docs/reference/iceberg-notes.md 6.6, 6.8, 7.
+Unlike a producer's manifest (`manifest_splice.py`), entries here have a history: what they inherit
+from their row of the manifest list is written into them, because the new row says something else.
+DELETED entries are left out. Source: docs/reference/iceberg-notes.md 6.6, 6.8, 7.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ManifestMerge:
         )
 
     def _is_slice_full(self, work: int) -> bool:
-        """Count work; a slice goes on over manifests of one file, and ends within large ones."""
+        """Count work; a slice spans manifests of one file, and ends within large ones."""
         self._work += work
         if self._work < _SLICE:
             return False

@@ -53,10 +53,10 @@ def join_manifests(
 ) -> EncodedManifest:
     """Join the entries of all parts to one manifest.
 
-    Blocks of `SMALL_BLOCK` entries or more are moved as they are, where the part is laid out as we
-    write and has the same codec; smaller ones are compressed anew, together. Version 1 does not
-    inherit snapshot ids: there `snapshot_id` is written into each entry.
-    Errors: `InvariantError` for version 1 without a snapshot id.
+    Blocks of `SMALL_BLOCK` entries or more are moved as they are, if the part has Frazil's layout
+    and the same codec; smaller ones are compressed anew, together. Version 1 does not inherit
+    snapshot ids: there `snapshot_id` is written into each entry. Errors: `InvariantError` for
+    version 1 without a snapshot id.
     """
     if context.format_version == 1 and snapshot_id is None:
         raise InvariantError("entries of format version 1 need their snapshot id")
@@ -168,7 +168,7 @@ def _encoded_anew(
     context: ManifestContext,
     snapshot_id: int | None,
 ) -> Iterator[bytes]:
-    """Entries of another writer schema: their bytes mean something else under our header."""
+    """Entries of another writer schema: their bytes mean something else under this header."""
     encode = entry_encoder(context.format_version, partition_type(context.spec, context.schema))
     decoder = record_decoder(part.walked.header.metadata["avro.schema"])
     field_ids = tuple(field.field_id for field in context.spec.fields)

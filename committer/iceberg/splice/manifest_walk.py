@@ -1,4 +1,4 @@
-"""Checks a manifest that a producer hands over, entry by entry, without decoding its statistics.
+"""Checks a producer's manifest, entry by entry, without decoding its statistics.
 
 Claims of the manifest are recomputed, never believed: counts, rows, partition tuples and their
 summaries. Joining checked manifests is `manifest_splice.py`; whether paths and spec belong to
@@ -61,7 +61,7 @@ class WalkedBlock:
 
 @dataclass(frozen=True, slots=True)
 class WalkedManifest:
-    """A checked manifest of additions. `is_ours`: laid out as we write it, so blocks can be moved.
+    """A checked manifest of additions. `is_ours`: in Frazil's layout, so blocks can be moved.
 
     `partitions` has each distinct tuple once; `delete_files` the decoded files of a delete
     manifest (empty for data).

@@ -75,8 +75,9 @@ class MapPatterns:
         return -1
 
     def learn(self, maps: SixMaps) -> None:
-        """Note six maps that were right, and that no pattern matched. They get one when as much
-        time has gone without it as it takes."""
+        """Note six maps that were right, and that no pattern matched. They get one after as much
+        time without it as it takes.
+        """
         times = 0
         missed = self._missed
         for one in missed:

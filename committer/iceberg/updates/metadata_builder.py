@@ -272,8 +272,8 @@ class MetadataBuilder:
         kept: list[SnapshotLogEntry] = []
         for entry in self._snapshot_log:
             if entry.snapshot_id not in self.snapshots:
-                # The snapshot between two kept entries is unknown now: time travel over the
-                # gap would find the wrong snapshot, so that everything before it goes.
+                # The snapshot between two kept entries is unknown now: time travel over the gap
+                # would find the wrong snapshot, so everything before it is removed.
                 kept.clear()
             elif entry.snapshot_id not in passed:
                 kept.append(entry)

@@ -39,7 +39,7 @@ class UpgradeFormatVersion:
 class AddSchema:
     """Add a schema; an equal one is found again. Its id is given by the table.
 
-    `last_column_id` is told to REST servers of old, which do not work it out themselves.
+    `last_column_id` is for old REST servers, which do not compute it.
     """
 
     schema: Schema
@@ -222,9 +222,9 @@ def apply_updates(
 ) -> TableMetadata:
     """Fold changes into a table; the base itself if they change nothing.
 
-    `base_location` is the file that the base was read from, None for a table that no file holds;
-    it goes into the metadata log. Times never run backwards, whatever `now_ms` says.
-    Errors: `InvalidMetadataError` for a change that does not fit the base.
+    `base_location` is the file that the base was read from, None for a table without a file; it is
+    added to the metadata log. Times never run backwards, even if `now_ms` does. Errors:
+    `InvalidMetadataError` for a change that does not fit the base.
     """
     builder = MetadataBuilder(base, now_ms)
     for update in updates:

@@ -1,6 +1,6 @@
 """Values as people read them: what stands in partition paths before escaping.
 
-The forms are those of the reference implementation, which engines put into paths.
+The forms are those of the reference implementation, which engines use in paths.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from committer.errors import InvalidMetadataError
 
 
 def expected(where: str, what: str, found: object) -> InvalidMetadataError:
-    """The error for a value that is not what it should be. Only its type is told: it may be big."""
+    """Return the error for a wrong value. Only its type is named: it may be large."""
     seen = "nothing" if found is None else f"a JSON {_NAMES.get(type(found), 'value')}"
     return InvalidMetadataError(f"{where}: expected {what}, found {seen}")
 
@@ -36,7 +36,7 @@ def is_integer(json_value: object, bits: int) -> bool:
     return type(json_value) is int and -limit <= json_value < limit
 
 
-# Printers give up at 254 levels, and what is kept lies within others.
+# Printers fail at 254 levels, and a kept value is nested in others.
 _DEPTH_MAX = 200
 
 
@@ -51,7 +51,7 @@ def _is_printable(json_value: object, depth: int) -> bool:
 # --- Repeated keys -------------------------------------------------------------------------------
 
 _CONTAINERS = (dict, list)
-# Quotes and colons are all that the keys of valid JSON are told by.
+# Quotes and colons alone mark the keys of valid JSON.
 _ALL_BUT_QUOTES_AND_COLONS = bytes(sorted({*range(256)} - {*b'":'}))
 
 
@@ -73,7 +73,7 @@ def keys_written(text: bytes) -> int:
     if b"\\" in text:
         text = text.replace(rb"\\", b"").replace(rb"\"", b"")
     marks = text.translate(None, _ALL_BUT_QUOTES_AND_COLONS)
-    # Every other piece lies between two strings: a colon there follows a key.
+    # Every other piece is between two strings: a colon there follows a key.
     return b"".join(marks.split(b'"')[::2]).count(b":")
 
 

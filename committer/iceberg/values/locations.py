@@ -102,7 +102,7 @@ def metadata_version(location: str) -> int:
 def data_file_location(
     location: str, properties: Mapping[str, str], partition_path: str, file_name: str
 ) -> str:
-    """Where a data file goes, in the layout that the table's properties ask for."""
+    """Return the location of a data file, in the layout of the table's properties."""
     folder = data_folder(location, properties)
     if properties.get("write.object-storage.enabled", "false").lower() == "true":
         partitioned = properties.get("write.object-storage.partitioned-paths", "true")
