@@ -139,6 +139,13 @@ def read_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
     `key` is the inbox key it was found under, which must be its own or that of a replay of it.
     Errors: `InvalidRequestError` with the reason, for anything that is wrong.
     """
+    sealed = parse_request(content, key=key)
+    check_hashes(sealed)
+    return sealed
+
+
+def parse_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
+    """As `read_request`, without the hashes of the manifests: the time is that of the line."""
     _check_size(len(content))
     newline = content.find(b"\n", 0, LINE_BYTES_MAX + 1)
     if newline < 0:
@@ -153,8 +160,17 @@ def read_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
             f"found under the key `{key}`, but its line says `{sealed.request.inbox_key}`",
         )
     _check_attempt(sealed.request)
-    _check_body(sealed)
+    _check_ranges(sealed)
     return sealed
+
+
+def check_hashes(sealed: EncodedRequest) -> None:
+    """Compare the inline manifests with their hashes. Errors: `InvalidRequestError`."""
+    for number, reference in enumerate(sealed.request.manifests):
+        if reference.offset is not None and digest(sealed.manifest(reference)) != reference.hash:
+            raise _refused(
+                Reason.HASH_MISMATCH, f"manifest {number} does not have the hash it names"
+            )
 
 
 _VERSION = re.compile(rb'"request-version"\s*:\s*([^,}\s]{1,20})')
@@ -235,7 +251,7 @@ def _check_attempt(request: CommitRequest) -> None:
         )
 
 
-def _check_body(sealed: EncodedRequest) -> None:
+def _check_ranges(sealed: EncodedRequest) -> None:
     expected = 0
     for reference in sealed.request.manifests:
         if reference.offset is None:
@@ -256,11 +272,6 @@ def _check_body(sealed: EncodedRequest) -> None:
         raise _refused(
             Reason.REQUEST_MALFORMED, f"{found - expected} bytes behind the last manifest"
         )
-    for number, reference in enumerate(sealed.request.manifests):
-        if reference.offset is not None and digest(sealed.manifest(reference)) != reference.hash:
-            raise _refused(
-                Reason.HASH_MISMATCH, f"manifest {number} does not have the hash it names"
-            )
 
 
 def _refused(reason: Reason, message: str) -> InvalidRequestError:

@@ -69,6 +69,27 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/service/requests/test_large_requests.py -k long_check",),
     ),
     Mutant(
+        "large_requests_are_not_hashed",
+        "committer/service/checks/checks.py",
+        "            await asyncio.to_thread(check_hashes, sealed)\n",
+        "",
+        ("tests/service/checks/test_checks.py -k refuses_to_read",),
+    ),
+    Mutant(
+        "short_lines_are_read_by_a_process",
+        "committer/service/checks/checks.py",
+        "LINE_HERE_BYTES_MAX) >= 0:",
+        "LINE_HERE_BYTES_MAX) > 2**40:",
+        ("tests/service/checks/test_checks.py -k short_line",),
+    ),
+    Mutant(
+        "large_requests_with_short_lines_keep_their_files",
+        "committer/service/checks/checks.py",
+        "request=without_files(sealed.request), ",
+        "",
+        ("tests/service/checks/test_checks.py -k holds_no_files",),
+    ),
+    Mutant(
         "large_requests_are_read_like_small_ones",
         "committer/service/ingest/inbox_reader.py",
         "size_bytes_max=LARGE_BYTES_MIN",

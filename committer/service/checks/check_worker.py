@@ -23,7 +23,8 @@ from typing import Any, BinaryIO, cast
 from committer.errors import InvalidRequestError
 from committer.iceberg.splice.manifest_walk import WalkedManifest
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
-from committer.request.request_format import EncodedRequest, read_request
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import parse_request, read_request
 
 # Beyond what the process has once its modules are loaded.
 MEMORY_BYTES_MAX = 192 * 1024 * 1024
@@ -52,8 +53,8 @@ class ReadJob:
 
 @dataclass(frozen=True, slots=True)
 class CheckJob:
-    """Check the request. Buffers: its content, the pickled basis, and the contents of the manifests
-    that it names by `paths`, None before these were read.
+    """Check a request that was read: its hashes are right. Buffers: its content, the pickled basis,
+    and the contents of the manifests that it names by `paths`, None before these were read.
     """
 
     paths: tuple[str, ...] | None
@@ -152,7 +153,8 @@ class Worker:
         try:
             match job:
                 case ReadJob(key):
-                    return _slim(read_request(_content(buffers), key=key))
+                    sealed = read_request(_bytes(buffers[0]), key=key)
+                    return ReadAnswer(without_files(sealed.request), sealed.body)
                 case CheckJob():
                     return self._check(job, buffers)
         except InvalidRequestError as error:
@@ -165,7 +167,7 @@ class Worker:
     def _check(self, job: CheckJob, buffers: Sequence[bytearray]) -> Answer:
         content, basis, *named = buffers
         read = None if job.paths is None else dict(zip(job.paths, map(_bytes, named), strict=True))
-        checked = self._checker(bytes(basis)).check(read_request(_bytes(content)), read)
+        checked = self._checker(bytes(basis)).check(parse_request(_bytes(content)), read)
         found = within(checked, job.inflated_bytes_max)
         return _parts(found) if isinstance(found, CheckedRequest) else found
 
@@ -182,20 +184,15 @@ def pickled_basis(checker: Checker) -> bytes:
     return pickle.dumps((checker.basis, checker.current_schema), pickle.HIGHEST_PROTOCOL)
 
 
-def _content(buffers: Sequence[bytearray]) -> bytes:
-    return _bytes(buffers[0])
-
-
 def _bytes(buffer: bytearray) -> bytes:
     """Return the buffer as bytes without a copy: nothing here changes it."""
     return cast("bytes", buffer)
 
 
-def _slim(sealed: EncodedRequest) -> ReadAnswer:
+def without_files(request: CommitRequest) -> CommitRequest:
     """Drop the inline files: they may be millions of objects, and only the check needs them."""
-    request = sealed.request
     needs = request.needs.model_copy(update={"conflict_filter": None, "removed_paths": ()})
-    return ReadAnswer(request.model_copy(update={"files": (), "needs": needs}), sealed.body)
+    return request.model_copy(update={"files": (), "needs": needs})
 
 
 def _parts(checked: CheckedRequest) -> CheckAnswer:

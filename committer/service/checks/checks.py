@@ -1,7 +1,7 @@
 """Where large requests are read and checked: here, or in worker processes, in fair turns.
 
-Reading a line and walking entries is pure Python: a thread would hold the interpreter, and with it
-the loop. So what is large goes to another process, producer by producer.
+Reading a long line and walking entries is pure Python: a thread would hold the interpreter, and
+with it the loop. So what is large goes to another process, producer by producer.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Protocol
 
@@ -19,7 +20,12 @@ from committer.plan.fair_queue import FairQueue
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
 from committer.plan.submitted_manifest import CheckedManifest
 from committer.reason import Reason
-from committer.request.request_format import EncodedRequest, read_request
+from committer.request.request_format import (
+    EncodedRequest,
+    check_hashes,
+    parse_request,
+    read_request,
+)
 from committer.service.checks.check_process import CheckProcess, ProcessEndedError
 from committer.service.checks.check_worker import (
     CPU_S_MAX,
@@ -34,10 +40,13 @@ from committer.service.checks.check_worker import (
     Refused,
     TooMuchMemory,
     pickled_basis,
+    without_files,
 )
 from committer.service.telemetry.log import log
 
 Named = Mapping[str, bytes]
+# Parsing such a line takes a few milliseconds. A worker process reads longer ones.
+LINE_HERE_BYTES_MAX = 64 * 1024
 _TRIES_MAX = 3
 _MIB = 1024 * 1024
 
@@ -94,6 +103,11 @@ class ChecksInProcesses:
         self._turns = FairQueue[asyncio.Future[CheckProcess]]()
 
     async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
+        if content.find(b"\n", 0, LINE_HERE_BYTES_MAX) >= 0:
+            sealed = parse_request(content, key=key)
+            # Hashing does not hold the interpreter.
+            await asyncio.to_thread(check_hashes, sealed)
+            return replace(sealed, request=without_files(sealed.request), is_whole=False)
         answer = await self._answer(ReadJob(key), (content,), producer)
         if not isinstance(answer, ReadAnswer):
             raise InvariantError(f"a worker process read a request, and said {answer!r}")

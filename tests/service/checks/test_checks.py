@@ -32,7 +32,12 @@ from committer.request.request_format import EncodedRequest, read_request
 from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.check_process import PROGRAM, CheckProcess
 from committer.service.checks.check_worker import Job
-from committer.service.checks.checks import Checks, ChecksHere, ChecksInProcesses
+from committer.service.checks.checks import (
+    LINE_HERE_BYTES_MAX,
+    Checks,
+    ChecksHere,
+    ChecksInProcesses,
+)
 from tests.integration.real_house import ROOT, flights, until
 from tests.support.builders.bad_requests import ASKED, CHECKED, good, inline_files, naming
 from tests.support.builders.flights import build_flights
@@ -40,6 +45,8 @@ from tests.support.builders.flights import build_flights
 DIES = "import os, signal; os.kill(os.getpid(), signal.{})"
 TABLE = build_flights(table_uuid=UUID(int=7))
 GOOD = good(TABLE, "query-1")
+# Its line is so long that a process reads it.
+LONG = read_request(b" " * LINE_HERE_BYTES_MAX + GOOD.content)
 
 
 def checker_of(table: LoadedTable) -> Checker:
@@ -88,9 +95,14 @@ async def test_a_process_says_of_each_request_what_a_check_here_says() -> None:
             assert there == await found(ChecksHere(), checker, sealed)
 
 
+def damaged(sealed: EncodedRequest) -> list[bytes]:
+    content = sealed.content
+    return [content[:-1], content + b"more", content[:-1] + bytes((content[-1] ^ 1,))]
+
+
 async def test_a_process_refuses_to_read_what_is_refused_here() -> None:
     async with processes() as checks:
-        for content in (b"", b"{}\n", GOOD.content[:-1], GOOD.content + b"more"):
+        for content in (b"", b"{}\n", *damaged(GOOD), *damaged(LONG)):
             with pytest.raises(InvalidRequestError) as here:
                 read_request(content, key=GOOD.request.inbox_key)
             with pytest.raises(InvalidRequestError) as there:
@@ -115,12 +127,23 @@ async def test_manifests_that_are_named_are_checked_as_they_were_read() -> None:
 
 async def test_what_a_process_has_read_holds_no_files_and_is_checked_with_them() -> None:
     sealed = inline_files(TABLE, "query-1")
+    long = b" " * LINE_HERE_BYTES_MAX + sealed.content
     async with processes() as checks:
-        read = await checks.read(sealed.content, sealed.request.inbox_key, "producer")
-        assert read.request.files == ()
-        checked = await checks.check(checker_of(TABLE), read, "producer", None, 2**30)
-    assert isinstance(checked, CheckedRequest)
-    assert checked.files_count == 1
+        for content in (sealed.content, long):
+            read = await checks.read(content, sealed.request.inbox_key, "producer")
+            assert read.request.files == ()
+            checked = await checks.check(checker_of(TABLE), read, "producer", None, 2**30)
+            assert isinstance(checked, CheckedRequest)
+            assert checked.files_count == 1
+
+
+async def test_a_request_with_a_short_line_is_read_without_a_process() -> None:
+    process = CheckProcess()
+    checks = ChecksInProcesses([process])
+    read = await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    assert (read.request, read.body) == (GOOD.request, GOOD.body)
+    assert process.pid is None
+    await checks.close()
 
 
 # --- Its end -------------------------------------------------------------------------------------
@@ -129,14 +152,14 @@ async def test_what_a_process_has_read_holds_no_files_and_is_checked_with_them()
 async def test_a_request_that_no_process_survives_gets_a_verdict() -> None:
     async with processes(DIES.format("SIGKILL")) as checks:
         with pytest.raises(InvalidRequestError, match="SIGKILL") as refused:
-            await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+            await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
     assert refused.value.reason == Reason.PLAN_FAILED
 
 
 async def test_a_request_that_takes_too_long_gets_a_verdict_at_once() -> None:
     async with processes(DIES.format("SIGXCPU")) as checks:
         with pytest.raises(InvalidRequestError, match="processor time") as refused:
-            await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+            await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
     assert refused.value.reason == Reason.REQUEST_TOO_LARGE
 
 
@@ -148,7 +171,7 @@ async def test_a_request_whose_process_was_killed_by_chance_is_read_by_the_next(
         f"import os, signal\nif not os.path.exists({str(mark)!r}):\n    open({str(mark)!r}, 'w')\n"
     )
     async with processes(f"{once}    {DIES.format('SIGKILL')}\n{PROGRAM}") as checks:
-        read = await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+        read = await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
     assert mark.exists()
     assert read.request == GOOD.request
 
@@ -164,19 +187,19 @@ async def test_what_wants_more_memory_than_there_is_for_it_is_refused() -> None:
             await checks.check(checker_of(table), read, "producer", None, 2**30)
         assert refused.value.reason == Reason.REQUEST_TOO_LARGE
         # The same process goes on.
-        again = await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+        again = await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
     assert again.request == GOOD.request
 
 
 async def test_a_stop_of_the_whole_group_leaves_the_end_to_the_service() -> None:
     process = CheckProcess()
     checks = ChecksInProcesses([process])
-    await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
     pid = process.pid
     assert pid is not None
     for number in (signal.SIGTERM, signal.SIGINT):
         os.kill(pid, number)
-    await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
+    await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
     assert process.pid == pid
     await checks.close()
     with pytest.raises(ProcessLookupError):
