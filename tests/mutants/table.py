@@ -90,6 +90,27 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/service/checks/test_checks.py -k holds_no_files",),
     ),
     Mutant(
+        "a_job_behind_a_deadly_one_is_blamed",
+        "committer/service/checks/check_process.py",
+        "            raise JobLostError\n",
+        "            raise ProcessEndedError(process.returncode)\n",
+        ("tests/service/checks/test_checks.py -k behind_one",),
+    ),
+    Mutant(
+        "a_caller_that_gives_up_takes_its_answer_along",
+        "committer/service/checks/check_process.py",
+        "        return await asyncio.shield(answer)\n",
+        "        return await answer\n",
+        ("tests/service/checks/test_checks.py -k its_own_answer",),
+    ),
+    Mutant(
+        "jobs_queue_at_a_busy_process_beside_an_idle_one",
+        "committer/service/checks/checks.py",
+        "max(self._free, key=self._free.count)",
+        "min(self._free, key=self._free.count)",
+        ("tests/service/checks/test_checks.py -k is_idle",),
+    ),
+    Mutant(
         "large_requests_are_read_like_small_ones",
         "committer/service/ingest/inbox_reader.py",
         "size_bytes_max=LARGE_BYTES_MIN",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import BinaryIO, cast
 
@@ -26,6 +28,10 @@ main()
 """
 
 
+# So that a usual job is there before the one in hand is done.
+_PIPE_BYTES = 1024 * 1024
+
+
 class ProcessEndedError(Exception):
     """The process ended instead of answering: it was killed, or a library of it has crashed."""
 
@@ -35,14 +41,21 @@ class ProcessEndedError(Exception):
         self.is_out_of_time = code == -signal.SIGXCPU
 
 
+class JobLostError(Exception):
+    """The process ended in the job before: this one was not begun."""
+
+
 class CheckProcess:
-    """A process and the thread that talks to it: pipes block. It ends when its pipe is closed, so
-    it never outlives this process for longer than a job.
+    """A process and the threads that talk to it, as pipes block: one sends jobs, one receives
+    answers, so that the next job is there when the process is done with one. The process ends when
+    its pipe is closed, so it never outlives this process for longer than a job.
     """
 
     def __init__(self, program: str = PROGRAM) -> None:
         self._program = program
-        self._thread = ThreadPoolExecutor(1, "check-process")
+        self._sender = ThreadPoolExecutor(1, "check-send")
+        self._receiver = ThreadPoolExecutor(1, "check-receive")
+        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_closed = False
 
@@ -52,48 +65,84 @@ class CheckProcess:
         return self._process.pid if self._process else None
 
     async def ask(self, job: Job, buffers: Sequence[bytes]) -> Answer:
-        """Errors: `ProcessEndedError`; the next call starts another process."""
-        return await asyncio.wrap_future(self._thread.submit(self._ask, job, buffers))
+        """Return the answer; jobs are done in the order of asking. Errors: `ProcessEndedError`,
+        `JobLostError`; the next call starts another process.
+        """
+        sent = self._sender.submit(self._send, job, buffers)
+        answer = asyncio.wrap_future(self._receiver.submit(self._receive, sent))
+        # Of a caller that is cancelled, too: what was sent is answered.
+        answer.add_done_callback(_retrieved)
+        return await asyncio.shield(answer)
 
-    def _ask(self, job: Job, buffers: Sequence[bytes]) -> Answer:
+    def _send(self, job: Job, buffers: Sequence[bytes]) -> subprocess.Popen[bytes]:
         process = self._started()
-        try:
+        # If it has ended, there is no answer either.
+        with suppress(OSError):
             send(cast("BinaryIO", process.stdin), job, buffers)
+        return process
+
+    def _receive(self, sent: Future[subprocess.Popen[bytes]]) -> Answer:
+        process = sent.result()
+        # Only the end of an earlier job sets it.
+        if process.returncode is not None:
+            raise JobLostError
+        try:
             answer, _ = receive(cast("BinaryIO", process.stdout))
         except (OSError, EOFError):
-            raise ProcessEndedError(self._end()) from None
+            raise ProcessEndedError(self._end(process)) from None
         except BaseException:
-            self._end()
+            self._end(process)
             raise
         return cast("Answer", answer)
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            speech = "json" if isinstance(sys.stderr, JsonStderr) else "text"
-            command = [sys.executable, "-c", self._program, json.dumps(sys.path), speech]
-            self._process = subprocess.Popen(  # noqa: S603  # our own interpreter
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-            )
-            if self._is_closed:
-                self._process.kill()
-        return self._process
+        with self._lock:
+            if self._process is None:
+                self._process = self._start()
+            return self._process
 
-    def _end(self) -> int:
-        """End the process and return its exit code."""
-        process, self._process = self._process, None
-        if process is None:
-            return 0
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+    def _start(self) -> subprocess.Popen[bytes]:
+        speech = "json" if isinstance(sys.stderr, JsonStderr) else "text"
+        command = [sys.executable, "-c", self._program, json.dumps(sys.path), speech]
+        process = subprocess.Popen(  # noqa: S603  # our own interpreter
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+        if process.stdin is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+            with suppress(OSError):
+                fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        if self._is_closed:
+            process.kill()
+        return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> int:
+        """End a process and return its exit code."""
+        with self._lock:
+            if self._process is process:
+                self._process = None
         process.kill()
-        return process.wait()
+        code = process.wait()
+        # Not while a job is being sent: another file may get the number of a closed pipe.
+        self._sender.submit(_close, process)
+        return code
 
     async def close(self) -> None:
         """End the process, even in the middle of a job."""
         self._is_closed = True
         if (process := self._process) is not None:
             process.kill()
-        await asyncio.to_thread(self._thread.shutdown)
-        self._end()
+        await asyncio.to_thread(self._receiver.shutdown)
+        if (process := self._process) is not None:
+            self._end(process)
+        await asyncio.to_thread(self._sender.shutdown)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+def _retrieved(answer: asyncio.Future[Answer]) -> None:
+    if not answer.cancelled():
+        answer.exception()

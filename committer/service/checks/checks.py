@@ -26,7 +26,11 @@ from committer.request.request_format import (
     parse_request,
     read_request,
 )
-from committer.service.checks.check_process import CheckProcess, ProcessEndedError
+from committer.service.checks.check_process import (
+    CheckProcess,
+    JobLostError,
+    ProcessEndedError,
+)
 from committer.service.checks.check_worker import (
     CPU_S_MAX,
     MEMORY_BYTES_MAX,
@@ -98,9 +102,12 @@ class ChecksInProcesses:
     """In worker processes, as many as are worth it, started on demand."""
 
     def __init__(self, processes: Sequence[CheckProcess]) -> None:
-        self._free = deque(processes)
+        # Each has a second job waiting, so that it never idles between two.
+        self._free = deque((*processes, *processes))
         self._all = tuple(processes)
         self._turns = FairQueue[asyncio.Future[CheckProcess]]()
+        # Of the checker that was used last: pickling it takes some hundred microseconds.
+        self._basis: tuple[Checker, bytes] | None = None
 
     async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
         if content.find(b"\n", 0, LINE_HERE_BYTES_MAX) >= 0:
@@ -123,7 +130,7 @@ class ChecksInProcesses:
     ) -> CheckedRequest | NeedsManifests | Inflates:
         paths = None if read is None else tuple(read)
         named = () if read is None else tuple(read.values())
-        buffers = (sealed.content, pickled_basis(checker), *named)
+        buffers = (sealed.content, self._pickled_basis(checker), *named)
         answer = await self._answer(CheckJob(paths, inflated_bytes_max), buffers, producer)
         if isinstance(answer, NeedsManifests | Inflates):
             return answer
@@ -131,27 +138,34 @@ class ChecksInProcesses:
             raise InvariantError(f"a worker process checked a request, and said {answer!r}")
         return CheckedRequest(sealed, checker.basis, tuple(_manifests(answer, sealed, read or {})))
 
+    def _pickled_basis(self, checker: Checker) -> bytes:
+        if self._basis is None or self._basis[0] is not checker:
+            self._basis = checker, pickled_basis(checker)
+        return self._basis[1]
+
     async def close(self) -> None:
         for process in self._all:
             await process.close()
 
     async def _answer(self, job: Job, buffers: Sequence[bytes], producer: str) -> Answer:
         """Errors: `InvalidRequestError` for what is refused, or what no process survives."""
-        ended = None
-        for _ in range(_TRIES_MAX):
+        ended = list[ProcessEndedError]()
+        while len(ended) < _TRIES_MAX:
             async with self._turn(producer, sum(map(len, buffers))) as process:
                 try:
                     answer = await process.ask(job, buffers)
+                except JobLostError:
+                    continue
                 except ProcessEndedError as error:
-                    ended = error
+                    ended.append(error)
                     if error.is_out_of_time:
                         raise _out_of_time() from error
                 else:
                     return _accepted(answer)
         raise InvalidRequestError(
             Reason.PLAN_FAILED,
-            f"the process that checked it ended each time that it was tried ({ended})",
-        ) from ended
+            f"the process that checked it ended each time that it was tried ({ended[-1]})",
+        ) from ended[-1]
 
     @asynccontextmanager
     async def _turn(self, producer: str, cost: int) -> AsyncIterator[CheckProcess]:
@@ -163,7 +177,10 @@ class ChecksInProcesses:
 
     async def _take(self, producer: str, cost: int) -> CheckProcess:
         if self._free:
-            return self._free.popleft()
+            # One that is idle, if there is one.
+            process = max(self._free, key=self._free.count)
+            self._free.remove(process)
+            return process
         turn: asyncio.Future[CheckProcess] = asyncio.get_running_loop().create_future()
         self._turns.add(producer, cost, turn)
         try:

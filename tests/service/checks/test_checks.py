@@ -176,6 +176,44 @@ async def test_a_request_whose_process_was_killed_by_chance_is_read_by_the_next(
     assert read.request == GOOD.request
 
 
+DIES_OF_ONE = """
+import os, signal
+from committer.service.checks import check_worker
+do = check_worker.Worker.do
+def dies(self, job, buffers):
+    if job.key == "deadly":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return do(self, job, buffers)
+check_worker.Worker.do = dies
+main()
+"""
+
+
+async def test_a_request_behind_one_that_no_process_survives_is_read_all_the_same() -> None:
+    async with processes(PROGRAM.replace("main()\n", DIES_OF_ONE)) as checks:
+        deadly, good = await asyncio.gather(
+            checks.read(LONG.content, "deadly", "producer"),
+            checks.read(LONG.content, GOOD.request.inbox_key, "producer"),
+            return_exceptions=True,
+        )
+    assert isinstance(deadly, InvalidRequestError) and deadly.reason == Reason.PLAN_FAILED
+    assert isinstance(good, EncodedRequest) and good.request == GOOD.request
+
+
+async def test_after_a_request_that_was_given_up_each_gets_its_own_answer() -> None:
+    other = good(TABLE, "query-2")
+    long = b" " * LINE_HERE_BYTES_MAX + other.content
+    async with processes() as checks:
+        first, second = (
+            asyncio.ensure_future(checks.read(LONG.content, GOOD.request.inbox_key, "producer"))
+            for _ in range(2)
+        )
+        await asyncio.sleep(0)
+        second.cancel()
+        third = await checks.read(long, other.request.inbox_key, "producer")
+        assert (third.request, (await first).request) == (other.request, GOOD.request)
+
+
 async def test_what_wants_more_memory_than_there_is_for_it_is_refused() -> None:
     metadata = flights("memory://warehouse/db/t", format_version=2)
     table = LoadedTable(TableIdentifier.parse("db.t"), metadata, "memory://warehouse/db/t/v1")
@@ -265,18 +303,35 @@ async def test_a_greedy_producer_does_not_keep_another_from_its_turn() -> None:
 async def test_whoever_gives_up_while_waiting_costs_no_turn() -> None:
     slow = Slow()
     checks = ChecksInProcesses([slow])
-    first, second, third = (
-        asyncio.ensure_future(checks.read(bytes(size), "key", "producer")) for size in (1, 2, 3)
-    )
-    await asyncio.sleep(0)
-    second.cancel()
-    for _ in range(2):
-        slow.may.release()
-    answers = await asyncio.gather(first, second, third, return_exceptions=True)
-    assert [type(one) for one in answers] == [
-        InvalidRequestError,
-        asyncio.CancelledError,
-        InvalidRequestError,
+    reads = [
+        asyncio.ensure_future(checks.read(bytes(size), "key", "producer")) for size in range(1, 6)
     ]
-    assert slow.asked == [1, 3]
+    await asyncio.sleep(0)
+    assert slow.asked == [1, 2]
+    reads[2].cancel()
+    for _ in range(4):
+        slow.may.release()
+    answers = await asyncio.gather(*reads, return_exceptions=True)
+    assert [type(one) for one in answers if not isinstance(one, InvalidRequestError)] == [
+        asyncio.CancelledError
+    ]
+    assert slow.asked == [1, 2, 4, 5]
+    await checks.close()
+
+
+async def test_a_request_goes_to_a_process_that_is_idle() -> None:
+    busy, idle = Slow(), Slow()
+    checks = ChecksInProcesses([busy, idle])
+    reads = []
+    for size in (1, 2, 3):
+        reads.append(asyncio.ensure_future(checks.read(bytes(size), "key", "producer")))
+        await asyncio.sleep(0)
+        if size == 2:
+            assert idle.asked == [2]
+            idle.may.release()
+            await asyncio.gather(reads[1], return_exceptions=True)
+    assert (busy.asked, idle.asked) == ([1], [2, 3])
+    for slow in (busy, idle):
+        slow.may.release()
+    await asyncio.gather(*reads, return_exceptions=True)
     await checks.close()
