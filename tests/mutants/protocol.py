@@ -92,9 +92,23 @@ PROTOCOL = (
     Mutant(
         "deletions_are_not_told",
         "committer/service/settle/settler.py",
-        "        self._settled.deleted(keys)\n",
-        "",
+        "                self._settled.deleted(proof.keys)\n",
+        "                pass\n",
         ("tests/service/requests/test_settled_requests.py -k backlog",),
+    ),
+    Mutant(
+        "what_went_to_quarantine_is_settled",
+        "committer/service/settle/settler.py",
+        "            if proof.seen is not None:\n",
+        "            if True:\n",
+        ("tests/service/requests/test_settled_requests.py -k quarantine",),
+    ),
+    Mutant(
+        "replayed_request_is_not_seen_in_the_inbox",
+        "committer/service/requests/listing.py",
+        "        if (published := published_key(key)) in self._sought:\n",
+        "        if (published := key) in self._sought:\n",
+        ("tests/service/requests/test_settled_requests.py -k replayed",),
     ),
     Mutant(
         "entries_of_who_rests_stay_long",
@@ -422,7 +436,7 @@ PROTOCOL = (
     Mutant(
         "publication_takes_any_object_for_its_own",
         "committer/storage/inbox.py",
-        "            raise written_twice(request) from None\n",
+        "            raise written_twice(sealed.request) from None\n",
         "            return False\n",
         ("tests/storage/test_inbox.py",),
     ),

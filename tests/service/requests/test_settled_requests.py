@@ -15,7 +15,10 @@ from committer.ports.skips import SkipKind
 from committer.request.request_format import EncodedRequest
 from committer.request.request_key import inbox_key, producer_prefix
 from committer.service.requests.listing import Folders, Listed
+from committer.service.requests.pending import Outcome
 from committer.service.requests.settled_requests import SettledByTable, SettledRequests
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.service.settle.settler import Settler
 from committer.storage.inbox import Inbox, skips_of
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
@@ -216,6 +219,37 @@ def test_only_what_was_seen_in_the_ledger_before_a_listing_is_judged_by_it() -> 
     settled.find(ledger, listed(name_of(1), sought=settled.sought))
     assert settled.sought == {name_of(1)}
     assert settled.among(ledger, []) == {KEY: {UUID(int=0)}}
+
+
+def test_a_request_that_was_replayed_is_in_the_inbox_under_another_key() -> None:
+    settled, ledger = SettledRequests(TABLE), ledger_of(0, 1, 2)
+    settled.find(ledger, Listed())
+    replayed = inbox_key(TABLE, "query-1", 0, UUID(int=0), replay=UUID(int=9))
+    settled.find(ledger, listed(replayed, sought=settled.sought))
+    assert settled.among(ledger, [KEY]) == {}
+    assert settled.sought == {name_of(0)}
+
+
+async def test_what_left_the_inbox_for_the_quarantine_is_not_settled_by_its_deletion() -> None:
+    """One committer refused it while another landed it: it may come back."""
+    house, tables = ServiceHarness(), SettledByTable()
+    settler = Settler(
+        inbox=house.inbox,
+        queue=None,
+        world=house.world,
+        health=house.health,
+        high_water_marks=HighWaterMarkStore(house.high_water_marks),
+        settled=tables,
+    )
+    sealed = build_request(await house.create_table(), epoch=0)
+    await house.inbox.put(sealed)
+    settled = tables.of(sealed.request.table_uuid)
+    settler.settle([Outcome(sealed.key, ())])
+    assert await settler.flush()
+    assert await house.outstanding() == []
+    one = Landed(0, "k", "f", sealed.request.attempt, 10, 1)
+    ledger = Ledger({KEY: ProducerEntry(TABLE).with_landed(one)}, {})
+    assert settled.among(ledger, [KEY]) == {}
 
 
 def test_what_went_to_quarantine_is_not_settled() -> None:
