@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from committer.errors import FrazilError, SettingsError
+from committer.ports.catalog import Catalog
+from committer.ports.leases import Leases
+from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.service.checks.check_process import CheckProcess
 from committer.service.checks.checks import ChecksInProcesses
@@ -23,10 +26,8 @@ from committer.service.process.service import Service, until_answered
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instrumented_ports import (
-    InstrumentedCatalog,
-    InstrumentedLeases,
-    InstrumentedQueue,
     InstrumentedStorage,
+    instrumented,
 )
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
@@ -111,7 +112,7 @@ async def serve_parts(
         checks = ChecksInProcesses([CheckProcess() for _ in range(_processes())])
         try:
             opened()
-            counted = InstrumentedCatalog(catalog, metrics.meter("catalog", parts.world))
+            counted = instrumented(catalog, Catalog, metrics.meter("catalog", parts.world))
             await service.run(counted, stop, checks)
         finally:
             await checks.close()
@@ -130,8 +131,8 @@ def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
     return replace(
         parts,
         storage=InstrumentedStorage(parts.storage, metrics.meter("storage", world)),
-        queue=parts.queue and InstrumentedQueue(parts.queue, metrics.meter("queue", world)),
-        leases=parts.leases and InstrumentedLeases(parts.leases, metrics.meter("leases", world)),
+        queue=parts.queue and instrumented(parts.queue, Queue, metrics.meter("queue", world)),
+        leases=parts.leases and instrumented(parts.leases, Leases, metrics.meter("leases", world)),
         inbox=Inbox(requests, inbox),
         quarantine=Quarantine(requests, inbox),
     )

@@ -12,13 +12,13 @@ import pytest
 
 from committer.errors import AccessError, AlreadyExistsError, NotFoundError
 from committer.ports.catalog import Catalog
+from committer.ports.leases import Leases
 from committer.ports.queue import Queue
 from committer.ports.storage import NewObject, Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.instrumented_ports import (
-    InstrumentedCatalog,
-    InstrumentedQueue,
     InstrumentedStorage,
+    instrumented,
 )
 from committer.service.telemetry.metrics import Landing, Metrics, UpkeepKind
 from tests.support.clock.virtual_time import LoopWorld
@@ -174,24 +174,25 @@ class Recorder:
 
 WITHOUT_A_CALL = {"objects_before", "list", "close", "release_shards", "taken_keys"}
 CALLS = [
-    (counted, name)
-    for counted, port in (
-        (InstrumentedStorage, Storage),
-        (InstrumentedCatalog, Catalog),
-        (InstrumentedQueue, Queue),
-    )
+    (port, name)
+    for port in (Storage, Catalog, Queue, Leases)
     for name, member in vars(port).items()
     if inspect.isfunction(member) and not name.startswith("_") and name not in WITHOUT_A_CALL
 ]
 
 
-@pytest.mark.parametrize(("counted", "name"), CALLS)
+@pytest.mark.parametrize(("port", "name"), CALLS)
 async def test_each_call_of_a_port_is_handed_on_as_it_is_and_counted_by_its_name(
-    counted: Any, name: str
+    port: type, name: str
 ) -> None:
     recorder = Recorder()
-    method = getattr(counted(recorder, recorder), name)
-    parameters = inspect.signature(method).parameters.values()
+    counted: Any = (
+        InstrumentedStorage(recorder, recorder)
+        if port is Storage
+        else instrumented(recorder, port, recorder)
+    )
+    method, declared = getattr(counted, name), inspect.signature(getattr(port, name))
+    parameters = list(declared.parameters.values())[1:]
     args = tuple(
         [NewObject(one.name, b"")] if one.name == "objects" else one.name.encode()
         for one in parameters
@@ -201,5 +202,5 @@ async def test_each_call_of_a_port_is_handed_on_as_it_is_and_counted_by_its_name
     answer = await method(*args, **kwargs)
     assert recorder.called == [(name, args, kwargs)]
     assert recorder.timed_calls == [name]
-    returns_nothing = inspect.signature(getattr(counted, name)).return_annotation == "None"
-    assert answer == (None if returns_nothing else b"answer")
+    if declared.return_annotation != "None":
+        assert answer == b"answer"

@@ -16,7 +16,7 @@ from committer.service.process.composition import RequestParts
 from committer.service.process.service import Service
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
-from committer.service.telemetry.instrumented_ports import InstrumentedLeases
+from committer.service.telemetry.instrumented_ports import instrumented
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import (
     CommitSettings,
@@ -99,7 +99,7 @@ class Replicas:
             world=world,
             storage=house.storage.inner,
             queue=MemoryQueue(house.server, consumer=name),
-            leases=InstrumentedLeases(leases or own, metrics.meter("leases", world)),
+            leases=instrumented(leases or own, Leases, metrics.meter("leases", world)),
             inbox=Inbox(house.storage.inner, INBOX),
             quarantine=Quarantine(house.storage.inner, INBOX),
             replays=Replays(house.storage.inner, INBOX),
