@@ -16,12 +16,12 @@ from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.storage.local import LocalStorage
+from committer.storage.s3_location import SCHEMES as S3_SCHEMES
 from committer.storage.scheme import SchemeStorage, scheme_of
 
 if TYPE_CHECKING:
     from committer.aws.client import AwsOptions
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
 _DYNAMODB = "dynamodb:"
 _DYNAMODB_URI = re.compile(r"dynamodb://(?P<table>[A-Za-z0-9_.-]{3,255})?")
 # Iceberg's own default for `dynamodb.table-name`.

@@ -94,10 +94,6 @@ class EpochRanges:
         return EpochRanges(((0, closed[-1][1]), *self.ranges[len(closed) :]))
 
     @property
-    def has_gaps(self) -> bool:
-        return bool(self.ranges) and (len(self.ranges) > 1 or self.ranges[0][0] > 0)
-
-    @property
     def highest(self) -> int | None:
         return self.ranges[-1][1] if self.ranges else None
 

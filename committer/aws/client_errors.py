@@ -98,7 +98,6 @@ _NOT_SENT = (
     *_NO_CREDENTIALS,
     *STALE_CREDENTIALS,
 )
-AwsError = boto.BotoCoreError | boto.ClientError | ResponseParserError
 AWS_ERRORS = (boto.BotoCoreError, boto.ClientError, ResponseParserError)
 
 

@@ -28,8 +28,6 @@ from committer.iceberg.values.types import (
     TimestamptzType,
 )
 
-ROWS_MAX = 100_000_000
-
 _COLUMNS = {
     "year": "int",
     "month": "int",

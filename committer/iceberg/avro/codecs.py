@@ -22,11 +22,6 @@ BLOCK_BYTES_MAX = 32 * 1024 * 1024
 # many in 31. A writer of new files pays for the time, a merge of them for the bytes.
 DEFLATE_LEVEL = 4
 DEFLATE_LEVEL_FAST = 1
-# The most memory for a block's codes: a tenth faster than with zlib's default.
-_DEFLATE_MEMORY = 9
-# A block of one entry takes half the time with the codes that deflate knows by itself (and under
-# half to inflate), and a twenty-fifth more bytes.
-_FIXED_CODES_BYTES_MAX = 1024
 _ZLIB_CHECKSUM_BYTES = 4
 _ZSTANDARD_LEVEL = 1
 _ZSTANDARD_STEP_BYTES = 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.compiling import Test, comparable_decoder, reliable_bounds
@@ -34,20 +34,19 @@ def is_float(term: BoundTerm) -> bool:
 
 def only_nulls(file: DataFile, field_id: int) -> bool:
     """Whether every value is surely null."""
-    values, nulls = file.value_counts, file.null_value_counts
-    if values is None or nulls is None:
-        return False
-    count = nulls.get(field_id)
-    return count is not None and count == values.get(field_id)
+    return _counts_all(file, file.null_value_counts, field_id)
 
 
 def only_nans(file: DataFile, field_id: int) -> bool:
     """Whether every value is surely NaN."""
-    values, nans = file.value_counts, file.nan_value_counts
-    if values is None or nans is None:
+    return _counts_all(file, file.nan_value_counts, field_id)
+
+
+def _counts_all(file: DataFile, some: Mapping[int, int] | None, field_id: int) -> bool:
+    if file.value_counts is None or some is None:
         return False
-    count = nans.get(field_id)
-    return count is not None and count == values.get(field_id)
+    count = some.get(field_id)
+    return count is not None and count == file.value_counts.get(field_id)
 
 
 def may_have_nulls(file: DataFile, field_id: int) -> bool:

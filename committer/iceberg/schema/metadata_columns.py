@@ -33,7 +33,6 @@ LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
 # Columns of position delete files.
 DELETE_FILE_PATH = NestedField(_INT_MAX - 101, "file_path", StringType(), True)
 DELETE_FILE_POSITION = NestedField(_INT_MAX - 102, "pos", LongType(), True)
-DELETE_FILE_ROW_ID = _INT_MAX - 103
 
 # Columns of a changelog.
 CHANGE_TYPE = NestedField(_INT_MAX - 104, "_change_type", StringType(), True)

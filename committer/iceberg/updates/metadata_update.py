@@ -190,15 +190,22 @@ class RemoveEncryptionKey:
     key_id: str
 
 
-Update = (
-    AssignUUID
-    | UpgradeFormatVersion
-    | AddSchema
+LayoutUpdate = (
+    AddSchema
     | SetCurrentSchema
     | AddPartitionSpec
     | SetDefaultPartitionSpec
     | AddSortOrder
     | SetDefaultSortOrder
+    | RemovePartitionSpecs
+    | RemoveSchemas
+)
+StatisticsUpdate = (
+    SetStatistics | RemoveStatistics | SetPartitionStatistics | RemovePartitionStatistics
+)
+Update = (
+    AssignUUID
+    | UpgradeFormatVersion
     | AddSnapshot
     | SetSnapshotRef
     | RemoveSnapshots
@@ -206,14 +213,10 @@ Update = (
     | SetLocation
     | SetProperties
     | RemoveProperties
-    | SetStatistics
-    | RemoveStatistics
-    | SetPartitionStatistics
-    | RemovePartitionStatistics
-    | RemovePartitionSpecs
-    | RemoveSchemas
     | AddEncryptionKey
     | RemoveEncryptionKey
+    | LayoutUpdate
+    | StatisticsUpdate
 )
 
 
@@ -261,21 +264,7 @@ def _apply(builder: MetadataBuilder, update: Update) -> None:
 
 
 def _apply_to_layout_or_statistics(
-    builder: MetadataBuilder,
-    update: (
-        AddSchema
-        | SetCurrentSchema
-        | AddPartitionSpec
-        | SetDefaultPartitionSpec
-        | AddSortOrder
-        | SetDefaultSortOrder
-        | SetStatistics
-        | RemoveStatistics
-        | SetPartitionStatistics
-        | RemovePartitionStatistics
-        | RemovePartitionSpecs
-        | RemoveSchemas
-    ),
+    builder: MetadataBuilder, update: LayoutUpdate | StatisticsUpdate
 ) -> None:
     match update:
         case AddSchema(schema, last_column_id):

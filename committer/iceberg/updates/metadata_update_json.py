@@ -37,6 +37,7 @@ from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
     AddSortOrder,
     AssignUUID,
+    LayoutUpdate,
     RemoveEncryptionKey,
     RemovePartitionSpecs,
     RemovePartitionStatistics,
@@ -105,18 +106,7 @@ def _details(update: Update) -> dict[str, object]:
             return _layout_details(update)
 
 
-def _layout_details(
-    update: (
-        AddSchema
-        | SetCurrentSchema
-        | AddPartitionSpec
-        | SetDefaultPartitionSpec
-        | AddSortOrder
-        | SetDefaultSortOrder
-        | RemovePartitionSpecs
-        | RemoveSchemas
-    ),
-) -> dict[str, object]:
+def _layout_details(update: LayoutUpdate) -> dict[str, object]:
     match update:
         case AddSchema(schema, last):
             told = {} if last is None else {"last-column-id": last}
