@@ -16,7 +16,8 @@ from committer.iceberg.entry.entry_parts import Unexpected
 from committer.iceberg.schema.bound_forms import ANY_BOUNDS, BoundForms, bound_forms, is_utf8
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.addition_maps import AdditionMaps
-from committer.iceberg.splice.map_patterns import MapColumns, SixMaps, merged
+from committer.iceberg.splice.layout_pattern import MapColumns, SixMaps
+from committer.iceberg.splice.map_patterns import merged
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import NestedField
 
@@ -37,7 +38,7 @@ FORMS = bound_forms(
     10_000,
 )
 # Whole letters, halves of them, and what looks like a letter and is none.
-TEXTS = ("", "a", "ab", "é", "漢字", "𝄞", "x" * 70)
+TEXTS = ("", "a", "ab", "é", "漢字", "𝄞", "x" * 70, "é" * 40, "漢" * 50)
 PIECES = (b"\xc3", b"\xa9", b"\xe6\xbc", b"\xa2", b"\xf0\x9d", b"\xed\xa0\x80", b"\xc0\x80")
 RIGHT = {
     "long": (bytes(8), bytes(4), b"\xff" * 8, b"\xc3" * 8),
@@ -47,7 +48,7 @@ RIGHT = {
 }
 WRONG = {
     "long": (b"", bytes(3)),
-    "string": (*PIECES, b"a\xc3", b"\xa9b", b"x" * 70 + b"\xc3"),
+    "string": (*PIECES, b"a\xc3", b"\xa9b", b"x" * 70 + b"\xc3", b"x" * 150 + b"\xc3"),
     "decimal(9, 2)": (b"", bytes(5), b"\x3b\x9a\xca\x00", b"\xc4\x65\x36\x00"),
     "boolean": (b"", b"\0\0"),
 }

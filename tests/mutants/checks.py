@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _FORMS = ("tests/iceberg/schema/test_bound_forms.py",)
 _WALK = ("tests/iceberg/splice/test_manifest_walk.py",)
 _MAPS = ("tests/iceberg/test_addition_maps.py",)
+_PAIRS = ("tests/iceberg/splice/test_pair_patterns.py",)
 _LINE = ("tests/request/test_request.py -k twice",)
 _CHECK = ("tests/plan/test_request_check.py",)
 
@@ -107,9 +108,9 @@ CHECKS = (
     ),
     Mutant(
         "a_pattern_hides_a_sign",
-        "committer/iceberg/splice/map_patterns.py",
-        "for even in range(0, 256, 2))",
-        "for even in range(256))",
+        "committer/iceberg/splice/pair_patterns.py",
+        "% _set(range(0, 256, 2))",
+        "% _set(range(256))",
         (*_MAPS, *_WALK),
     ),
     # --- Bounds ---
@@ -157,28 +158,28 @@ CHECKS = (
     ),
     Mutant(
         "a_pattern_hides_digits",
-        "committer/iceberg/splice/map_patterns.py",
-        "        if any(numbers) and not _are_below(",
-        "        if False and not _are_below(",
+        "committer/iceberg/splice/pair_patterns.py",
+        "long(form.limited_length) + _below(form.limit, form.limited_length)",
+        "_bytes(form.limited_length, ANY_BYTE)",
         _FORMS,
     ),
     Mutant(
         "a_pattern_hides_bytes_that_are_no_text",
-        "committer/iceberg/splice/map_patterns.py",
-        "        texts += filter(None, self._texts(groups))\n",
-        "",
+        "committer/iceberg/splice/layout_pattern.py",
+        "        texts += filter(None, found) if self._parts else found",
+        "        texts += []",
         _FORMS,
     ),
     Mutant(
         "a_pattern_of_some_columns_does_not_count_them",
-        "committer/iceberg/splice/map_patterns.py",
+        "committer/iceberg/splice/layout_pattern.py",
         "            if not one.has_all(groups):\n",
         "            if False:\n",
         _MAPS,
     ),
     Mutant(
         "a_pattern_believes_sizes",
-        "committer/iceberg/splice/map_patterns.py",
+        "committer/iceberg/splice/layout_pattern.py",
         "            if groups[size] != ",
         "            if False and groups[size] != ",
         _MAPS,
@@ -193,9 +194,72 @@ CHECKS = (
     Mutant(
         "maps_that_are_learned_have_a_column_twice",
         "committer/iceberg/splice/addition_maps.py",
-        "        if len(set(columns)) != len(columns):\n",
+        "        if len(set(columns)) != count:\n",
         "        if False:\n",
         _MAPS,
+    ),
+    Mutant(
+        "counts_in_any_order_have_a_column_twice",
+        "committer/iceberg/splice/any_order.py",
+        "len(_ASCII.translate(None, ids)) == len(_ASCII) - count",
+        "True",
+        _MAPS,
+    ),
+    Mutant(
+        "counts_in_any_order_have_a_column_of_two_bytes_twice",
+        "committer/iceberg/splice/any_order.py",
+        "len(set(each)) == count",
+        "True",
+        _MAPS,
+    ),
+    Mutant(
+        "bounds_in_any_order_have_a_column_twice",
+        "committer/iceberg/splice/any_order.py",
+        "len(set(found)) != count or not",
+        "not",
+        _MAPS,
+    ),
+    Mutant(
+        "maps_in_any_order_have_any_number_of_pairs",
+        "committer/iceberg/splice/any_order.py",
+        "    return plain == LONGS[count] or (sized == LONGS[-count] and size",
+        "    return plain is not None or (size",
+        _MAPS,
+    ),
+    Mutant(
+        "maps_in_any_order_have_any_size",
+        "committer/iceberg/splice/any_order.py",
+        " and size == LONGS[len(body)])\n",
+        ")\n",
+        _MAPS,
+    ),
+    Mutant(
+        "texts_in_any_order_are_any_bytes",
+        "committer/iceberg/splice/any_order.py",
+        "            texts += patterns.texts(body)\n",
+        "            pass\n",
+        _MAPS,
+    ),
+    Mutant(
+        "texts_in_any_order_begin_anywhere",
+        "committer/iceberg/splice/pair_patterns.py",
+        'return rb"[\\x80-\\xff]?+(%b)"',
+        'return rb"([\\x80-\\xff]?+%b)"',
+        _MAPS,
+    ),
+    Mutant(
+        "patterns_of_decimals_reach_a_little_further",
+        "committer/iceberg/splice/pair_patterns.py",
+        "sorted((end, byte + step))",
+        "sorted((end, byte))",
+        _PAIRS,
+    ),
+    Mutant(
+        "patterns_mix_up_ids_of_two_bytes",
+        "committer/iceberg/splice/pair_patterns.py",
+        "        highs[tuple(sorted(found))].append(high)\n",
+        "        highs[tuple(sorted(set().union(*lows.values())))].append(high)\n",
+        _PAIRS,
     ),
     Mutant(
         "decoded_maps_have_a_column_twice",

@@ -7,7 +7,7 @@ specification, "Appendix D" and "Bounds"; docs/reference/iceberg-notes.md 1.5.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from committer.iceberg.schema.metadata_columns import (
@@ -148,6 +148,11 @@ class BoundForms:
             return ANY_BYTES
         is_reserved = is_metadata_column(field_id) and field_id <= _FIELD_ID_MAX
         return ANY_BYTES if is_reserved else _NO_BYTES
+
+    def columns_below(self, limit: int) -> Iterator[tuple[int, BoundForm]]:
+        """The columns that the table has or has had, with ids from 1 on, and their forms."""
+        for field_id in range(1, min(self._column_id_max + 1, limit)):
+            yield field_id, self.of(field_id)
 
     def misfit(self, bounds: Mapping[int, bytes]) -> int | None:
         """The id of a column whose bound has another form; None if there is none."""

@@ -7,16 +7,16 @@ entries: nothing is refused here.
 
 from __future__ import annotations
 
-from committer.iceberg.avro.binary import read_long
+from committer.iceberg.avro.binary import LONGS, read_long
 from committer.iceberg.entry.entry_layout import PAIRS_MAX
 from committer.iceberg.entry.entry_parts import Unexpected
 from committer.iceberg.entry.map_skeleton import Skeletons
 from committer.iceberg.schema.bound_forms import BoundForms
-from committer.iceberg.splice.map_patterns import MapColumns, MapPatterns, SixMaps
+from committer.iceberg.splice.any_order import BoundMaps, read_counts
+from committer.iceberg.splice.layout_pattern import MapLayout
+from committer.iceberg.splice.map_patterns import MapPatterns
 
-_MAPS_OF_LONGS = 4
-_SIX = range(6)
-_ID_LIMIT = 2**31
+_READS_A_LESSON = 8
 # One byte is the rule for ids and lengths, and a call for each would double the time.
 _SIGN_OR_MORE = 0x81
 
@@ -25,10 +25,11 @@ class AdditionMaps:
     """The ways in which the maps of one writer's entries, for one table, were laid out. Mutable;
     may be shared by threads, which at worst learn a way twice."""
 
-    __slots__ = ("_forms", "_patterns", "_skeletons", "match")
+    __slots__ = ("_bounds", "_forms", "_patterns", "_reads", "_skeletons", "match")
 
     def __init__(self, forms: BoundForms) -> None:
-        self._forms = forms
+        self._forms, self._reads = forms, 0
+        self._bounds = BoundMaps(forms)
         self._patterns = MapPatterns(forms)
         self._skeletons = Skeletons(forms)
         self.match = self._skeletons.match
@@ -42,50 +43,49 @@ class AdditionMaps:
         stop = self._patterns.match(raw, start, texts)
         if stop < 0:
             maps, stop = self._read(raw, start, texts)
-            self._patterns.learn(maps)
+            self._reads += 1
+            # Not from each: that takes longer than reading them, where all have another order.
+            if not self._reads % _READS_A_LESSON:
+                self._patterns.learn(maps)
         self._skeletons.learn(raw, start, stop)
         return stop
 
-    def _read(self, raw: bytes, position: int, texts: list[bytes]) -> tuple[SixMaps, int]:
-        """Read six maps pair by pair: what columns they have, and where they end."""
-        maps: list[MapColumns | None] = []
-        for place in _SIX:
-            branch = raw[position]
-            position += 1
-            if branch not in (0, 2):
-                raise Unexpected
-            one = None
-            if branch:
-                bound_texts = None if place < _MAPS_OF_LONGS else texts
-                one, position = self._read_map(raw, position, bound_texts)
-            maps.append(one)
-        return tuple(maps), position
+    def _read(self, raw: bytes, position: int, texts: list[bytes]) -> tuple[list[MapLayout], int]:
+        """Read six maps: how they are laid out, and where they end."""
+        found = read_counts(raw, position)
+        if found is None:
+            raise Unexpected
+        maps, position = found
+        for _ in range(2):
+            one = self._bounds.read(raw, position, texts) or self._read_map(raw, position, texts)
+            maps.append(one[0])
+            position = one[1]
+        return maps, position
 
-    def _read_map(
-        self, raw: bytes, position: int, texts: list[bytes] | None
-    ) -> tuple[MapColumns, int]:
-        """Read a map of one block, of bounds if there are `texts`."""
-        count, position = read_long(raw, position)
+    def _read_map(self, raw: bytes, position: int, texts: list[bytes]) -> tuple[MapLayout, int]:
+        """Read a map of bounds of one block, pair by pair."""
+        branch = raw[position]
+        if branch != 2:
+            if branch:
+                raise Unexpected
+            return None, position + 1
+        count, position = read_long(raw, position + 1)
         is_sized = count < 0
         size, position = read_long(raw, position) if is_sized else (0, position)
         if not count:
-            return MapColumns(()), position
+            return (b"", False), position
         if abs(count) > PAIRS_MAX:
             raise Unexpected
         start = position
-        if texts is None:
-            columns, position = _read_counts(raw, position, abs(count))
-        else:
-            columns, position = self._read_bounds(raw, position, abs(count), texts)
+        ids, position = self._read_bounds(raw, position, abs(count), texts)
         if raw[position] or (is_sized and position - start != size):
             raise Unexpected
-        if len(set(columns)) != len(columns):
-            raise Unexpected
-        return MapColumns(tuple(columns), is_sized), position + 1
+        return (ids, is_sized), position + 1
 
     def _read_bounds(
         self, raw: bytes, position: int, count: int, texts: list[bytes]
-    ) -> tuple[list[int], int]:
+    ) -> tuple[bytes, int]:
+        """Read pairs one by one: those that no pattern knows."""
         columns, form_of = list[int](), self._forms.of
         for _ in range(count):
             column = raw[position]
@@ -105,23 +105,6 @@ class AdditionMaps:
             if form.is_text:
                 texts.append(raw[start - 1 : position])
             columns.append(column)
-        return columns, position
-
-
-def _read_counts(raw: bytes, position: int, count: int) -> tuple[list[int], int]:
-    columns = list[int]()
-    for _ in range(count):
-        column = raw[position]
-        if column & _SIGN_OR_MORE:
-            column, position = read_long(raw, position)
-        else:
-            column, position = column >> 1, position + 1
-        value = raw[position]
-        if value & _SIGN_OR_MORE:
-            value, position = read_long(raw, position)
-        else:
-            position += 1
-        if value < 0 or not -_ID_LIMIT <= column < _ID_LIMIT:
+        if len(set(columns)) != count:
             raise Unexpected
-        columns.append(column)
-    return columns, position
+        return b"".join(map(LONGS.__getitem__, columns)), position
