@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 from uuid import UUID
@@ -46,16 +46,16 @@ def parse_inbox_key(key: str) -> RequestKey:
     """The inverse of `inbox_key`. Errors: `ValueError` for what `inbox_key` never prints."""
     table_uuid, producer, epoch, name = key.split("/")
     attempt, dot, replay = name.partition(".")
-    parsed = RequestKey(
+    parts = (
         UUID(table_uuid),
         path_segment(unquote(producer)),
         int(epoch),
         UUID(attempt),
         UUID(replay) if dot else None,
     )
-    if inbox_key(*astuple(parsed)) != key:
+    if inbox_key(*parts) != key:
         raise ValueError(f"not an inbox key: `{key}`")
-    return parsed
+    return RequestKey(*parts)
 
 
 def is_key_of(key: str, published: str) -> bool:
