@@ -12,8 +12,6 @@ from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.orphan_finder import REMOVED_AT_ONCE, Orphan, OrphanFinder, Sources
 from committer.service.process.composition import Parts
-from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +69,14 @@ def is_meant(orphan: Orphan, *, outside: bool) -> bool:
 
 
 def _sources(parts: Parts) -> Sources:
-    root = parts.settings.inbox
     return Sources(
         parts.catalog,
         parts.storage,
         parts.replays,
-        Journal(parts.storage, root),
-        HighWaterMarkStore.at(parts.storage, root),
+        parts.journal,
+        parts.high_water_marks,
         parts.world,
-        root,
+        parts.settings.inbox,
     )
 
 

@@ -16,7 +16,6 @@ from committer.plan.producer_decisions import ProducerName, ProducerState, Produ
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.producer_admin import Lost, ProducerAdmin
 from committer.service.process.composition import Parts
-from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 
 
 def operator(parts: Parts) -> ProducerAdmin:
@@ -25,7 +24,7 @@ def operator(parts: Parts) -> ProducerAdmin:
         catalog=parts.catalog,
         storage=parts.storage,
         replays=parts.replays,
-        high_water_marks=HighWaterMarkStore.at(parts.storage, parts.settings.inbox),
+        high_water_marks=parts.high_water_marks,
         world=parts.world,
     )
 

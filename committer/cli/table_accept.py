@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from committer.plan.state import TableState
     from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts
-    from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 
 
 def accept(
@@ -83,7 +82,7 @@ async def _look(parts: Parts, identifier: TableIdentifier) -> _Found:
 
     state = TableState.of(await parts.catalog.load(identifier))
     try:
-        high_water_mark = await _keeper(parts).read(state.metadata.require_uuid())
+        high_water_mark = await parts.high_water_marks.read(state.metadata.require_uuid())
     except InvalidMetadataError as error:
         return _Found(identifier, state, [str(error)])
     return _Found(identifier, state, list(missing_from(state, high_water_mark)))
@@ -96,11 +95,5 @@ async def _accept(parts: Parts, found: _Found) -> int:
     if await parts.catalog.current_location(found.identifier) != shown:
         say(f"frazil: {found.identifier} has changed meanwhile; nothing was accepted: look again")
         raise typer.Exit(1)
-    accepted = await _keeper(parts).accept(found.state, now_ms=parts.world.now_ms())
+    accepted = await parts.high_water_marks.accept(found.state, now_ms=parts.world.now_ms())
     return accepted.accepted_ms
-
-
-def _keeper(parts: Parts) -> HighWaterMarkStore:
-    from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-
-    return HighWaterMarkStore.at(parts.storage, parts.settings.inbox)

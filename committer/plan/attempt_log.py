@@ -93,13 +93,8 @@ class AttemptLog:
 
     @property
     def has_lost(self) -> bool:
-        """Whether an attempt may land on the state as last loaded."""
+        """Whether an attempt whose answer was lost may land yet, on the state as last loaded."""
         return bool(self._lost)
-
-    def may_land_on(self, state: TableState) -> bool:
-        """Whether an attempt whose answer was lost may land on this very state."""
-        base = state.table.metadata_location
-        return any(plan.swap.base.metadata_location == base for plan in self._lost)
 
     def take_resolved(self) -> Resolved:
         """Return the attempts that loads have resolved since the last call."""

@@ -293,8 +293,8 @@ CHECKS = (
     Mutant(
         "a_check_that_fails_is_not_counted",
         "committer/service/table/content_checks.py",
-        '            crashed("check")\n',
-        "            pass\n",
+        '                self._metrics.crashed("check")\n',
+        "                pass\n",
         ("tests/service/ingest/test_bad_input.py -k counted",),
     ),
 )

@@ -28,7 +28,8 @@ DECISIONS = (
     Mutant(
         "chore_forgets_what_was_refused_just_now",
         "committer/service/upkeep/ledger_upkeep.py",
-        "        folders = {folder_of(key) for key in recently_quarantined} if due else set()\n",
+        "        folders = {folder_of(key) for key in self._recently_quarantined}"
+        " if due else set()\n",
         "        folders: set[str] = set()\n",
         (_TESTS + "refused_or_frozen",),
     ),
@@ -99,8 +100,8 @@ DECISIONS = (
     ),
     Mutant(
         "who_waited_when_it_was_decided_is_not_looked_up",
-        "committer/service/table/table_committer.py",
-        "        if self._cached_table.known.decided > decided:\n            self._doubt_all()\n",
+        "committer/service/table/cached_table.py",
+        "        if self.known.decided > decided:\n            self._waiting.share_all()\n",
         "",
         ("tests/service/table/test_interleavings.py -k only_from_the_inbox",),
     ),
@@ -150,7 +151,7 @@ DECISIONS = (
     ),
     Mutant(
         "what_another_landed_again_is_not_seen",
-        "committer/service/table/high_water_check.py",
+        "committer/service/settle/high_water_check.py",
         "            self.known = joined.with_landed_again(state.ledger, state.ledger.entries)\n",
         "            self.known = joined\n",
         ("tests/service/settle/test_high_water_mark_forgets.py",),

@@ -91,8 +91,8 @@ DISK = (
     Mutant(
         "request_is_judged_by_a_record_of_what_stood_there_before",
         "committer/service/table/verdicts.py",
-        "        if record.by_reference:\n",
-        "        if record.by_reference is None:\n",
+        "        if record.by_reference:\n            message",
+        "        if record.by_reference is None:\n            message",
         (_NAMED + " -k later",),
     ),
     Mutant(

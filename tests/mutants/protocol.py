@@ -204,14 +204,14 @@ PROTOCOL = (
     ),
     Mutant(
         "what_could_not_be_looked_up_counts_as_gone",
-        "committer/service/table/inbox_lookup.py",
+        "committer/service/requests/inbox_lookup.py",
         "                except FrazilError as error:\n                    return error\n",
         "                except FrazilError:\n                    return Place.NOWHERE\n",
         (SEEDS,),
     ),
     Mutant(
         "verdict_from_cached_metadata",
-        "committer/service/table/table_committer.py",
+        "committer/service/table/table_rounds.py",
         "            if not outcome.has_verdicts:\n",
         "            if outcome is not None:\n",
         (
@@ -230,82 +230,85 @@ PROTOCOL = (
     Mutant(
         "conflict_is_read_as_rejected",
         "committer/service/table/commit_loop.py",
-        '                log.info("commit.conflicted", **self._about(inflight, plan))\n'
-        "                await self._again(inflight)\n",
+        "            case Conflict() | Unknown():\n",
+        "            case Conflict():\n"
         "                requests = inflight.batch.requests\n"
-        '                self._batches.isolate(requests, Reason.COMMIT_REJECTED, "")\n',
+        '                self._batches.isolate(requests, (Reason.COMMIT_REJECTED, ""))\n'
+        "            case Unknown():\n",
         (SEEDS,),
     ),
     Mutant(
         "base_is_kept_after_a_conflict",
         "committer/service/table/commit_loop.py",
-        'more with every attempt."""\n        self._cached_table.forget()\n',
-        'more with every attempt."""\n',
+        "                self._cached_table.forget()\n                await self._pacer",
+        "                await self._pacer",
         (SEEDS,),
     ),
     Mutant(
         "unknown_is_read_as_rejected",
         "committer/service/table/commit_loop.py",
-        "                self._attempts.lost(plan)\n",
+        "            case Conflict() | Unknown():\n",
+        "            case Unknown():\n"
         "                requests = inflight.batch.requests\n"
-        "                self._batches.isolate(requests, Reason.COMMIT_REJECTED, cause)\n"
-        "                return\n",
+        '                self._batches.isolate(requests, (Reason.COMMIT_REJECTED, ""))\n'
+        "            case Conflict():\n",
         (SEEDS,),
     ),
     Mutant(
         "doubt_is_ignored",
         "committer/plan/attempt_log.py",
-        "        base = state.table.metadata_location\n        return any(",
-        "        base = None\n        return any(",
+        "        return bool(self._lost)\n",
+        "        return False\n",
         ("tests/service/table/test_table_committer.py", "tests/service/table/test_bisecting.py"),
     ),
     Mutant(
         "rejected_batch_is_refused_whole",
         "committer/service/table/inflight_batch.py",
-        "        if len(requests) == 1:\n            self._waiting[requests[0]",
-        "        if requests:\n            self._waiting[requests[0]",
+        "        if len(requests) == 1:\n            self._waiting.suspect(",
+        "        if requests:\n            self._waiting.suspect(",
         ("tests/service/table/test_table_committer.py",),
     ),
     Mutant(
         "suspicion_is_a_verdict_without_the_ledger",
         "committer/service/table/inflight_batch.py",
-        "            self._waiting[requests[0].sealed.key].suspicion = (reason, message)\n",
-        "            from committer.service.requests.pending import Outcome\n"
+        "            self._waiting.suspect(requests[0].sealed.key, refusal)\n",
+        "            from committer.service.requests.pending import Stage\n"
         "            key = requests[0].sealed.key\n"
-        "            self._shop.settle([Outcome.gone(self._waiting.end(key))])\n",
+        "            self._waiting.end(key, Stage.QUARANTINED)\n",
         (SEEDS,),
     ),
     Mutant(
         "inbox_is_emptied_on_unknown",
         "committer/service/table/commit_loop.py",
-        "                self._attempts.lost(plan)\n",
-        "                self._attempts.lost(plan)\n"
-        "                self._shop.settle(\n"
-        "                    [Outcome(one.sealed.key, ())"
-        " for one in inflight.batch.requests]\n"
-        "                )\n",
+        "            case Conflict() | Unknown():\n",
+        "            case Conflict() | Unknown():\n"
+        "                if isinstance(answer, Unknown):\n"
+        "                    from committer.service.settle.outcome import Outcome\n"
+        "                    settler = self._observers[3]._endings._settler\n"
+        "                    settler.settle([Outcome(key, ()) for key in inflight.keys])\n",
         (SEEDS,),
     ),
     Mutant(
         "files_are_deleted_on_unknown",
-        "committer/service/table/commit_loop.py",
-        "                self._attempts.lost(plan)\n",
-        "                self._attempts.lost(plan)\n"
-        "                await self._shop.storage.delete([one.location for one in plan.objects])\n",
+        "committer/service/table/swap_sender.py",
+        "        self._note(answer, inflight, plan)\n",
+        "        self._note(answer, inflight, plan)\n"
+        "        if isinstance(answer, Unknown):\n"
+        "            await self._storage.delete([one.location for one in plan.objects])\n",
         (SEEDS,),
     ),
     Mutant(
         "batch_goes_again_although_some_of_it_landed",
         "committer/service/table/inflight_batch.py",
-        "            if all(one.sealed.key in still for one in inflight.batch.requests):\n",
-        "            if any(one.sealed.key in still for one in inflight.batch.requests):\n",
+        "        return still.issuperset(inflight.keys)\n",
+        "        return not still.isdisjoint(inflight.keys)\n",
         (SEEDS,),
     ),
     Mutant(
         "batch_goes_again_although_the_table_was_upgraded",
         "committer/service/table/inflight_batch.py",
-        "        if inflight is not None and basis == inflight.basis and self._is_fresh",
-        "        if inflight is not None and self._is_fresh",
+        "        if basis != inflight.basis or not self._is_fresh",
+        "        if not self._is_fresh",
         ("tests/service/ingest/test_bad_input.py",),
     ),
     Mutant(
@@ -371,8 +374,8 @@ PROTOCOL = (
     Mutant(
         "deferred_request_is_dropped",
         "committer/service/requests/pending.py",
-        "        self._deferred[key] = (until_s, self._ready.pop(key))\n",
-        "        self._ready.pop(key)\n",
+        "        self._deferred[pending.key] = (until_s, self._ready.pop(pending.key))\n",
+        "        self._ready.pop(pending.key)\n",
         (SEEDS,),
     ),
     Mutant(
@@ -406,9 +409,9 @@ PROTOCOL = (
     Mutant(
         "quarantined_after_it_left_the_inbox",
         "committer/service/table/verdicts.py",
-        "            await self.shop.quarantine.put(one.record(",
-        "            await self.shop.inbox.delete((one.pending.key,))\n"
-        "            await self.shop.quarantine.put(one.record(",
+        "            await self._quarantine.put(one.record(",
+        "            await self._inbox.delete((one.pending.key,))\n"
+        "            await self._quarantine.put(one.record(",
         (SEEDS,),
     ),
     Mutant(
@@ -421,8 +424,7 @@ PROTOCOL = (
     Mutant(
         "verdict_without_an_answered_record_is_forgotten",
         "committer/service/table/verdicts.py",
-        "            one.pending.suspicion = (one.reason, one.message)\n"
-        "            one.pending.is_shared = True\n",
+        "            self._waiting.refused_in_vain(one.pending, (one.reason, one.message))\n",
         "",
         ("tests/service/table/test_quarantine_interleavings.py",),
     ),

@@ -50,20 +50,20 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "large_requests_are_checked_in_their_tables_round",
         "committer/service/table/content_checks.py",
-        "            if pending.is_large or not pending.sealed.is_whole:\n",
-        "            if not pending.sealed.is_whole:\n",
+        "            elif pending.is_large or not pending.sealed.is_whole:\n",
+        "            elif not pending.sealed.is_whole:\n",
         ("tests/service/requests/test_large_requests.py -k while_large_ones",),
     ),
     Mutant(
         "large_requests_are_not_gathered",
-        "committer/service/table/large_checks.py",
+        "committer/service/checks/large_checks.py",
         "        if not self._tasks:\n",
         "        if self._gathered:\n",
         ("tests/service/requests/test_large_requests.py -k soon_after",),
     ),
     Mutant(
         "large_requests_gather_until_all_are_checked",
-        "committer/service/table/large_checks.py",
+        "committer/service/checks/large_checks.py",
         "        elif self._gathered and self._gathering is None:\n",
         "        elif False:\n",
         ("tests/service/requests/test_large_requests.py -k long_check",),
@@ -126,9 +126,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "stuck_table_keeps_its_large_requests",
-        "committer/service/table/table_committer.py",
-        "        if self.is_stuck and (large :=",
-        "        if False and (large :=",
+        "committer/service/table/eviction.py",
+        "        if is_stuck and self._waiting.has_large_ready:\n",
+        "        if False:\n",
         ("tests/service/requests/test_large_requests.py -k gets_nowhere",),
     ),
     Mutant(
@@ -176,7 +176,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "room_is_not_given_back",
         "committer/service/requests/pending.py",
-        "        self._give_back(pending.named_bytes)\n",
+        "        self._named.give_back(pending.named_bytes)\n",
         "",
         ("tests/service/requests/test_large_requests.py -k stays_inflated",),
     ),

@@ -39,7 +39,7 @@ UPKEEP = (
     ),
     Mutant(
         "frozen_table_commits",
-        "committer/service/table/high_water_check.py",
+        "committer/service/settle/high_water_check.py",
         "        return tuple(islice(missing_from(state, known), SHOWN_MAX))\n",
         "        return tuple(islice(missing_from(state, known), 0))\n",
         ("tests/service/settle/test_high_water_mark.py",),
@@ -63,7 +63,7 @@ UPKEEP = (
     ),
     Mutant(
         "what_a_manifest_list_proves_is_forgotten_with_it",
-        "committer/service/table/high_water_check.py",
+        "committer/service/settle/high_water_check.py",
         "            await self._store.keep(known.with_proven(unclaimed))\n",
         "",
         ("tests/service/settle/test_high_water_mark.py -k stays_known",),
@@ -185,7 +185,7 @@ UPKEEP = (
     # --- Leftover files of attempts ---
     Mutant(
         "doubted_attempt_counts_as_refused",
-        "committer/service/table/commit_loop.py",
+        "committer/service/table/swap_sender.py",
         "                self._attempts.lost(plan)\n",
         "                self._attempts.lost(plan)\n                self._attempts.refused(plan)\n",
         ("tests/service/upkeep/test_attempt_garbage_collector.py",),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
 from uuid import UUID
 
 from committer.ports.queue import shard_of
+from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
-from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
 from committer.service.requests.pending import Pending
-from committer.service.table.shop import Shop
+from committer.service.requests.settled_requests import SettledByTable
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.shown_tables import ShownTables
-from committer.service.upkeep.ledger_upkeep import IdleTableUpkeep
+from committer.service.upkeep.ledger_upkeep import IdleTableUpkeep, LedgerUpkeep
 
 # Above this no more requests are read until the committers have caught up.
 PENDING_REQUESTS_MAX = 50_000
@@ -23,18 +24,33 @@ STUCK_REQUESTS_MAX = 1_000
 STUCK_BYTES_MAX = 16 * 1024 * 1024
 
 
+class TableFactory(Protocol):
+    """Makes the committer of a table."""
+
+    def table(
+        self, identifier: TableIdentifier, table_uuid: UUID, before: LedgerUpkeep | None
+    ) -> TableCommitter:
+        """`before`: the ledger upkeep of the table's previous committer, if it ended idle."""
+        ...
+
+
 class TableCommitters:
     """One committer and one task for each table (name and uuid) that has something to do."""
 
-    def __init__(self, shop: Shop, tasks: asyncio.TaskGroup, deferred: DeferredDoorbells) -> None:
-        """`deferred`: keeps the waiters of requests that a committer evicts from memory."""
-        self._shop = shop
+    def __init__(
+        self,
+        factory: TableFactory,
+        settled: SettledByTable,
+        tasks: asyncio.TaskGroup,
+        world: World,
+    ) -> None:
+        self._factory = factory
+        self._settled = settled
         self._tasks = tasks
-        self._deferred = deferred
         self._known: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
         self._by_uuid: dict[str, dict[TableIdentifier, TableCommitter]] = {}
         self._running: dict[asyncio.Task[None], TableCommitter] = {}
-        self._shown = ShownTables(shop.world)
+        self._shown = ShownTables(world)
         self._idle_upkeep = IdleTableUpkeep()
         self.is_stopping = False
 
@@ -52,19 +68,18 @@ class TableCommitters:
         """Whether more has gathered than memory should hold."""
         known = self._known.values()
         return (
-            sum(table.pending_count for table in known) >= PENDING_REQUESTS_MAX
-            or sum(table.weight_bytes for table in known) >= PENDING_WEIGHT_BYTES_MAX
+            sum(len(table.waiting) for table in known) >= PENDING_REQUESTS_MAX
+            or sum(table.waiting.weight_bytes for table in known) >= PENDING_WEIGHT_BYTES_MAX
         )
 
-    def find(self, key: str) -> Pending | None:
-        """A request that waits for its verdict."""
-        found = (table.find(key) for table in self._of_key(key))
-        return next((pending for pending in found if pending is not None), None)
+    def listed(self, key: str, durable_ms: int) -> bool:
+        """Note that a listing shows the inbox object. False for a request that does not wait."""
+        return any(table.waiting.listed(key, durable_ms) for table in self._of_key(key))
 
     @property
     def large_bytes(self) -> int:
         """Of all large requests that wait for their verdict."""
-        return sum(table.large_bytes for table in self._known.values())
+        return sum(table.waiting.large_bytes for table in self._known.values())
 
     def is_stuck(self, key: str) -> bool:
         """Return whether a request's table is stuck: it takes no large request then."""
@@ -77,7 +92,8 @@ class TableCommitters:
         return any(
             table.is_stuck
             and (
-                table.pending_count >= STUCK_REQUESTS_MAX or table.pending_bytes >= STUCK_BYTES_MAX
+                len(table.waiting) >= STUCK_REQUESTS_MAX
+                or table.waiting.size_bytes >= STUCK_BYTES_MAX
             )
             for table in self._of_key(key)
         )
@@ -95,7 +111,7 @@ class TableCommitters:
         if known is not None:
             return known
         before = self._idle_upkeep.take(identifier, table_uuid)
-        table = TableCommitter(identifier, table_uuid, self._shop, self._return_to_inbox, before)
+        table = self._factory.table(identifier, table_uuid, before)
         self._known[identifier, table_uuid] = table
         self._by_uuid.setdefault(str(table_uuid), {})[identifier] = table
         task = self._tasks.create_task(self._run(table), name=f"table {identifier}")
@@ -103,17 +119,16 @@ class TableCommitters:
         task.add_done_callback(self._running.pop)
         return table
 
-    def _return_to_inbox(self, pending: Pending) -> None:
-        waiters = Waiters(tuple(pending.tokens), frozenset(pending.reply_to))
-        self._deferred.add(pending.key, waiters)
-
     async def _run(self, table: TableCommitter) -> None:
         """Run a table's committer until it is idle; run it again if a request arrives while it
         ends.
         """
-        await table.run()
-        while table.pending_count and not table.is_stopping:
+        try:
             await table.run()
+            while table.waiting and not table.is_stopping:
+                await table.run()
+        finally:
+            self._settled.forget(table.table_uuid)
         if table.state is not None:
             is_ours = not table.is_stopping and not table.is_gone
             self._shown.ended(table.identifier, table.table_uuid, is_ours=is_ours)

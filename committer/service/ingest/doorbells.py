@@ -14,8 +14,8 @@ from committer.service.ingest.intake import Intake
 from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival
-from committer.service.requests.pending import Outcome
-from committer.service.requests.recently_quarantined import RecentlyQuarantined
+from committer.service.settle.outcome import Outcome
+from committer.service.settle.recently_quarantined import RecentlyQuarantined
 from committer.service.settle.settler import Settler
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics

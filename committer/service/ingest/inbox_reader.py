@@ -7,6 +7,7 @@ others.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from enum import Enum, auto
 
 from committer.errors import (
@@ -17,15 +18,15 @@ from committer.errors import (
 )
 from committer.ports.skips import SkipKind
 from committer.reason import Reason
-from committer.request.receipt_model import Receipt
 from committer.request.request_format import EncodedRequest, read_request
-from committer.service.requests.inbox_keys import folder_of, parsed, printable
+from committer.service.checks.checks import Checks
+from committer.service.requests.foreign_entries import ForeignEntries
+from committer.service.requests.inbox_keys import folder_of
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival
-from committer.service.requests.pending import Outcome
-from committer.service.requests.receipt_builders import quarantined_receipt
-from committer.service.table.shop import Shop
+from committer.service.settle.endings import Endings
+from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
-from committer.storage.inbox import QuarantineRecord
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 
 READS_AT_ONCE = 32
 
@@ -40,8 +41,22 @@ class Unread(Enum):
 class InboxReader:
     """Reads the inbox objects of one process. `failures`: how many reads the inbox has failed."""
 
-    def __init__(self, shop: Shop) -> None:
-        self._shop = shop
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        quarantine: Quarantine,
+        foreign_entries: ForeignEntries,
+        checks: Checks,
+        endings: Endings,
+        health: Health,
+    ) -> None:
+        self._inbox = inbox
+        self._quarantine = quarantine
+        self._foreign_entries = foreign_entries
+        self._checks = checks
+        self._endings = endings
+        self._health = health
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self.failures = 0
 
@@ -60,78 +75,62 @@ class InboxReader:
             raise
         except FrazilError as error:
             self.failures += 1
-            if self._shop.health.degraded("inbox", str(error)):
+            if self._health.degraded("inbox", str(error)):
                 log.warning("inbox.unavailable", error=str(error))
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
             log.exception("intake.crashed", key=ascii(arrival.key[:200]))
-            self._shop.metrics.crashed("intake")
+            self._endings.crashed("intake")
         return Unread.FAILED
 
     async def _read(self, arrival: Arrival) -> EncodedRequest | Unread:
         key = arrival.key
         try:
             async with self._reads:
-                content = await self._shop.inbox.get(key, size_bytes_max=LARGE_BYTES_MIN)
+                content = await self._inbox.get(key, size_bytes_max=LARGE_BYTES_MIN)
         except NotFoundError:
             return await self._ended_before(arrival)
         try:
             return read_request(content, key=key)
         except InvalidRequestError as error:
-            return await self._quarantine(arrival, content, error)
+            return await self._quarantine_unreadable(arrival, content, error)
 
     async def _read_large(self, arrival: Arrival) -> EncodedRequest | Unread:
         key = arrival.key
         try:
-            content = await self._shop.inbox.get(key)
+            content = await self._inbox.get(key)
         except NotFoundError:
             return await self._ended_before(arrival)
         except ObjectTooLargeError:
-            record = await self._shop.foreign_entries.refer(
+            record = await self._foreign_entries.refer(
                 key, Reason.REQUEST_TOO_LARGE, SkipKind.OVERSIZED.text
             )
-            return self._end(arrival, _receipt(key, record.reason, record.message))
+            return self._end(arrival, record)
         try:
-            return await self._shop.checks.read(content, key, folder_of(key))
+            return await self._checks.read(content, key, folder_of(key))
         except InvalidRequestError as error:
-            return await self._quarantine(arrival, content, error)
+            return await self._quarantine_unreadable(arrival, content, error)
 
     async def _ended_before(self, arrival: Arrival) -> Unread:
         """Acknowledge an old doorbell: its request was committed, quarantined or discarded."""
-        receipt = None
+        record = None
         if arrival.waiters.reply_to:
-            try:
-                record = await self._shop.quarantine.record(arrival.key)
-                receipt = _receipt(arrival.key, record.reason, record.message)
-            except (NotFoundError, InvalidRequestError):
-                pass
-        return self._end(arrival, receipt)
+            with suppress(NotFoundError, InvalidRequestError):
+                record = await self._quarantine.record(arrival.key)
+        return self._end(arrival, record)
 
-    async def _quarantine(
+    async def _quarantine_unreadable(
         self, arrival: Arrival, content: bytes, error: InvalidRequestError
     ) -> Unread:
-        key, message = arrival.key, str(error)
         record = QuarantineRecord(
-            key=key,
+            key=arrival.key,
             reason=error.reason,
-            message=message,
-            quarantined_at_ms=self._shop.world.now_ms(),
+            message=str(error),
+            quarantined_at_ms=self._health.world.now_ms(),
         )
-        await self._shop.quarantine.put(record, content)
-        self._shop.recently_quarantined.add(key)
-        log.warning("request.quarantined", key=printable(key), reason=error.reason, message=message)
-        self._shop.metrics.quarantined(error.reason)
-        if (parts := parsed(key)) is not None:
-            self._shop.breakers.unreadable(parts, error.reason)
-        return self._end(arrival, _receipt(key, error.reason, message), key)
-
-    def _end(
-        self, arrival: Arrival, receipt: Receipt | None, deletable: str | None = None
-    ) -> Unread:
-        waiters = arrival.waiters
-        self._shop.settle([Outcome(deletable, waiters.tokens, waiters.reply_to, receipt)])
+        await self._quarantine.put(record, content)
+        self._endings.unreadable(record, arrival.waiters)
         return Unread.ENDED
 
-
-def _receipt(key: str, reason: str, message: str) -> Receipt | None:
-    parts = parsed(key)
-    return None if parts is None else quarantined_receipt(parts, reason, message)
+    def _end(self, arrival: Arrival, record: QuarantineRecord | None) -> Unread:
+        self._endings.unread(arrival.key, arrival.waiters, record)
+        return Unread.ENDED

@@ -78,10 +78,8 @@ class InboxScan:
                 skips.add(self._inbox.location(waiting.key), SkipKind.OVERSIZED)
                 continue
             listing.requests += 1
-            pending = self._intake.find(waiting.key)
-            if pending is not None:
-                pending.durable_ms = min(pending.durable_ms, waiting.modified_ms)
-            elif waiting.key not in self._pending_deletes:
+            is_known = self._intake.listed(waiting.key, waiting.modified_ms)
+            if not is_known and waiting.key not in self._pending_deletes:
                 before_s = self._listed_s.get(waiting.key)
                 listed_s[waiting.key] = now_s if before_s is None else before_s
                 if self._ownership.is_due(waiting, before_s, age_s):

@@ -50,9 +50,11 @@ class Intake:
         """How many reads the inbox has failed."""
         return self._reader.failures
 
-    def find(self, key: str) -> Pending | Arrival | None:
-        """A request that waits for its verdict, or for being read."""
-        return self._tables.find(key) or self._large.find(key)
+    def listed(self, key: str, durable_ms: int) -> bool:
+        """Note that a listing shows the inbox object. False for a request that waits neither for
+        its verdict nor for being read.
+        """
+        return self._tables.listed(key, durable_ms) or self._large.listed(key, durable_ms)
 
     def is_held_back(self, key: str) -> bool:
         """Return whether a request stays in the inbox because its producer's breaker is open."""
@@ -106,8 +108,7 @@ class Intake:
                 arrival.key,
                 sealed,
                 arrival.durable_ms,
-                tokens=list(arrival.waiters.tokens),
-                reply_to=set(arrival.waiters.reply_to),
+                arrival.waiters,
                 is_inline=is_inline,
                 is_shared=arrival.is_shared,
             )

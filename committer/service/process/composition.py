@@ -33,10 +33,12 @@ from committer.service.process.redis_server import (
     start_redis_server,
 )
 from committer.service.requests.circuit_breakers import BreakerPolicy
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.settings.default_places import queue_folder
 from committer.settings.service_settings import Settings
 from committer.settings.setting_names import named_setting
 from committer.storage.inbox import Inbox, Quarantine, skips_of
+from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
 from committer.storage.replays import Replays
 from committer.storage.scheme import SchemeStorage
@@ -61,6 +63,8 @@ class RequestParts:
     inbox: Inbox
     quarantine: Quarantine
     replays: Replays
+    journal: Journal
+    high_water_marks: HighWaterMarkStore
     key_file: KeyFile | None = None
     leases: Leases | None = None
 
@@ -135,16 +139,39 @@ def open_request_parts(settings: Settings) -> RequestParts:
         storage.adapter(settings.inbox)
     with named_setting("catalog.warehouse"):
         storage.adapter(settings.catalog.warehouse)
+    return request_parts(
+        settings,
+        world,
+        storage,
+        queue=_open_queue(settings),
+        key_file=_key_file(settings, storage, world),
+        leases=_open_leases(settings, world),
+    )
+
+
+def request_parts(
+    settings: Settings,
+    world: World,
+    storage: Storage,
+    *,
+    queue: Queue | None = None,
+    key_file: KeyFile | None = None,
+    leases: Leases | None = None,
+) -> RequestParts:
+    """Return the parts whose durable objects are in `storage`, below the inbox root."""
+    root = settings.inbox
     return RequestParts(
         settings=settings,
         world=world,
         storage=storage,
-        queue=_open_queue(settings),
-        inbox=Inbox(storage, settings.inbox),
-        quarantine=Quarantine(storage, settings.inbox),
-        replays=Replays(storage, settings.inbox),
-        key_file=_key_file(settings, storage, world),
-        leases=_open_leases(settings, world),
+        queue=queue,
+        inbox=Inbox(storage, root),
+        quarantine=Quarantine(storage, root),
+        replays=Replays(storage, root),
+        journal=Journal(storage, root),
+        high_water_marks=HighWaterMarkStore.at(storage, root),
+        key_file=key_file,
+        leases=leases,
     )
 
 

@@ -13,41 +13,19 @@ from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.catalog_probe import CatalogProbe
 from committer.service.ingest.committer_pool import TableCommitters
-from committer.service.ingest.consumer import Consumer
-from committer.service.ingest.doorbells import Doorbells
-from committer.service.ingest.hand_over import TableHandOver
-from committer.service.ingest.inbox_reader import InboxReader
-from committer.service.ingest.inbox_scan import InboxScan
-from committer.service.ingest.intake import Intake
-from committer.service.ingest.ledger_cleanup import LedgerCleanup
-from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.poller import Poller
-from committer.service.ingest.reconciler import Reconciler
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.process.composition import (
     RequestParts,
-    breaker_policy,
     member_name,
-    policy,
 )
-from committer.service.process.status_collector import Work
-from committer.service.requests.circuit_breakers import CircuitBreakers
-from committer.service.requests.deferred_doorbells import DeferredDoorbells
-from committer.service.requests.foreign_entries import ForeignEntries
-from committer.service.requests.large_requests import LargeRequests, NamedManifests
-from committer.service.requests.recently_quarantined import RecentlyQuarantined
-from committer.service.requests.settled_requests import SettledByTable
-from committer.service.requests.signature_check import Signatures
-from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.service.settle.settler import Settler
+from committer.service.process.process_wiring import ProcessWiring, WorkWiring
+from committer.service.process.table_wiring import TableWiring
 from committer.service.sharding.shard_leases import ShardLeases
-from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
-from committer.service.upkeep.table_files import UpkeepParts
 from committer.settings.setting_names import named_setting
-from committer.storage.journal import Journal
 
 # Beside the inbox and the quarantine.
 _SMALL_FOLDERS = ("upkeep", "witness")
@@ -62,24 +40,8 @@ class Service:
         self._parts = parts
         self.health = health
         self.metrics = metrics
-        self.work: Work | None = None
-        self._settled = SettledByTable()
-        self._high_water_marks = HighWaterMarkStore.at(parts.storage, parts.settings.inbox)
-        self._settler = Settler(
-            inbox=parts.inbox,
-            queue=parts.queue,
-            world=parts.world,
-            health=health,
-            high_water_marks=self._high_water_marks,
-            settled=self._settled,
-        )
-        self._signatures = Signatures(
-            key_file=parts.key_file,
-            required=parts.settings.security.require_signature,
-            inbox=parts.inbox,
-            world=parts.world,
-            health=health,
-        )
+        self.work: WorkWiring | None = None
+        self._wiring = ProcessWiring(parts, health, metrics)
         self._shards = ShardLeases(
             leases=parts.leases,
             member=member_name(parts.settings),
@@ -87,40 +49,6 @@ class Service:
             health=health,
             metrics=metrics,
             lease_s=parts.settings.service.lease_s,
-        )
-
-    def _shop(self, catalog: Catalog, checks: Checks) -> Shop:
-        parts = self._parts
-        return Shop(
-            catalog_name=parts.settings.catalog.name,
-            catalog=catalog,
-            storage=parts.storage,
-            inbox=parts.inbox,
-            quarantine=parts.quarantine,
-            world=parts.world,
-            health=self.health,
-            metrics=self.metrics,
-            foreign_entries=ForeignEntries(
-                parts.inbox, parts.quarantine, parts.world, self.metrics
-            ),
-            breakers=CircuitBreakers(breaker_policy(parts.settings), parts.world),
-            recently_quarantined=RecentlyQuarantined(parts.world),
-            settled=self._settled,
-            policy=policy(parts.settings),
-            signatures=self._signatures,
-            high_water_marks=self._high_water_marks,
-            upkeep=UpkeepParts(
-                catalog=catalog,
-                storage=parts.storage,
-                journal=Journal(parts.storage, parts.settings.inbox),
-                replays=parts.replays,
-                world=parts.world,
-                metrics=self.metrics,
-                is_default=parts.settings.upkeep.expire_snapshots,
-            ),
-            settle=self._settler.settle,
-            named=NamedManifests(parts.world),
-            checks=checks,
         )
 
     async def run(
@@ -139,109 +67,43 @@ class Service:
             if stop.is_set():
                 heart.cancel()
                 return
-            shop = self._shop(catalog, checks or ChecksHere())
-            deferred = DeferredDoorbells()
-            tables = TableCommitters(shop, tasks, deferred)
-            large = LargeRequests(shop.world, tables)
-            settler = tasks.create_task(self._settler.run(), name="settler")
-            hand_over = TableHandOver(
-                tables=tables, large=large, deferred=deferred, settler=self._settler
-            )
-            shards = tasks.create_task(self._shards.run(hand_over), name="shards")
-            readings = self._readers(shop, tables, large, deferred)
+            checks = checks or ChecksHere()
+            factory = TableWiring(self._wiring, catalog, checks)
+            work = self.work = WorkWiring(self._wiring, factory, checks, self._shards, tasks)
+            settler = tasks.create_task(self._wiring.settler.run(), name="settler")
+            shards = tasks.create_task(self._shards.run(work.hand_over), name="shards")
+            readings = [*work.readers(), *self._probes(catalog)]
             readers = [tasks.create_task(reading, name="reader") for reading in readings]
             self.health.phase = "running"
             log.info("service.started", inbox=self._parts.settings.inbox)
             await stop.wait()
             self.health.phase = "draining"
-            await self._drain(tables, readers, shards)
+            await self._drain(work.tables, readers, shards)
             settler.cancel()
             heart.cancel()
         log.info("service.stopped")
 
-    def _readers(
-        self,
-        shop: Shop,
-        tables: TableCommitters,
-        large: LargeRequests,
-        deferred: DeferredDoorbells,
-    ) -> list[Coroutine[object, object, None]]:
-        parts, settings = self._parts, self._parts.settings
-        intake = Intake(
-            tables=tables,
-            reader=InboxReader(shop),
-            large=large,
-            deferred=deferred,
-            breakers=shop.breakers,
-        )
-        readers: list[Coroutine[object, object, None]] = [intake.run()]
-        consumer = None
-        if parts.queue is not None:
-            consumer = Consumer(
-                queue=parts.queue,
-                doorbells=Doorbells(
-                    intake=intake,
-                    deferred=deferred,
-                    recently_quarantined=shop.recently_quarantined,
-                    settler=self._settler,
-                    world=parts.world,
-                    metrics=self.metrics,
-                ),
-                intake=intake,
-                shards=self._shards,
-                world=parts.world,
-                health=self.health,
-                reclaim_idle_s=settings.queue.reclaim_idle_s,
-            )
-            readers.append(consumer.run())
-        progress = consumer.progress if consumer else QueueProgress(has_queue=False)
-        age_s = settings.service.reconcile_age_s
-        scan = InboxScan(
-            inbox=parts.inbox,
-            intake=intake,
-            ownership=Ownership(
-                shards=self._shards, queue=progress, world=parts.world, age_s=age_s
-            ),
-            pending_deletes=self._settler.pending_deletes,
-            foreign_entries=shop.foreign_entries,
-            world=parts.world,
-        )
-        ledger_cleanup = LedgerCleanup(
-            tables=tables, quarantine=parts.quarantine, world=parts.world
-        )
-        reconciler = Reconciler(
-            scan=scan,
-            ledger_cleanup=ledger_cleanup,
-            queue=progress,
-            world=parts.world,
-            health=self.health,
-            metrics=self.metrics,
-            interval_s=settings.service.reconcile_interval_s,
-            age_s=age_s,
-        )
-        readers.append(reconciler.run())
+    def _probes(self, catalog: Catalog) -> list[Coroutine[object, object, None]]:
+        """Return the loops that look at what the process depends on."""
+        parts, root = self._parts, self._parts.settings.inbox.rstrip("/")
         poller = Poller(
             queue=parts.queue,
             quarantine=parts.quarantine,
             storage=parts.storage,
-            folders={name: f"{settings.inbox.rstrip('/')}/{name}/" for name in _SMALL_FOLDERS},
-            resolved_refusals=ResolvedRefusals(shop.catalog, parts.storage, parts.quarantine),
+            folders={name: f"{root}/{name}/" for name in _SMALL_FOLDERS},
+            resolved_refusals=ResolvedRefusals(catalog, parts.storage, parts.quarantine),
             world=parts.world,
             metrics=self.metrics,
         )
-        readers.append(poller.run())
-        catalog_probe = CatalogProbe(catalog=shop.catalog, world=parts.world, health=self.health)
-        readers.append(catalog_probe.run())
-        readers.append(self._signatures.run())
-        self.work = Work(tables, large, shop.breakers, reconciler, self._shards)
-        return readers
+        catalog_probe = CatalogProbe(catalog=catalog, world=parts.world, health=self.health)
+        return [poller.run(), catalog_probe.run(), self._wiring.signatures.run()]
 
     async def _probe(self, catalog: Catalog, stop: asyncio.Event) -> None:
         """Refuse back ends that do not enforce conditions; wait for those that do not answer."""
         probes: list[tuple[str, Callable[[], Awaitable[object]]]] = [
             ("storage", self._probe_inbox),
             ("catalog", catalog.probe),
-            ("keys", self._signatures.load),
+            ("keys", self._wiring.signatures.load),
         ]
         for component, probe in probes:
             await until_answered(component, probe, stop, self.health)
@@ -265,7 +127,7 @@ class Service:
             async with asyncio.timeout(deadline_s):
                 await asyncio.wait([shards])
                 await tables.stop()
-                await self._settler.flush()
+                await self._wiring.settler.flush()
         except TimeoutError:
             log.warning("service.drain_exceeded", deadline_s=deadline_s)
             shards.cancel()

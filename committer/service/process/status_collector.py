@@ -12,8 +12,7 @@ from heapq import nsmallest
 from importlib.metadata import version
 from typing import Protocol
 
-from committer.service.ingest.committer_pool import TableCommitters
-from committer.service.ingest.reconciler import Reconciler
+from committer.service.process.process_wiring import WorkWiring
 from committer.service.process.status_model import (
     InboxStatus,
     OpenBreakerStatus,
@@ -23,8 +22,6 @@ from committer.service.process.status_model import (
     TableStatus,
     member_statuses,
 )
-from committer.service.requests.circuit_breakers import CircuitBreakers
-from committer.service.requests.large_requests import LargeRequests
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.health import Health
@@ -58,23 +55,12 @@ class Identity:
     inbox: str
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The parts of a started committer that its status shows."""
-
-    tables: TableCommitters
-    large: LargeRequests
-    breakers: CircuitBreakers
-    reconciler: Reconciler
-    shards: ShardLeases
-
-
 class Observed(Protocol):
     """The process whose status is collected. `work`: None before it has started."""
 
     health: Health
     metrics: Metrics
-    work: Work | None
+    work: WorkWiring | None
 
 
 class StatusCollector:
@@ -163,13 +149,13 @@ def _backlog(tables: Iterable[TableCommitter], now_ms: int) -> list[TableBacklog
     found: dict[str, TableBacklog] = {}
     for table in tables:
         name = str(table.identifier) if table.state else NO_TABLE
-        oldest_ms = table.oldest_ms
+        oldest_ms = table.waiting.oldest_ms
         lag_s = 0.0 if oldest_ms is None else _age_s(oldest_ms, now_ms)
         known = found.get(name, TableBacklog(name, 0, 0, 0.0))
         found[name] = TableBacklog(
             name,
-            known.requests + table.pending_count,
-            known.size_bytes + table.pending_bytes,
+            known.requests + len(table.waiting),
+            known.size_bytes + table.waiting.size_bytes,
             max(known.lag_s, lag_s),
         )
     return list(found.values())

@@ -30,6 +30,9 @@ class Waiters:
         return Waiters(self.tokens + other.tokens, self.reply_to | other.reply_to)
 
 
+NO_WAITERS = Waiters()
+
+
 class DeferredDoorbells:
     """Inbox keys to read again, in the order in which they were deferred."""
 

@@ -79,6 +79,13 @@ class LargeRequests:
         """One that waits here, or is being read."""
         return self._known.get(key)
 
+    def listed(self, key: str, durable_ms: int) -> bool:
+        """Note that a listing shows the inbox object. False for one that does not wait here."""
+        request = self._known.get(key)
+        if request is not None:
+            request.durable_ms = min(request.durable_ms, durable_ms)
+        return request is not None
+
     @property
     def oldest_ms(self) -> int | None:
         """Since when the oldest has been durable."""

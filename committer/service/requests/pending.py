@@ -1,56 +1,107 @@
-"""A request on its way through the service, with the waiters for its end."""
+"""A request on its way through the service, and the requests of one table that wait.
+
+`Waiting` owns its requests: it alone changes them, and their stage only along `TRANSITIONS`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator
-from dataclasses import dataclass, field
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
 from itertools import islice
 
-from committer.errors import FrazilError
-from committer.plan.high_water_mark import HighWaterMark
+from committer.errors import FrazilError, InvariantError, TransientError, reason_of
+from committer.plan.backoff import backoff_s
 from committer.plan.request_check import CheckBasis, CheckedRequest
+from committer.ports.world import World
 from committer.reason import Reason
-from committer.request.receipt_model import Receipt
 from committer.request.request_format import EncodedRequest
-from committer.service.requests.large_requests import LARGE_BYTES_MIN
+from committer.service.requests.deferred_doorbells import NO_WAITERS, Waiters
+from committer.service.requests.large_requests import LARGE_BYTES_MIN, NamedManifests
+from committer.service.telemetry.log import log
 
 Refusal = tuple[Reason, str]
 
-
+# If the environment is misconfigured, retrying more often does not help.
+FAULT_PAUSE_S = 15.0
 _BYTES_A_REQUEST = 4 * 1024
 _BYTES_A_VALUE = 32
 
 
+class Stage(Enum):
+    """Where a request is on its way. `ENDS` are behind its verdict."""
+
+    RECEIVED = "received"  # the next round looks at it
+    CHECKING = "checking"  # beside the rounds, as it takes long
+    CHECKED = "checked"  # its content may land on the basis of its check
+    IN_FLIGHT = "in flight"  # in the batch that is being committed
+    DEFERRED = "deferred"  # retried later, for a reason of its own
+    LANDED = "landed"  # by a commit of this committer
+    DUPLICATE = "duplicate"  # its epoch had landed before
+    QUARANTINED = "quarantined"
+    LEFT_BEFORE = "left before"  # its inbox object is not there: it has ended before
+    RETURNED = "returned"  # out of memory; it stays in the inbox and is found there again
+
+
+ENDS = frozenset(
+    {Stage.LANDED, Stage.DUPLICATE, Stage.QUARANTINED, Stage.LEFT_BEFORE, Stage.RETURNED}
+)
+# Every round looks at all requests anew, so each stage of a round may lead to every verdict without
+# a commit. Only a batch lands, and nothing of a batch in flight is returned: it may have landed.
+_VERDICTS = frozenset({Stage.DUPLICATE, Stage.QUARANTINED, Stage.LEFT_BEFORE})
+TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
+    Stage.RECEIVED: _VERDICTS | {Stage.CHECKED, Stage.CHECKING, Stage.DEFERRED, Stage.RETURNED},
+    Stage.CHECKING: frozenset({Stage.RECEIVED, Stage.CHECKED}),
+    Stage.CHECKED: _VERDICTS | {Stage.RECEIVED, Stage.IN_FLIGHT, Stage.DEFERRED, Stage.RETURNED},
+    Stage.IN_FLIGHT: _VERDICTS | {Stage.RECEIVED, Stage.CHECKED, Stage.DEFERRED, Stage.LANDED},
+    Stage.DEFERRED: frozenset({Stage.RECEIVED, Stage.CHECKED}),
+    **dict.fromkeys(ENDS, frozenset()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The result of a check of the content, and the basis that it holds for."""
+
+    basis: CheckBasis
+    result: CheckedRequest | Refusal | FrazilError
+
+
 @dataclass(slots=True)
 class Pending:
-    """One request that waits for its verdict.
+    """One request, from its arrival to its verdict.
 
     `durable_ms`: since when it has been durable as far as is known: its arrival, until a listing of
-    the inbox tells better. `tokens` are acknowledged and `reply_to` answered with the verdict.
-    `present_in` is the state generation after whose load the inbox object was seen to exist.
-    `suspicion` is why an attempt with this request alone failed: a verdict once fresh metadata
-    agrees. `is_authentic`: its signature was checked, or need not be. `is_inline`: nothing but a
-    doorbell has told of its content, which may be another than that of the inbox object.
-    `is_shared`: others may have been handed it too, or an operator have decided about it, since it
-    came from a listing, from a doorbell that rang before, or has waited for a frozen table: it
-    lands only while its inbox object is there. `found`: what a check beside the rounds has found,
-    and against which basis. `named_bytes`: of the manifests that were read for it.
+    the inbox tells better. `is_inline`: nothing but a doorbell has told of its content, which may
+    be another than that of the inbox object. `is_shared`: others may have been handed it too, or an
+    operator have decided about it, since it came from a listing, from a doorbell that rang before,
+    or has waited for a frozen table: it lands only while its inbox object is there. `present_in` is
+    the state generation after whose load the inbox object was seen to exist. `is_authentic`: its
+    signature was checked, or need not be. `suspicion` is why an attempt with this request alone
+    failed: a verdict once fresh metadata agrees. `named_bytes`: of the manifests that were read for
+    it.
     """
 
     key: str
     sealed: EncodedRequest
     durable_ms: int
-    tokens: list[str] = field(default_factory=list)
-    reply_to: set[str] = field(default_factory=set)
-    checked: CheckedRequest | None = None
-    present_in: int | None = None
-    suspicion: tuple[Reason, str] | None = None
-    deferral_count: int = 0
-    is_authentic: bool = False
+    waiters: Waiters = NO_WAITERS
     is_inline: bool = False
     is_shared: bool = False
+    stage: Stage = Stage.RECEIVED
+    check: Check | None = None
+    present_in: int | None = None
+    is_authentic: bool = False
+    suspicion: Refusal | None = None
+    deferral_count: int = 0
     named_bytes: int = 0
-    found: tuple[CheckBasis, CheckedRequest | Refusal | FrazilError] | None = None
+
+    @property
+    def checked(self) -> CheckedRequest | None:
+        """Its content as the last check found it; None if there was none, or it was refused."""
+        result = self.check.result if self.check is not None else None
+        return result if isinstance(result, CheckedRequest) else None
 
     @property
     def is_large(self) -> bool:
@@ -75,32 +126,26 @@ class Pending:
         parsed_bytes = _BYTES_A_VALUE * content.count(b",", 0, body)
         return _BYTES_A_REQUEST + 2 * len(content) + parsed_bytes + self.inflated_bytes_max
 
-    def join(self, other: Pending) -> None:
-        """Another copy of the same request arrived: it shares this one's end."""
-        self.durable_ms = min(self.durable_ms, other.durable_ms)
-        self.tokens.extend(other.tokens)
-        self.reply_to.update(other.reply_to)
-        self.is_shared = self.is_shared or other.is_shared
-
 
 class Waiting(Collection[str]):
-    """The requests of one table by key: those that are ready, in order, and those that are
-    deferred.
+    """The requests of one table by key: those that the next round looks at (ready), in order; those
+    that are deferred; those that are checked beside the rounds.
 
-    A request that fails for a reason of its own (its manifest cannot be read, its quarantine record
-    not written) is deferred, so that it does not block the others. A request that takes long to
-    check is set aside until it is checked.
+    `changed` is set whenever one becomes ready.
     """
 
-    def __init__(self, give_back: Callable[[int], None] = lambda _: None) -> None:
-        """`give_back`: called with the number of named bytes that are released."""
-        self._give_back = give_back
+    def __init__(self, world: World, named: NamedManifests) -> None:
+        self._world = world
+        self._named = named
         self._ready: dict[str, Pending] = {}
         self._deferred: dict[str, tuple[float, Pending]] = {}
         self._aside: dict[str, Pending] = {}
+        self.changed = asyncio.Event()
         self.size_bytes = 0
         self.large_bytes = 0
         self.weight_bytes = 0
+
+    # --- Looking ---
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._deferred) + len(self._aside)
@@ -117,20 +162,9 @@ class Waiting(Collection[str]):
     def has_ready(self) -> bool:
         return bool(self._ready)
 
-    def add(self, pending: Pending) -> None:
-        """Add a request, or another copy of one that waits."""
-        known = self.find(pending.key)
-        if known is not None:
-            known.join(pending)
-            return
-        self._ready[pending.key] = pending
-        self._count(pending, 1)
-
-    def _count(self, pending: Pending, times: int) -> None:
-        self.weight_bytes += times * pending.weight_bytes
-        size_bytes = times * len(pending.sealed.content)
-        self.size_bytes += size_bytes
-        self.large_bytes += size_bytes if len(pending.sealed.content) > LARGE_BYTES_MIN else 0
+    @property
+    def has_large_ready(self) -> bool:
+        return any(one.is_large for one in self._ready.values())
 
     def find(self, key: str) -> Pending | None:
         """A request that waits: ready, deferred or set aside."""
@@ -143,88 +177,169 @@ class Waiting(Collection[str]):
         yield from (pending for _, pending in self._deferred.values())
         yield from self._aside.values()
 
+    def ready(self, count_max: int) -> list[Pending]:
+        """The first ready ones."""
+        return list(islice(self._ready.values(), count_max))
+
     @property
     def oldest_ms(self) -> int | None:
         """Since when the oldest of all has been durable."""
         return min((one.durable_ms for one in self.all()), default=None)
 
-    def ready(self, count_max: int) -> list[Pending]:
-        """The first ready ones."""
-        return list(islice(self._ready.values(), count_max))
+    # --- Arrival ---
 
-    def reread(self, key: str, sealed: EncodedRequest) -> None:
-        """Replace a ready request by the content of its inbox object, because the doorbell's copy
-        differs. It is admitted anew, for the same waiters.
+    def add(self, pending: Pending) -> None:
+        """Add a request. Another copy of one that waits shares its end."""
+        known = self.find(pending.key)
+        if known is not None:
+            known.durable_ms = min(known.durable_ms, pending.durable_ms)
+            known.waiters = known.waiters.joined(pending.waiters)
+            known.is_shared = known.is_shared or pending.is_shared
+        else:
+            self._ready[pending.key] = pending
+            self._count(pending, 1)
+        self.changed.set()
+
+    def _count(self, pending: Pending, times: int) -> None:
+        self.weight_bytes += times * pending.weight_bytes
+        size_bytes = times * len(pending.sealed.content)
+        self.size_bytes += size_bytes
+        self.large_bytes += size_bytes if len(pending.sealed.content) > LARGE_BYTES_MIN else 0
+
+    # --- Evidence ---
+
+    def listed(self, key: str, durable_ms: int) -> bool:
+        """Note that a listing shows the inbox object. False for a request that does not wait."""
+        pending = self.find(key)
+        if pending is not None:
+            pending.durable_ms = min(pending.durable_ms, durable_ms)
+        return pending is not None
+
+    def present(self, pending: Pending, generation: int) -> None:
+        """Note that the inbox object was seen after this load of the table."""
+        pending.present_in = generation
+
+    def authenticated(self, pending: Pending) -> None:
+        """Note that the signature was checked, or need not be."""
+        pending.is_authentic = True
+
+    def share_all(self) -> None:
+        """Another committer may have ended any of them in the meantime, and the ledger may lack
+        epochs that an operator has removed.
         """
-        told = self.end(key)
-        self.add(Pending(key, sealed, told.durable_ms, told.tokens, told.reply_to))
+        for pending in self.all():
+            pending.is_shared = True
 
-    def __getitem__(self, key: str) -> Pending:
-        return self._ready[key]
+    def suspect(self, key: str, suspicion: Refusal | None) -> None:
+        """Note why an attempt with this request alone failed; None: nothing is held against it."""
+        self._ready[key].suspicion = suspicion
 
-    def end(self, key: str) -> Pending:
-        """Take out a ready request that has its verdict."""
+    def refused_in_vain(self, pending: Pending, refusal: Refusal) -> None:
+        """Note a verdict whose quarantine record could not be written: it may be there, or come
+        yet, so the verdict stays, though its reason may go.
+        """
+        pending.suspicion = refusal
+        pending.is_shared = True
+
+    # --- Stages ---
+
+    def _move(self, pending: Pending, stage: Stage) -> None:
+        if stage is not pending.stage and stage not in TRANSITIONS[pending.stage]:
+            raise InvariantError(f"`{pending.key}` is {pending.stage.value}: not {stage.value} now")
+        pending.stage = stage
+
+    def set_aside(self, pending: Pending) -> None:
+        """A ready request is checked beside the rounds now, until `checked`."""
+        self._move(pending, Stage.CHECKING)
+        self._aside[pending.key] = self._ready.pop(pending.key)
+
+    def checked(self, pending: Pending, check: Check | None) -> None:
+        """Keep the result of a check; None: it is to be checked anew."""
+        if check is not None and check is pending.check:
+            return
+        pending.check = check
+        if pending.stage is Stage.CHECKING:
+            self._ready[pending.key] = self._aside.pop(pending.key)
+            self.changed.set()
+        self._move(pending, _known_stage(pending))
+
+    def launch(self, keys: Iterable[str]) -> None:
+        """These are the batch in flight now."""
+        for key in keys:
+            self._move(self._ready[key], Stage.IN_FLIGHT)
+
+    def withdraw(self, keys: Iterable[str]) -> None:
+        """These are not in flight any more, as far as they still wait: their batch was dropped."""
+        for pending in filter(None, map(self._ready.get, keys)):
+            if pending.stage is Stage.IN_FLIGHT:
+                self._move(pending, Stage.CHECKED)
+
+    def end(self, key: str, stage: Stage) -> Pending:
+        """Remove a ready request that has its verdict."""
+        pending = self._ready[key]
+        self._move(pending, stage)
+        self._remove(key)
+        return pending
+
+    def _remove(self, key: str) -> Pending:
         pending = self._ready.pop(key)
         self._count(pending, -1)
         self.drop_named(pending)
         return pending
 
-    def drop_named(self, pending: Pending) -> None:
-        """The manifests that a request names are read anew if they are needed again."""
-        self._give_back(pending.named_bytes)
-        pending.named_bytes = 0
+    def reread(self, key: str, sealed: EncodedRequest) -> None:
+        """Replace a ready request by the content of its inbox object, because the doorbell's copy
+        differs. It is admitted anew, for the same waiters.
+        """
+        told = self._remove(key)
+        self.add(Pending(key, sealed, told.durable_ms, told.waiters))
 
-    def evict(self, is_left: Callable[[Pending], bool], kept: Container[str]) -> Iterator[Pending]:
-        """Take ready requests out of memory; they stay in the inbox and are found there again."""
+    def evict(self, is_evicted: Callable[[Pending], bool]) -> Iterator[Pending]:
+        """Return ready requests to the inbox, but for those in flight."""
         for key, pending in list(self._ready.items()):
-            if key not in kept and is_left(pending):
-                yield self.end(key)
+            if pending.stage is not Stage.IN_FLIGHT and is_evicted(pending):
+                yield self.end(key, Stage.RETURNED)
 
-    def set_aside(self, key: str) -> None:
-        """Leave a ready request alone until `bring_back`."""
-        self._aside[key] = self._ready.pop(key)
+    def defer(self, pending: Pending, error: Exception) -> None:
+        """Retry a ready request later that fails for a reason of its own: its manifest cannot be
+        read, its quarantine record not written. It does not block the others.
+        """
+        if pending.deferral_count == 0:
+            log.warning("request.deferred", key=pending.key, error=reason_of(error))
+        jitter = 0.5 + self._world.jitter() / 2
+        is_passing = isinstance(error, TransientError)
+        delay_s = backoff_s(pending.deferral_count + 5, jitter) if is_passing else FAULT_PAUSE_S
+        self._move(pending, Stage.DEFERRED)
+        pending.deferral_count += 1
+        until_s = self._world.monotonic_s() + delay_s
+        self._deferred[pending.key] = (until_s, self._ready.pop(pending.key))
 
-    def bring_back(self, key: str) -> None:
-        """It is ready again, behind the others."""
-        self._ready[key] = self._aside.pop(key)
-
-    def defer(self, key: str, until_s: float) -> None:
-        """Retry a ready request no sooner than then."""
-        self._deferred[key] = (until_s, self._ready.pop(key))
-
-    def recall(self, now_s: float) -> float | None:
-        """Make ready whose time has come, behind the others; return how long until the next one."""
+    def recall(self) -> float | None:
+        """Make those ready whose time has come, behind the others; return how long until the next
+        one.
+        """
+        now_s = self._world.monotonic_s()
         for key, (until_s, pending) in list(self._deferred.items()):
             if until_s <= now_s:
-                del self._deferred[key]
-                self._ready[key] = pending
+                self._move(pending, _known_stage(pending))
+                self._ready[key] = self._deferred.pop(key)[1]
         return min((until_s - now_s for until_s, _ in self._deferred.values()), default=None)
 
+    # --- Manifests that a request names ---
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A request with its verdict, or a doorbell without a request.
+    async def make_room(self, pending: Pending, size_bytes: int) -> None:
+        """Wait for room for its manifests, all at once: two checks that each hold a part and wait
+        for more would deadlock.
+        """
+        self.drop_named(pending)
+        await self._named.wait_for_room(size_bytes)
+        pending.named_bytes = size_bytes
 
-    `key`: the inbox object to remove, once what proves that it has landed (`seen`) is durable. No
-    receipt: the request ended earlier, and its verdict is not known.
-    """
+    def drop_named(self, pending: Pending) -> None:
+        """The manifests that a request names are read anew if they are needed again."""
+        self._named.give_back(pending.named_bytes)
+        pending.named_bytes = 0
 
-    key: str | None
-    tokens: tuple[str, ...]
-    reply_to: frozenset[str] = frozenset()
-    receipt: Receipt | None = None
-    seen: HighWaterMark | None = None
 
-    @classmethod
-    def landed(cls, pending: Pending, receipt: Receipt, seen: HighWaterMark) -> Outcome:
-        return cls(pending.key, tuple(pending.tokens), frozenset(pending.reply_to), receipt, seen)
-
-    @classmethod
-    def quarantined(cls, pending: Pending, receipt: Receipt) -> Outcome:
-        """It is in quarantine, so its inbox object may go."""
-        return cls(pending.key, tuple(pending.tokens), frozenset(pending.reply_to), receipt)
-
-    @classmethod
-    def gone(cls, pending: Pending) -> Outcome:
-        """Its inbox object is not there. One that appears now is another publication: keep it."""
-        return cls(None, tuple(pending.tokens))
+def _known_stage(pending: Pending) -> Stage:
+    return Stage.RECEIVED if pending.checked is None else Stage.CHECKED

@@ -68,7 +68,7 @@ class Signatures:
                 log.info("keys.returned")
 
     async def check(self, pending: Pending, properties: Mapping[str, str]) -> None:
-        """Check a request of a table with these properties, and note that it was.
+        """Check a request of a table with these properties, unless it was checked before.
 
         Errors: `InvalidRequestError` with the reason; `NotFoundError` where it has left the inbox;
         those of the storage.
@@ -88,7 +88,6 @@ class Signatures:
             verify(pending.sealed, self._keys)
             if request.not_after_ms is not None:
                 await self._check_time(pending.key, request.not_after_ms)
-        pending.is_authentic = True
 
     async def _check_time(self, key: str, not_after_ms: int) -> None:
         """Check the time at which the request became durable, not the current time: an outage of

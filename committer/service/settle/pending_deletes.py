@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from committer.plan.high_water_mark import HighWaterMark
-from committer.service.requests.pending import Outcome
+from committer.service.settle.outcome import Outcome
 
 
 @dataclass(slots=True)

@@ -15,9 +15,9 @@ from committer.group_commit import finish_all
 from committer.plan.backoff import backoff_s
 from committer.ports.queue import Queue
 from committer.ports.world import World
-from committer.service.requests.pending import Outcome
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.service.settle.outcome import Outcome
 from committer.service.settle.pending_deletes import PendingDeletes, Proof
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from committer.errors import (
     FrazilError,
@@ -20,20 +20,17 @@ from committer.plan.ledger import (
 )
 from committer.plan.request_check import CheckBasis, Checker
 from committer.plan.state import TableState
-from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.service.requests.evidence_reader import EvidenceReader
-from committer.service.requests.pending import Pending
+from committer.service.requests.inbox_lookup import InboxLookup, Place
+from committer.service.requests.pending import Pending, Waiting
 from committer.service.requests.signature_check import Signatures
 from committer.service.table.admission_outcome import (
     AdmissionOutcome,
     AlreadyLanded,
     QuarantineVerdict,
 )
-from committer.service.table.content_checks import check_all
-from committer.service.table.inbox_lookup import InboxLookup, Place
-from committer.service.table.large_checks import LargeChecks
-from committer.storage.inbox import Inbox, Quarantine
+from committer.service.table.content_checks import ContentChecks
 
 
 class Admission:
@@ -42,24 +39,18 @@ class Admission:
     def __init__(
         self,
         catalog_name: str,
-        storage: Storage,
-        inbox: Inbox,
-        quarantine: Quarantine,
+        waiting: Waiting,
+        inbox_lookup: InboxLookup,
         signatures: Signatures,
-        all_waiting: Callable[[], Iterable[Pending]],
-        large: LargeChecks,
-        crashed: Callable[[str], None],
+        evidence: EvidenceReader,
+        content_checks: ContentChecks,
     ) -> None:
-        """`all_waiting`: all requests that wait for this table, also those not admitted yet.
-        `crashed` counts internal errors.
-        """
-        self._large = large
-        self._crashed = crashed
-        self._catalog_name = catalog_name
-        self._storage = storage
-        self._inbox_lookup = InboxLookup(inbox, quarantine, all_waiting)
+        self.catalog_name = catalog_name
+        self._waiting = waiting
+        self._inbox_lookup = inbox_lookup
         self._signatures = signatures
-        self.evidence = EvidenceReader(storage)
+        self._evidence = evidence
+        self._content_checks = content_checks
         self._checker: Checker | None = None
 
     @property
@@ -97,11 +88,15 @@ class Admission:
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))
         landing.extend(await self._look_up(unproven, state, generation, outcome))
-        await check_all(landing, checker, self._storage, outcome, self._large, self._crashed)
+        await self._content_checks.check_all(landing, checker, outcome)
         return outcome
 
+    async def close(self) -> None:
+        """Cancel the checks that are under way."""
+        await self._content_checks.close()
+
     def _checker_of(self, state: TableState) -> Checker:
-        basis = CheckBasis.of(self._catalog_name, state.metadata)
+        basis = CheckBasis.of(self.catalog_name, state.metadata)
         if self._checker is None or self._checker.basis != basis:
             self._checker = Checker(basis, state.metadata.current_schema)
         return self._checker
@@ -115,10 +110,11 @@ class Admission:
         except InvalidRequestError as error:
             outcome.refused.append(QuarantineVerdict(pending, Reason(error.reason), str(error)))
         except NotFoundError:
-            outcome.gone.append(pending)
+            outcome.left_before.append(pending)
         except FrazilError as error:
             outcome.failed.append((pending, error))
         else:
+            self._waiting.authenticated(pending)
             return True
         return False
 
@@ -142,11 +138,11 @@ class Admission:
             if isinstance(place, FrazilError):
                 outcome.failed.append((pending, place))
             elif place is Place.NOWHERE:
-                outcome.gone.append(pending)
+                outcome.left_before.append(pending)
             elif place is Place.QUARANTINED:
                 outcome.already_quarantined.append(pending)
             elif isinstance(answer, NotLanded):
-                pending.present_in = generation
+                self._waiting.present(pending, generation)
                 landing.append(pending)
             else:
                 await self._prove(pending, state, outcome, _unproven(pending, answer.why))
@@ -165,7 +161,7 @@ class Admission:
         """
         request = pending.sealed.request
         try:
-            landed = await self.evidence.find(state, request)
+            landed = await self._evidence.find(state, request)
         except FrazilError as error:
             outcome.failed.append((pending, error))
             return

@@ -41,7 +41,8 @@ class AlreadyLanded:
 
 @dataclass(slots=True)
 class AdmissionOutcome:
-    """The answer for each request looked at. `gone`: it has left the inbox, so it ended before.
+    """The answer for each request looked at. `left_before`: it has left the inbox, so it ended
+    before.
 
     `already_quarantined`: in quarantine, and in the inbox still. `suspects` may land as far as the
     table can tell, but an attempt with each alone has failed. `failed`: what is needed for an
@@ -50,7 +51,7 @@ class AdmissionOutcome:
 
     candidates: list[CheckedRequest] = field(default_factory=list)
     duplicates: list[AlreadyLanded] = field(default_factory=list)
-    gone: list[Pending] = field(default_factory=list)
+    left_before: list[Pending] = field(default_factory=list)
     already_quarantined: list[Pending] = field(default_factory=list)
     refused: list[QuarantineVerdict] = field(default_factory=list)
     suspects: list[QuarantineVerdict] = field(default_factory=list)

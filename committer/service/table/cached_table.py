@@ -5,20 +5,32 @@ A base may be stale, which the swap finds out; only a fresh one ends a request w
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from committer.plan.attempt_log import AttemptLog
 from committer.plan.high_water_mark import HighWaterMark
+from committer.plan.landed_commit import LandedCommit
 from committer.plan.state import TableState
-from committer.service.table.high_water_check import HighWaterCheck
+from committer.service.requests.pending import Waiting
+from committer.service.settle.high_water_check import HighWaterCheck
+from committer.service.table.commit_pacer import CommitPacer
+from committer.service.upkeep.table_upkeep import TableUpkeep
 
 
 class CachedTable:
     """The base of one table. `generation` counts its loads."""
 
-    def __init__(self, high_water_mark: HighWaterCheck, attempts: AttemptLog) -> None:
+    def __init__(
+        self,
+        high_water_mark: HighWaterCheck,
+        attempts: AttemptLog,
+        waiting: Waiting,
+        pacer: CommitPacer,
+        upkeep: TableUpkeep,
+    ) -> None:
         self._high_water_mark = high_water_mark
         self._attempts = attempts
+        self._waiting = waiting
+        self._pacer = pacer
+        self._upkeep = upkeep
         self._is_current = False
         self.generation = 0
 
@@ -37,21 +49,31 @@ class CachedTable:
         """The high-water mark of everything that the table has shown so far."""
         return self._high_water_mark.known
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether an attempt whose answer was lost may land on the state yet."""
+        return self._attempts.has_lost
+
     async def load(self) -> TableState:
         """Load the table. Errors: as `HighWaterCheck.load`."""
-        state = await self._high_water_mark.load(self.state)
+        before, decided = self.state, self.known.decided
+        state = await self._high_water_mark.load(before)
         self._attempts.loaded(state)
         self._is_current = True
         self.generation += 1
+        if self.known.decided > decided:
+            self._waiting.share_all()
+        self._pacer.saw(before, state.table)
+        self._upkeep.loaded()
         return state
 
     def forget(self) -> None:
         """Load the table before its next use: it may have moved."""
         self._is_current = False
 
-    def landed(self, state: TableState, keys: Collection[str], *, is_as_planned: bool) -> None:
-        """A commit of ours has led to this state, and changed these entries of the ledger."""
-        self._attempts.landed(state)
+    def landed(self, commit: LandedCommit) -> None:
+        """A commit has led to its state, and changed entries of the ledger."""
+        self._attempts.landed(commit.state)
         # The returned table may hold more than was planned: it counts as a load.
-        self.generation += 0 if is_as_planned else 1
-        self._high_water_mark.landed(state, keys)
+        self.generation += 0 if commit.is_as_planned else 1
+        self._high_water_mark.landed(commit.state, commit.ledger_keys)

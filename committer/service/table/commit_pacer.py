@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from committer.errors import NoSuchTableError
+from committer.plan.backoff import backoff_s
 from committer.plan.batch_policy import (
     METADATA_BYTES_MAX,
     BatchPolicy,
@@ -13,6 +14,7 @@ from committer.plan.batch_policy import (
     stretched_ms,
     wait_ms,
 )
+from committer.plan.landed_commit import LandedCommit
 from committer.plan.quiet_gap import (
     GapHistory,
     GapPolicy,
@@ -32,7 +34,7 @@ GAP_POLL_S = 0.5
 
 
 class CommitPacer:
-    """The pace of one table. Every wait ends early when `stopping` is set."""
+    """The pace of one table. Every wait ends early once it is stopped."""
 
     def __init__(
         self,
@@ -40,17 +42,24 @@ class CommitPacer:
         catalog: Catalog,
         world: World,
         policy: BatchPolicy,
-        stopping: asyncio.Event,
     ) -> None:
         self._identifier = identifier
         self._catalog = catalog
         self._world = world
         self._policy = policy
-        self._stopping = stopping
+        self._stopping = asyncio.Event()
         self._last_start_ms: int | None = None
         self._last_had_several = False
         self._metadata_bytes: int | None = None
         self._gaps = GapHistory()
+
+    def stop(self) -> None:
+        """End the current wait, and every later one."""
+        self._stopping.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
 
     def policy(self, state: TableState | None) -> BatchPolicy:
         """The service's policy, with the table's own interval and gaps."""
@@ -84,20 +93,29 @@ class CommitPacer:
         except TimeoutError:
             return
 
+    async def pause(self, delay_s: float) -> None:
+        """Wait about that long, after a failure."""
+        await self.sleep(delay_s * (0.5 + self._world.jitter() / 2))
+
+    async def back_off(self, attempts: int) -> None:
+        """Wait a little before the next attempt, more with every one."""
+        await self.sleep(backoff_s(attempts - 1, self._world.jitter()))
+
     # --- What it learns from ---
 
-    def started(self) -> None:
-        """A commit begins, with its first attempt."""
+    def started(self) -> int:
+        """A commit begins, with its first attempt. Return the time."""
         self._last_start_ms = self._world.now_ms()
+        return self._last_start_ms
 
     def swapped(self) -> None:
         """An attempt has its answer."""
         self._gaps = self._gaps.swapped(self._world.now_ms())
 
-    def landed(self, requests_count: int, metadata_bytes: int | None) -> None:
-        """A commit of so many requests has landed, with a metadata file of this size."""
-        self._last_had_several = requests_count > 1
-        self._weigh(metadata_bytes)
+    def landed(self, commit: LandedCommit) -> None:
+        """Note how many requests landed, and the size of the metadata file."""
+        self._last_had_several = len(commit.batch.requests) > 1
+        self._weigh(commit.metadata_bytes)
 
     def saw(self, known: TableState | None, table: LoadedTable) -> None:
         """The table was loaded: was there a foreign commit since it was known?"""

@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from committer.plan.attempt_log import AttemptLog
-from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
+from committer.plan.batch import Batch, PreparedManifest
 from committer.plan.batch_policy import BatchPolicy, next_batch
+from committer.plan.landed_commit import LandedCommit
 from committer.plan.maintenance import Upkeep
 from committer.plan.request_check import CheckBasis, CheckedRequest
 from committer.plan.state import TableState
+from committer.ports.world import World
 from committer.reason import Reason
-from committer.request.table_identifier import TableIdentifier
-from committer.service.requests.pending import Waiting
-from committer.service.table.cached_table import CachedTable
+from committer.service.requests.pending import Refusal, Waiting
 from committer.service.table.commit_pacer import CommitPacer
-from committer.service.table.shop import Shop
-from committer.service.tasks.steps import off_loop_if_large
-from committer.service.telemetry.log import log
+from committer.service.table.commit_planner import CommitPlanner, PlanCrashedError
 from committer.service.upkeep.table_upkeep import TableUpkeep
 
 # Nothing names what was written for a batch before it lands: an engine's orphan clean-up takes it,
@@ -49,36 +47,32 @@ class InflightBatch:
     written: set[str] = field(default_factory=set)
     metadata_bytes: int | None = None
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(one.sealed.key for one in self.batch.requests)
+
 
 class BatchSelector:
     """Selects the batches of one table, one at a time, and keeps the one in flight."""
 
     def __init__(
         self,
-        identifier: TableIdentifier,
-        shop: Shop,
         *,
         waiting: Waiting,
-        cached_table: CachedTable,
         attempts: AttemptLog,
+        planner: CommitPlanner,
         pacer: CommitPacer,
         upkeep: TableUpkeep,
+        world: World,
     ) -> None:
-        self._identifier = identifier
-        self._shop = shop
         self._waiting = waiting
-        self._cached_table = cached_table
         self._attempts = attempts
+        self._planner = planner
         self._pacer = pacer
         self._upkeep = upkeep
+        self._world = world
         self._current: InflightBatch | None = None
         self._batch_max: int | None = None
-
-    @property
-    def sent_keys(self) -> frozenset[str]:
-        """The keys of the batch in flight: its requests may have landed."""
-        sent = self._current.batch.requests if self._current else ()
-        return frozenset(one.sealed.key for one in sent)
 
     @property
     def are_urgent(self) -> bool:
@@ -89,65 +83,81 @@ class BatchSelector:
         self, candidates: Sequence[CheckedRequest], basis: CheckBasis, state: TableState
     ) -> InflightBatch | None:
         """Return the batch in flight if all of it may still land, else a new one. None: there is
-        nothing to commit.
+        nothing to commit, or a new batch could not be prepared.
         """
         inflight = self._current
-        if inflight is not None and basis == inflight.basis and self._is_fresh(inflight, state):
-            still = {candidate.sealed.key for candidate in candidates}
-            if all(one.sealed.key in still for one in inflight.batch.requests):
-                return inflight
-        self._current = None
-        requests = _one_branch(next_batch(candidates, self._policy(state)))
-        if requests:
-            self._current = await self._prepared(requests, basis, state)
-        return self._current
+        if inflight is None or not self._may_go_again(inflight, candidates, basis, state):
+            self.drop()
+            requests = _one_branch(next_batch(candidates, self._policy(state)))
+            inflight = await self._prepared(requests, basis, state) if requests else None
+        if inflight is not None:
+            self._waiting.launch(inflight.keys)
+        self._current = inflight
+        return inflight
 
     def drop(self) -> None:
         """Drop the batch in flight; the next round selects anew."""
+        if self._current is not None:
+            self._waiting.withdraw(self._current.keys)
         self._current = None
 
-    def landed(self) -> None:
-        """Note that the batch in flight is in the table."""
+    def landed(self, _: LandedCommit) -> None:
+        """The batch in flight is in the table."""
         self._current = None
         self._batch_max = None
 
-    def isolate(self, requests: Sequence[CheckedRequest], reason: Reason, message: str) -> None:
+    def isolate(self, requests: Sequence[CheckedRequest], refusal: Refusal) -> None:
         """Halve the batches until the request at fault stands alone, then suspect it: the next
         round asks the ledger, in freshly read metadata, whether it has landed after all.
         """
-        self._cached_table.forget()
         self.halve(requests)
         if len(requests) == 1:
-            self._waiting[requests[0].sealed.key].suspicion = (reason, message)
+            self._waiting.suspect(requests[0].sealed.key, refusal)
 
     def halve(self, requests: Sequence[CheckedRequest]) -> None:
         """Halve the size of the next batch."""
-        self._current = None
+        self.drop()
         self._batch_max = max(1, len(requests) // 2)
+
+    def crashed(self, inflight: InflightBatch, error: PlanCrashedError) -> None:
+        """Halve the batch. Whether the table or the last request alone is at fault is not known, so
+        nothing is quarantined: the request is deferred, and the others go on.
+        """
+        self.halve(inflight.batch.requests)
+        if len(inflight.keys) == 1:
+            pending = self._waiting.find(inflight.keys[0])
+            if pending is not None:
+                self._waiting.defer(pending, error.cause)
 
     async def _prepared(
         self, requests: tuple[CheckedRequest, ...], basis: CheckBasis, state: TableState
     ) -> InflightBatch | None:
-        batch = Batch(requests, self._new_snapshot_id(state), self._shop.world.uuid())
         try:
-            prepared = await off_loop_if_large(
-                sum(one.size_bytes for one in requests), prepare_manifests, batch, state.metadata
-            )
-        except Exception as error:  # noqa: BLE001  # isolates the request that our own bug trips over
-            log.exception("plan.crashed", table=str(self._identifier), requests=len(requests))
-            self._shop.metrics.crashed("plan")
-            self.isolate(requests, Reason.PLAN_FAILED, repr(error))
+            batch, prepared = await self._planner.prepare(requests, state)
+        except PlanCrashedError as error:
+            self.isolate(requests, (Reason.PLAN_FAILED, str(error)))
             return None
-        now_s = self._shop.world.monotonic_s()
-        offered, resolved_count = self._upkeep.offer(), self._attempts.resolved_count
-        return InflightBatch(batch, basis, prepared, offered, now_s, resolved_count)
+        now_s, resolved_count = self._world.monotonic_s(), self._attempts.resolved_count
+        return InflightBatch(batch, basis, prepared, self._upkeep.offer(), now_s, resolved_count)
+
+    def _may_go_again(
+        self,
+        inflight: InflightBatch,
+        candidates: Sequence[CheckedRequest],
+        basis: CheckBasis,
+        state: TableState,
+    ) -> bool:
+        if basis != inflight.basis or not self._is_fresh(inflight, state):
+            return False
+        still = {candidate.sealed.key for candidate in candidates}
+        return still.issuperset(inflight.keys)
 
     def _is_fresh(self, inflight: InflightBatch, state: TableState) -> bool:
         """Not if its snapshot is in the table: its ledger was removed, and that was accepted. Nor
         if the table has moved since the answer to an attempt was lost: its snapshot may have been
         in the table, rolled back and expired, and its manifests deleted with it.
         """
-        age_s = self._shop.world.monotonic_s() - inflight.since_s
+        age_s = self._world.monotonic_s() - inflight.since_s
         is_there = state.metadata.snapshot_by_id(inflight.batch.snapshot_id) is not None
         may_have_gone = inflight.resolved_count != self._attempts.resolved_count
         return age_s <= INFLIGHT_S_MAX and not is_there and not may_have_gone
@@ -157,12 +167,6 @@ class BatchSelector:
         policy = self._pacer.policy(state)
         limit = min(self._batch_max or policy.requests_max, policy.requests_max)
         return replace(policy, requests_max=limit)
-
-    def _new_snapshot_id(self, state: TableState) -> int:
-        while True:
-            snapshot_id = snapshot_id_from(self._shop.world.uuid(), state.metadata)
-            if snapshot_id is not None:
-                return snapshot_id
 
 
 def _one_branch(requests: Sequence[CheckedRequest]) -> tuple[CheckedRequest, ...]:

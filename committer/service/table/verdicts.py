@@ -9,70 +9,80 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
-from committer.errors import (
-    FrazilError,
-    InvalidRequestError,
-    NotFoundError,
-    TransientError,
-    reason_of,
-)
+from committer.errors import FrazilError, InvalidRequestError, NotFoundError, TransientError
 from committer.group_commit import finish_all
-from committer.plan.backoff import backoff_s
-from committer.plan.high_water_mark import HighWaterMark
+from committer.plan.landed_commit import LandedCommit
+from committer.ports.world import World
 from committer.reason import Reason
-from committer.request.receipt_model import Receipt
 from committer.request.request_format import read_request
-from committer.request.request_key import parse_inbox_key
-from committer.service.requests.pending import Outcome, Pending, Waiting
-from committer.service.requests.receipt_builders import committed_receipt, quarantined_receipt
+from committer.service.requests.pending import Pending, Stage, Waiting
+from committer.service.settle.endings import Endings
 from committer.service.table.admission_outcome import (
     AdmissionOutcome,
     AlreadyLanded,
     QuarantineVerdict,
 )
-from committer.service.table.shop import Shop
+from committer.service.table.cached_table import CachedTable
 from committer.service.telemetry.log import log
+from committer.storage.inbox import Inbox, Quarantine
 
 RECORDS_AT_ONCE = 32
 RECORDS_A_ROUND = 256
 RECORDS_BYTES_A_ROUND = 8 * 1024 * 1024
-# If the environment is misconfigured, retrying more often does not help.
-FAULT_PAUSE_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
 class Verdicts:
     """Ends the requests of one table."""
 
-    waiting: Waiting
-    shop: Shop
+    def __init__(
+        self,
+        waiting: Waiting,
+        endings: Endings,
+        inbox: Inbox,
+        quarantine: Quarantine,
+        cached_table: CachedTable,
+        world: World,
+    ) -> None:
+        self._waiting = waiting
+        self._cached_table = cached_table
+        self._endings = endings
+        self._inbox = inbox
+        self._quarantine = quarantine
+        self._world = world
 
-    async def conclude(self, outcome: AdmissionOutcome, seen: HighWaterMark) -> None:
-        """End the duplicates (`seen` in the table), the requests that left the inbox, and those
-        that cannot land.
-        """
-        self.shop.settle([Outcome.gone(self.waiting.end(gone.key)) for gone in outcome.gone])
-        self.shop.settle(
-            [
-                Outcome.landed(self.waiting.end(one.pending.key), _duplicate(one), seen)
-                for one in outcome.duplicates
-            ]
-        )
+    def landed(self, commit: LandedCommit) -> None:
+        """End the requests that a commit has landed."""
+        ended = [
+            (
+                self._waiting.end(one.sealed.key, Stage.LANDED),
+                commit.plan.landed[one.request.inbox_key],
+            )
+            for one in commit.batch.requests
+        ]
+        self._endings.landed(ended, self._cached_table.known)
+
+    async def conclude(self, outcome: AdmissionOutcome) -> None:
+        """End the duplicates, the requests that left the inbox, and those that cannot land."""
+        self._end_left_before(outcome.left_before)
         for one in outcome.duplicates:
-            request = one.pending.sealed.request
-            is_own = one.landed.attempt == request.attempt
-            tell = self.shop.metrics.recovered if is_own else self.shop.metrics.duplicated
-            tell(request.identifier)
-        self.shop.breakers.landed(one.pending.sealed.request for one in outcome.duplicates)
+            _log_duplicate(one)
+        ended = [
+            (self._waiting.end(one.pending.key, Stage.DUPLICATE), one.landed)
+            for one in outcome.duplicates
+        ]
+        self._endings.duplicates(ended, self._cached_table.known)
         for pending, error in outcome.failed:
-            self.defer(pending, error)
+            self._waiting.defer(pending, error)
         await finish_all(
             self._finish_quarantining(pending) for pending in outcome.already_quarantined
         )
         await self.quarantine_all(outcome.refused)
+
+    def _end_left_before(self, gone: Sequence[Pending]) -> None:
+        self._endings.left_before([self._waiting.end(one.key, Stage.LEFT_BEFORE) for one in gone])
 
     async def quarantine_all(self, refused: Sequence[QuarantineVerdict]) -> None:
         """Write the durable records, then end the requests. Of a producer that fails again and
@@ -83,7 +93,7 @@ class Verdicts:
 
         async def quarantine(one: QuarantineVerdict) -> None:
             async with limit:
-                await self._quarantine(one)
+                await self._quarantine_one(one)
 
         await finish_all(quarantine(one) for one in _first(self._within_room(refused)))
 
@@ -91,60 +101,49 @@ class Verdicts:
         taken: Counter[str] = Counter()
         for one in refused:
             request = one.pending.sealed.request
-            room = self.shop.breakers.room(request)
+            room = self._endings.room(request)
             if room is None or taken[request.producer.id] < room:
                 taken[request.producer.id] += 1
                 yield one
 
-    async def _quarantine(self, verdict: QuarantineVerdict) -> None:
+    async def _quarantine_one(self, verdict: QuarantineVerdict) -> None:
         try:
             true = await self._as_in_inbox(verdict)
             if true is None:
                 return
             one, content = true
         except FrazilError as error:
-            self.defer(verdict.pending, error)
+            self._waiting.defer(verdict.pending, error)
             return
         try:
-            await self.shop.quarantine.put(one.record(self.shop.world.now_ms()), content)
+            await self._quarantine.put(one.record(self._world.now_ms()), content)
         except FrazilError as error:
-            # The record may be there, or come yet: the verdict stays, though its reason may go.
-            one.pending.suspicion = (one.reason, one.message)
-            one.pending.is_shared = True
-            self.defer(one.pending, error)
+            self._waiting.refused_in_vain(one.pending, (one.reason, one.message))
+            self._waiting.defer(one.pending, error)
             return
-        pending = self.waiting.end(one.pending.key)
-        self.shop.recently_quarantined.add(pending.key)
-        self.shop.metrics.quarantined(one.reason.value)
-        self.shop.breakers.quarantined(pending.sealed.request, one.reason.value)
-        self.shop.settle([Outcome.quarantined(pending, _quarantined(one))])
+        _log_quarantined(one)
+        pending = self._waiting.end(one.pending.key, Stage.QUARANTINED)
+        self._endings.quarantined(pending, one.reason.value, one.message)
 
     async def _finish_quarantining(self, pending: Pending) -> None:
         """Finish a quarantine that another process began: it stopped after the record and before
         the delete. Its verdict stands.
         """
         try:
-            record = await self.shop.quarantine.record(pending.key)
+            record = await self._quarantine.record(pending.key)
+            if record.by_reference:
+                # Not about this request: a foreign entry had its key before.
+                await self._quarantine.delete((pending.key,))
         except FrazilError as error:
-            self.defer(pending, error)
+            self._waiting.defer(pending, error)
             return
         if record.by_reference:
-            await self._discard_stale_record(pending)
-            return
-        self.shop.recently_quarantined.add(pending.key)
-        log.info("inbox.quarantined_before", key=pending.key)
-        key = parse_inbox_key(pending.key)
-        receipt = quarantined_receipt(key, record.reason, record.message)
-        self.shop.settle([Outcome.quarantined(self.waiting.end(pending.key), receipt)])
-
-    async def _discard_stale_record(self, pending: Pending) -> None:
-        """Delete a record that is not about this request: a foreign entry had its key before."""
-        try:
-            await self.shop.quarantine.delete((pending.key,))
-        except FrazilError as error:
-            self.defer(pending, error)
-            return
-        self.defer(pending, TransientError("what stood in its place before was no request"))
+            message = "what stood in its place before was no request"
+            self._waiting.defer(pending, TransientError(message))
+        else:
+            log.info("inbox.quarantined_before", key=pending.key)
+            ended = self._waiting.end(pending.key, Stage.QUARANTINED)
+            self._endings.quarantined_before(ended, record.reason, record.message)
 
     async def _as_in_inbox(self, one: QuarantineVerdict) -> tuple[QuarantineVerdict, bytes] | None:
         """Return the verdict on the inbox object, not on the doorbell's copy: write access to the
@@ -154,28 +153,18 @@ class Verdicts:
         if not one.pending.is_inline:
             return one, announced
         try:
-            content = await self.shop.inbox.get(key)
+            content = await self._inbox.get(key)
         except NotFoundError:
-            self.shop.settle([Outcome.gone(self.waiting.end(key))])
+            self._end_left_before([one.pending])
             return None
         if content == announced:
             return one, announced
         log.warning("doorbell.content_mismatch", key=key)
         try:
-            self.waiting.reread(key, read_request(content, key=key))
+            self._waiting.reread(key, read_request(content, key=key))
         except InvalidRequestError as error:
             return replace(one, reason=Reason(error.reason), message=str(error)), content
         return None
-
-    def defer(self, pending: Pending, error: Exception) -> None:
-        """Retry a request later that fails for a reason of its own."""
-        if pending.deferral_count == 0:
-            log.warning("request.deferred", key=pending.key, error=reason_of(error))
-        jitter = 0.5 + self.shop.world.jitter() / 2
-        is_passing = isinstance(error, TransientError)
-        delay_s = backoff_s(pending.deferral_count + 5, jitter) if is_passing else FAULT_PAUSE_S
-        pending.deferral_count += 1
-        self.waiting.defer(pending.key, self.shop.world.monotonic_s() + delay_s)
 
 
 def _first(refused: Iterator[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
@@ -187,8 +176,8 @@ def _first(refused: Iterator[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
             return
 
 
-def _duplicate(duplicate: AlreadyLanded) -> Receipt:
-    request, landed = duplicate.pending.sealed.request, duplicate.landed
+def _log_duplicate(duplicate: AlreadyLanded) -> None:
+    request = duplicate.pending.sealed.request
     log.info(
         "request.duplicate",
         table=str(request.identifier),
@@ -196,10 +185,9 @@ def _duplicate(duplicate: AlreadyLanded) -> Receipt:
         epoch=request.epoch,
         **({"warning": duplicate.warning} if duplicate.warning else {}),
     )
-    return committed_receipt(request, landed)
 
 
-def _quarantined(one: QuarantineVerdict) -> Receipt:
+def _log_quarantined(one: QuarantineVerdict) -> None:
     request = one.pending.sealed.request
     log.warning(
         "request.quarantined",
@@ -209,8 +197,6 @@ def _quarantined(one: QuarantineVerdict) -> Receipt:
         reason=one.reason.value,
         message=one.message,
     )
-    key = parse_inbox_key(one.pending.key)
-    return quarantined_receipt(key, one.reason.value, one.message)
 
 
 def unknown_table(pending: Pending, catalog_name: str) -> QuarantineVerdict:

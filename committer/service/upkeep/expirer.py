@@ -12,7 +12,6 @@ any other is cleaned up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from committer.errors import SettingsError
@@ -33,7 +32,7 @@ from committer.plan.reachability import (
     find_unreachable,
 )
 from committer.plan.state import TableState
-from committer.service.requests.pending import Pending
+from committer.service.requests.pending import Waiting
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
@@ -53,11 +52,7 @@ class Expirer:
 
     kind = UpkeepKind.EXPIRE_SNAPSHOTS
 
-    def __init__(
-        self,
-        files: TableFiles,
-        waiting: Callable[[], Iterable[Pending]],
-    ) -> None:
+    def __init__(self, files: TableFiles, waiting: Waiting) -> None:
         self._files = files
         self._table = files.table
         self._parts = files.parts
@@ -121,7 +116,7 @@ class Expirer:
         )
 
     def _needed(self) -> Needed:
-        requests = [one.sealed.request for one in self._waiting()]
+        requests = [one.sealed.request for one in self._waiting.all()]
         bases = (request.needs.base_snapshot_id for request in requests)
         return Needed(
             frozenset(base for base in bases if base is not None),
@@ -247,7 +242,7 @@ class Expirer:
     def _named(self) -> set[str]:
         """Return the files that waiting requests name beside the data files that they add."""
         paths: set[str] = set()
-        for pending in self._waiting():
+        for pending in self._waiting.all():
             references = pending.sealed.request.manifests
             paths.update(one.path for one in references if one.path is not None)
             paths.update(pending.sealed.request.needs.removed_paths)
@@ -259,7 +254,7 @@ class Expirer:
         files.
         """
         wanted = await self._files.wanted_attempts()
-        wanted.update(str(pending.sealed.request.attempt) for pending in self._waiting())
+        wanted.update(str(pending.sealed.request.attempt) for pending in self._waiting.all())
         return wanted
 
     async def _delete_fallen(self, state: TableState) -> None:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from committer.ledger_entry import ProducerEntry, parse_property_key
 from committer.plan.commit import LedgerCleanup
+from committer.plan.landed_commit import LandedCommit
 from committer.plan.ledger import Ledger
 from committer.plan.one_shots import may_be_forgotten
 from committer.ports.queue import shard_of
@@ -49,9 +50,15 @@ class LedgerUpkeep:
     """
 
     def __init__(
-        self, table_uuid: UUID, settled: SettledRequests, before: LedgerUpkeep | None = None
+        self,
+        table_uuid: UUID,
+        settled: SettledRequests,
+        before: LedgerUpkeep | None = None,
+        recently_quarantined: Iterable[str] = (),
     ) -> None:
+        """`recently_quarantined`: inbox keys, at any time those of the last minutes."""
         self._table_uuid = table_uuid
+        self._recently_quarantined = recently_quarantined
         self.settled = settled
         gone = before._gone.items() if before else ()
         due = before._due.items() if before else ()
@@ -108,17 +115,14 @@ class LedgerUpkeep:
         gone = self._gone.get(key)
         return gone is not None and now_s - gone.since_s >= ONE_SHOT_KEPT_S
 
-    def cleanup(
-        self, recently_quarantined: Iterable[str], ledger: Ledger, landing: Iterable[str]
-    ) -> LedgerCleanup:
+    def cleanup(self, ledger: Ledger, landing: Iterable[str]) -> LedgerCleanup:
         """Return all clean-up that waits for a commit.
 
         It leaves out producers with a request that was quarantined just now: a replay of that
-        request still needs their entries. `recently_quarantined`: inbox keys of such requests.
-        `landing`: the properties that the commit writes anyway.
+        request still needs their entries. `landing`: the properties that the commit writes anyway.
         """
         due = {*self._due, *self._close_gaps}
-        folders = {folder_of(key) for key in recently_quarantined} if due else set()
+        folders = {folder_of(key) for key in self._recently_quarantined} if due else set()
         for key in due:
             parsed = parse_property_key(key)
             if parsed is not None and producer_prefix(self._table_uuid, parsed[0]) in folders:
@@ -129,9 +133,10 @@ class LedgerUpkeep:
         drop = (key for key, entry in self._due.items() if ledger.entries.get(key) == entry)
         return LedgerCleanup(dict(self._close_gaps), frozenset(drop), settled)
 
-    def landed(self, done: LedgerCleanup, ledger: Ledger) -> None:
-        """Forget those that are done. The commit has led to this ledger."""
-        self.settled.landed(done.settled, ledger)
+    def landed(self, commit: LandedCommit) -> None:
+        """Forget those that the commit has included."""
+        done = commit.plan.cleanup
+        self.settled.landed(done.settled, commit.state.ledger)
         for key in done.drop:
             self._due.pop(key, None)
         for key, below in done.close_gaps.items():

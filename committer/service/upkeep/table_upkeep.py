@@ -8,18 +8,20 @@ after a minute.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from committer.errors import FrazilError
 from committer.plan.commit import CommitPlan
+from committer.plan.landed_commit import LandedCommit
 from committer.plan.maintenance import Upkeep
 from committer.plan.state import TableState
-from committer.service.requests.pending import Pending
+from committer.service.requests.pending import Waiting
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.attempt_garbage_collector import AttemptGarbageCollector
 from committer.service.upkeep.expirer import Expirer
+from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 from committer.service.upkeep.merger import Merger
 from committer.service.upkeep.table_files import TableFiles
 
@@ -59,7 +61,8 @@ class MaintenanceTask(Protocol):
 class TableUpkeep:
     """The maintenance tasks of one table. The table committer's task owns and closes it."""
 
-    def __init__(self, files: TableFiles, waiting: Callable[[], Iterable[Pending]]) -> None:
+    def __init__(self, files: TableFiles, waiting: Waiting, ledger: LedgerUpkeep) -> None:
+        self.ledger = ledger
         self._table = files.table
         self._world = files.parts.world
         self._metrics = files.parts.metrics
@@ -97,10 +100,12 @@ class TableUpkeep:
         for plan in resolved.absent:
             self._merger.may_have_gone(plan)
 
-    def landed(self, plan: CommitPlan, state: TableState, branch: str) -> None:
-        """Note what a commit included, and begin what is due now. No batch is in flight."""
+    def landed(self, commit: LandedCommit) -> None:
+        """Note what a commit included, and begin what is due now."""
         self.loaded()
-        self._tell(plan)
+        self._tell(commit.plan)
+        self.ledger.landed(commit)
+        state, branch = commit.state, commit.batch.branch
         self._garbage_collector.judge({one.row.manifest_path for one in self.offer().merged})
         if self._task is None and self._world.monotonic_s() >= self._not_before_s:
             due = [task for task in self._maintenance_tasks if task.is_due(state, branch)]

@@ -24,7 +24,7 @@ from committer.ports.skips import Skips
 from committer.ports.storage import ObjectInfo
 from committer.reason import Reason
 from committer.request.table_identifier import TableIdentifier
-from committer.service.requests import recently_quarantined
+from committer.service.settle import recently_quarantined
 from committer.service.upkeep import ledger_upkeep
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from committer.storage.replays import Replays

@@ -17,15 +17,13 @@ from committer.errors import (
 from committer.ports.pointer_swap import Swap, SwapAnswer
 from committer.request.table_identifier import TableIdentifier
 from committer.service.ingest.catalog_probe import AWAY_INTERVAL_S, INTERVAL_S
-from committer.service.process.composition import RequestParts
+from committer.service.process.composition import RequestParts, request_parts
 from committer.service.process.service import CUT_OFF_S, Service, until_answered
 from committer.service.process.startup import first_error
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
-from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
-from committer.storage.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
@@ -117,15 +115,10 @@ class SlowCatalog(MemoryCatalog):
 
 
 def memory_parts(home: Path, world: LoopWorld, storage: MemoryStorage) -> RequestParts:
-    return RequestParts(
+    return request_parts(
         settings=Settings(home=home, inbox=INBOX),
         world=world,
         storage=storage,
-        queue=None,
-        inbox=Inbox(storage, INBOX),
-        quarantine=Quarantine(storage, INBOX),
-        replays=Replays(storage, INBOX),
-        leases=None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from committer.errors import CatalogUnavailableError, StorageUnavailableError
+from committer.errors import CatalogUnavailableError, StorageUnavailableError, TransientError
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ledger_entry import Freeze, ProducerEntry, print_entry, property_key
 from committer.ports.pointer_swap import LoadedTable
@@ -17,10 +17,12 @@ from committer.service.ingest import committer_pool
 from committer.service.ingest import poller as watch_module
 from committer.service.ingest.poller import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
+from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox import Quarantine, QuarantineRecord
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
+from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.service.outside import foreign_commit
@@ -177,12 +179,15 @@ async def test_tables_that_the_catalog_has_not_shown_share_one_label() -> None:
     assert seen("frazil_lag_seconds") == seconds(20)
 
 
-def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
-    sealed, waiting = build_request(build_table(warehouse=WAREHOUSE)), Waiting()
+async def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
+    world = LoopWorld()
+    sealed = build_request(build_table(warehouse=WAREHOUSE))
+    waiting = Waiting(world, NamedManifests(world))
     for durable_ms in (200, 100, 300):
         waiting.add(Pending(sealed.request.inbox_key, sealed, durable_ms))
     assert waiting.oldest_ms == 100
-    waiting.defer(sealed.request.inbox_key, 10.0)
+    (pending,) = waiting.ready(1)
+    waiting.defer(pending, TransientError("away"))
     assert waiting.oldest_ms == 100
 
 

@@ -50,12 +50,12 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
         assert len(await house.quarantined()) == AFTER
         assert len(await house.outstanding()) == 8 - AFTER
         assert len(await house.live_files()) == 8
-        (opened,) = house.breakers.open_breakers()
+        (opened,) = house.wiring.breakers.open_breakers()
         assert (opened.producer, opened.failures) == ("bad", AFTER)
         assert (opened.table, opened.reason) == ("db.flights", Reason.BRANCH_UNKNOWN)
         # Durable and not acknowledged: the next owner finds them.
         assert (await house.publisher_queue.depth()).pending == 8 - AFTER
-        assert house.tables.all[0].pending_count == 0
+        assert len(house.tables.all[0].waiting) == 0
         await house.settle(30.0)
         page = Page(house.status_collector.page().decode())
         assert page("frazil_lag_seconds") == pytest.approx(35.0, abs=0.1)
@@ -83,7 +83,7 @@ async def test_what_waited_lands_by_itself_once_the_table_is_repaired() -> None:
         await make_branch(house, table)
         await house.settle(120.0)
         assert await house.outstanding() == []
-        assert list(house.breakers.open_breakers()) == []
+        assert list(house.wiring.breakers.open_breakers()) == []
     entry = (await house.load()).properties["frazil.producer@audit.bad"]
     assert '"epochs":"3-7"' in entry
     # Every producer has its answer, and none of their doorbells is left in the queue.
@@ -103,7 +103,7 @@ async def test_what_is_discarded_while_it_waits_leaves_no_doorbell_behind() -> N
         await house.inbox.delete(await house.outstanding())
         await house.publish(build_request(table, producer="bad", epoch=100), announce=False)
         await house.settle(400.0)
-    assert not house.breakers.are_open
+    assert not house.wiring.breakers.are_open
     assert (await house.publisher_queue.depth()).waiting == 0
 
 
@@ -171,7 +171,7 @@ async def test_a_request_that_landed_unnoticed_is_told_so_though_its_producer_wa
         for epoch in range(6):
             await house.publish(bad(table, epoch))
         await house.settle(20.0)
-        assert house.breakers.are_open
+        assert house.wiring.breakers.are_open
         told = [one.state for one in await house.receipts("bad") if one.epoch == 100]
         assert told == [ReceiptState.COMMITTED]
     assert good.request.inbox_key not in await house.outstanding()
@@ -186,11 +186,11 @@ async def test_a_replay_of_what_has_landed_shows_that_a_producer_is_well() -> No
         for epoch in range(10, 10 + AFTER):
             await house.publish(bad(table, epoch))
             await house.settle(1.0)
-        assert house.breakers.are_open
+        assert house.wiring.breakers.are_open
         await house.settle(60.0)
         await house.publish(build_request(table, producer="bad", epoch=100))
         await house.settle(1.0)
-        assert not house.breakers.are_open
+        assert not house.wiring.breakers.are_open
 
 
 async def test_a_request_that_comes_while_a_commit_has_to_wait_is_held_too() -> None:

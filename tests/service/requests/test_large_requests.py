@@ -19,12 +19,13 @@ from committer.ports.storage import NewObject, Storage
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
+from committer.service.checks import large_checks
 from committer.service.checks.checks import ChecksHere
 from committer.service.ingest import committer_pool
 from committer.service.requests import large_requests
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.large_requests import Arrival, LargeRequests
-from committer.service.table import large_checks, verdicts
+from committer.service.table import verdicts
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
 from tests.support.builders.bad_requests import naming
 from tests.support.builders.flights import build_flights
@@ -292,7 +293,7 @@ async def test_a_table_that_gets_nowhere_holds_no_large_request_in_memory() -> N
         await foreign_commit(house, frozen, RemoveProperties((property_key("query-1"),)))
         await house.publish(large(frozen, "query-1", epoch=1))
         await house.settle(300.0)
-        assert [one.large_bytes for one in house.tables.all] == [0]
+        assert [one.waiting.large_bytes for one in house.tables.all] == [0]
         await house.publish(large(other, "query-2"))
         await house.settle()
         assert len(await house.live_files("db.other")) == FILES
@@ -345,9 +346,9 @@ async def test_what_stays_inflated_waits_for_room_and_lands(
         most = 0
         for _ in range(40):
             await house.settle(10.0)
-            most = max(most, house.named.in_hand_bytes)
+            most = max(most, house.wiring.named.in_hand_bytes)
         assert 2 * FAT_BYTES < most <= large_requests.IN_HAND_BYTES_MAX
-        assert house.named.in_hand_bytes == 0
+        assert house.wiring.named.in_hand_bytes == 0
         assert await house.outstanding() == []
     assert len(await house.live_files()) == 7
 
@@ -364,7 +365,7 @@ async def test_more_that_stays_inflated_than_a_request_may_have_is_refused(
     [record] = await house.quarantined()
     assert record.reason == Reason.REQUEST_TOO_LARGE
     assert len(await house.live_files()) == 1
-    assert house.named.in_hand_bytes == 0
+    assert house.wiring.named.in_hand_bytes == 0
 
 
 async def test_few_bytes_that_announce_many_entries_are_not_walked_in_the_round() -> None:
@@ -398,7 +399,7 @@ async def test_small_requests_whose_lines_become_many_objects_weigh_what_they_ta
             await house.publish(seal_request(line.model_copy(update={"files": ({},) * 20_000})))
             await house.settle(0.1)
         assert house.tables.are_full
-        assert sum(one.pending_count for one in house.tables.all) < 40
+        assert sum(len(one.waiting) for one in house.tables.all) < 40
 
 
 class WatchedQueue(MemoryQueue):

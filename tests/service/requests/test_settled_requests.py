@@ -15,9 +15,9 @@ from committer.ports.skips import SkipKind
 from committer.request.request_format import EncodedRequest
 from committer.request.request_key import inbox_key, producer_prefix
 from committer.service.requests.listing import Folders, Listed
-from committer.service.requests.pending import Outcome
 from committer.service.requests.settled_requests import SettledByTable, SettledRequests
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.service.settle.outcome import Outcome
 from committer.service.settle.settler import Settler
 from committer.storage.inbox import Inbox, skips_of
 from tests.support.builders.request_builders import build_request

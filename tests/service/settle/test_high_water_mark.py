@@ -33,8 +33,8 @@ from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
+from committer.service.settle.high_water_check import HighWaterCheck
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.service.table.high_water_check import HighWaterCheck
 from committer.storage.high_water_mark_objects import HighWaterMarks
 from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request

@@ -14,7 +14,7 @@ from committer.plan import batch as batching
 from committer.plan.batch import Batch, PreparedManifest
 from committer.ports.pointer_swap import Rejected, Swap, SwapAnswer
 from committer.reason import Reason
-from committer.service.table import inflight_batch
+from committer.service.table import commit_planner
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import FaultyCatalog
 from tests.support.service.service_harness import ServiceHarness
@@ -86,7 +86,7 @@ async def test_those_that_our_own_planning_trips_over_are_found_and_the_others_l
             raise ZeroDivisionError("our bug")
         return batching.prepare_manifests(batch, metadata)
 
-    monkeypatch.setattr(inflight_batch, "prepare_manifests", trip)
+    monkeypatch.setattr(commit_planner, "prepare_manifests", trip)
     house = ServiceHarness()
     await publish_mixed(house, seed, poison)
     await house.run_until_settled(seconds=300.0)

@@ -330,10 +330,10 @@ async def test_what_waits_is_counted_and_leaves_nothing_behind() -> None:
         await house.settle(1.0)
         (committer,) = house.tables.all
         assert isinstance(committer, TableCommitter)
-        assert committer.pending_count == 5
-        assert committer.pending_bytes == sum(len(one.content) for one in sealed)
+        assert len(committer.waiting) == 5
+        assert committer.waiting.size_bytes == sum(len(one.content) for one in sealed)
         await house.settle(30.0)
-        assert (committer.pending_count, committer.pending_bytes) == (0, 0)
+        assert (len(committer.waiting), committer.waiting.size_bytes) == (0, 0)
     assert (await house.publisher_queue.depth()).waiting == 0
 
 

@@ -104,7 +104,7 @@ async def test_a_request_that_cannot_be_planned_is_quarantined_alone(
             raise error
         return prepare_manifests(batch, metadata)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("committer.service.table.inflight_batch.prepare_manifests", trips)
+    monkeypatch.setattr("committer.service.table.commit_planner.prepare_manifests", trips)
     house = ServiceHarness()
     table = await house.create_table()
     for producer in ("a", "b", "poison", "c"):
@@ -126,7 +126,7 @@ async def test_a_commit_that_the_planner_trips_over_stops_no_other_and_is_kept(
             raise ZeroDivisionError
         return plan_commit(state, batch, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("committer.service.table.commit_loop.plan_commit", trips)
+    monkeypatch.setattr("committer.service.table.commit_planner.plan_commit", trips)
     house = ServiceHarness()
     table = await house.create_table()
     async with house.running():

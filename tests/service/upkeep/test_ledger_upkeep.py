@@ -183,7 +183,7 @@ def after_a_rest(known: LedgerUpkeep) -> LedgerUpkeep:
 
 
 def dropped(known: LedgerUpkeep, ledger: Ledger) -> frozenset[str]:
-    return known.cleanup((), ledger, ()).drop
+    return known.cleanup(ledger, ()).drop
 
 
 def test_what_was_found_to_be_due_goes_after_a_rest_unless_more_has_landed() -> None:

@@ -12,7 +12,7 @@ from committer.plan.shards import ranked
 from committer.ports.leases import Leases
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
-from committer.service.process.composition import RequestParts
+from committer.service.process.composition import request_parts
 from committer.service.process.service import Service
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
@@ -24,8 +24,6 @@ from committer.settings.service_settings import (
     ServiceSettings,
     Settings,
 )
-from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.replays import Replays
 from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue
 from tests.support.service.service_harness import INBOX, ServiceHarness
 
@@ -88,7 +86,7 @@ class Replicas:
         self.started += 1
         metrics = Metrics()
         own = MemoryLeases(house.server, member=name, process=UUID(int=self.started))
-        parts = RequestParts(
+        parts = request_parts(
             settings=Settings(
                 home=self.folder,
                 inbox=INBOX,
@@ -100,9 +98,6 @@ class Replicas:
             storage=house.storage.inner,
             queue=MemoryQueue(house.server, consumer=name),
             leases=instrumented(leases or own, Leases, metrics.meter("leases", world)),
-            inbox=Inbox(house.storage.inner, INBOX),
-            quarantine=Quarantine(house.storage.inner, INBOX),
-            replays=Replays(house.storage.inner, INBOX),
         )
         stop = asyncio.Event()
         service = Service(parts, Health(world), metrics)

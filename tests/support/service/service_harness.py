@@ -21,30 +21,15 @@ from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.committer_pool import TableCommitters
-from committer.service.ingest.consumer import Consumer
-from committer.service.ingest.doorbells import Doorbells
-from committer.service.ingest.hand_over import TableHandOver
-from committer.service.ingest.inbox_reader import InboxReader
-from committer.service.ingest.inbox_scan import InboxScan
-from committer.service.ingest.intake import Intake
-from committer.service.ingest.ledger_cleanup import LedgerCleanup
-from committer.service.ingest.ownership import Ownership, QueueProgress
-from committer.service.ingest.reconciler import Reconciler
-from committer.service.process.status_collector import Identity, StatusCollector, Work
-from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
-from committer.service.requests.deferred_doorbells import DeferredDoorbells
-from committer.service.requests.foreign_entries import ForeignEntries
-from committer.service.requests.large_requests import LargeRequests, NamedManifests
-from committer.service.requests.recently_quarantined import RecentlyQuarantined
-from committer.service.requests.settled_requests import SettledByTable
-from committer.service.requests.signature_check import Signatures
+from committer.service.process.composition import RequestParts
+from committer.service.process.process_wiring import ProcessWiring, WorkWiring
+from committer.service.process.status_collector import Identity, StatusCollector
+from committer.service.process.table_wiring import TableWiring
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import ShardLeases
-from committer.service.table.shop import Shop
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
-from committer.service.upkeep.table_files import UpkeepParts
+from committer.settings.service_settings import SecuritySettings, ServiceSettings, Settings
 from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
@@ -94,15 +79,14 @@ class ServiceHarness:
         self.high_water_marks = HighWaterMarks(self.inbox_storage, INBOX)
         self.health = Health(self.world)
         self.metrics = Metrics()
-        self.work: Work | None = None
+        self.work: WorkWiring | None = None
         self.status_collector = StatusCollector(Identity("frazil", INBOX), self)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
-        self.breakers = CircuitBreakers(BreakerPolicy(threshold=breaker_threshold), self.world)
+        self._breaker_threshold = breaker_threshold
         self.has_keys = has_keys
-        self.require_signature = require_signature
+        self._require_signature = require_signature
         self.checks = checks or ChecksHere()
-        self.named = NamedManifests(self.world)
-        self._hand_over: TableHandOver | None = None
+        self.wiring = ProcessWiring(self._parts(1.0, 1.0), self.health, self.metrics)
         self._starts = 0
 
     async def create_table(
@@ -143,125 +127,45 @@ class ServiceHarness:
         self, *, reconcile_interval_s: float = 3600.0, reconcile_age_s: float = 0.0
     ) -> AsyncIterator[None]:
         """Run the service while inside; end it as a crash would (nothing is drained)."""
-        keeper = HighWaterMarkStore(self.high_water_marks)
-        settled = SettledByTable()
-        settler = Settler(
-            inbox=self.inbox,
-            queue=self.queue,
-            world=self.world,
-            health=self.health,
-            high_water_marks=keeper,
-            settled=settled,
+        wiring = self.wiring = ProcessWiring(
+            self._parts(reconcile_interval_s, reconcile_age_s), self.health, self.metrics
         )
-        signatures = Signatures(
-            key_file=KeyFile(self.storage, KEYS, self.world) if self.has_keys else None,
-            required=self.require_signature,
-            inbox=self.inbox,
-            world=self.world,
-            health=self.health,
-        )
-        await signatures.load()
-        foreign_entries = ForeignEntries(self.inbox, self.quarantine, self.world, self.metrics)
-        shop = Shop(
-            catalog_name="frazil",
-            catalog=self.catalog,
-            storage=self.storage,
-            inbox=self.inbox,
-            quarantine=self.quarantine,
-            world=self.world,
-            health=self.health,
-            metrics=self.metrics,
-            foreign_entries=foreign_entries,
-            breakers=self.breakers,
-            recently_quarantined=RecentlyQuarantined(self.world),
-            settled=settled,
-            policy=self.policy,
-            signatures=signatures,
-            high_water_marks=keeper,
-            upkeep=UpkeepParts(
-                catalog=self.catalog,
-                storage=self.storage,
-                journal=self.journal,
-                replays=Replays(self.inbox_storage, INBOX),
-                world=self.world,
-                metrics=self.metrics,
-                is_default=False,
-            ),
-            settle=settler.settle,
-            named=self.named,
-            checks=self.checks,
-        )
+        wiring.policy = self.policy
+        await wiring.signatures.load()
+        factory = TableWiring(wiring, self.catalog, self.checks)
         shards = self._shards()
         async with asyncio.TaskGroup() as tasks:
-            deferred = DeferredDoorbells()
-            tables = TableCommitters(shop, tasks, deferred)
-            large = LargeRequests(self.world, tables)
-            intake = Intake(
-                tables=tables,
-                reader=InboxReader(shop),
-                large=large,
-                deferred=deferred,
-                breakers=self.breakers,
-            )
-            self._hand_over = TableHandOver(
-                tables=tables, large=large, deferred=deferred, settler=settler
-            )
-            consumer = None
-            forever = (settler.run(), signatures.run(), intake.run())
-            running = [tasks.create_task(each) for each in forever]
-            running.append(tasks.create_task(shards.run(self._hand_over)))
-            if self.queue is not None:
-                consumer = Consumer(
-                    queue=self.queue,
-                    doorbells=Doorbells(
-                        intake=intake,
-                        deferred=deferred,
-                        recently_quarantined=shop.recently_quarantined,
-                        settler=settler,
-                        world=self.world,
-                        metrics=self.metrics,
-                    ),
-                    intake=intake,
-                    shards=shards,
-                    world=self.world,
-                    health=self.health,
-                    reclaim_idle_s=300.0,
-                )
-                running.append(tasks.create_task(consumer.run()))
-            progress = consumer.progress if consumer else QueueProgress(has_queue=False)
-            scan = InboxScan(
-                inbox=self.inbox,
-                intake=intake,
-                ownership=Ownership(
-                    shards=shards, queue=progress, world=self.world, age_s=reconcile_age_s
-                ),
-                pending_deletes=settler.pending_deletes,
-                foreign_entries=foreign_entries,
-                world=self.world,
-            )
-            ledger_cleanup = LedgerCleanup(
-                tables=tables,
-                quarantine=self.quarantine,
-                world=self.world,
-            )
-            reconciler = Reconciler(
-                scan=scan,
-                ledger_cleanup=ledger_cleanup,
-                queue=progress,
-                world=self.world,
-                health=self.health,
-                metrics=self.metrics,
-                interval_s=reconcile_interval_s,
-                age_s=reconcile_age_s,
-            )
-            running.append(tasks.create_task(reconciler.run()))
-            self.work = Work(tables, large, self.breakers, reconciler, shards)
+            work = self.work = WorkWiring(wiring, factory, self.checks, shards, tasks)
+            loops = (wiring.settler.run(), wiring.signatures.run(), shards.run(work.hand_over))
+            running = [tasks.create_task(loop) for loop in (*loops, *work.readers())]
             try:
                 yield
             finally:
                 for task in running:
                     task.cancel()
-                tables.abandon()
+                work.tables.abandon()
+
+    def _parts(self, reconcile_interval_s: float, reconcile_age_s: float) -> RequestParts:
+        service = ServiceSettings(
+            breaker_threshold=self._breaker_threshold,
+            reconcile_interval_s=reconcile_interval_s,
+            reconcile_age_s=reconcile_age_s,
+        )
+        security = SecuritySettings(
+            require_signature=self._require_signature, keys=KEYS if self.has_keys else ""
+        )
+        return RequestParts(
+            settings=Settings(inbox=INBOX, service=service, security=security),
+            world=self.world,
+            storage=self.storage,
+            queue=self.queue,
+            inbox=self.inbox,
+            quarantine=self.quarantine,
+            replays=Replays(self.inbox_storage, INBOX),
+            journal=self.journal,
+            high_water_marks=HighWaterMarkStore(self.high_water_marks),
+            key_file=KeyFile(self.storage, KEYS, self.world) if self.has_keys else None,
+        )
 
     def _shards(self) -> ShardLeases:
         leases = None
@@ -285,8 +189,8 @@ class ServiceHarness:
 
     async def release_shards(self, *shards: int) -> None:
         """Hand over these shards of the service that runs; all, if none is named."""
-        assert self._hand_over is not None
-        await self._hand_over.release_shards(frozenset(shards or ALL_SHARDS))
+        assert self.work is not None
+        await self.work.hand_over.release_shards(frozenset(shards or ALL_SHARDS))
 
     async def settle(self, seconds: float = 30.0) -> None:
         """Let everything happen that happens within that (virtual) time."""

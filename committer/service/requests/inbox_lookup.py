@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Self
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from committer.errors import AccessError, FrazilError
 from committer.ports.skips import Skips
-from committer.service.requests.pending import Pending
+from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox import Inbox, Quarantine, skips_of
 
 LOOKUPS_AT_ONCE = 32
@@ -29,13 +29,10 @@ class Place(Enum):
 class InboxLookup:
     """Looks for the waiting requests of one table."""
 
-    def __init__(
-        self, inbox: Inbox, quarantine: Quarantine, all_waiting: Callable[[], Iterable[Pending]]
-    ) -> None:
-        """`all_waiting`: all requests that wait for this table, also those not admitted yet."""
+    def __init__(self, inbox: Inbox, quarantine: Quarantine, waiting: Waiting) -> None:
         self._inbox = inbox
         self._quarantine = quarantine
-        self._all_waiting = all_waiting
+        self._waiting = waiting
 
     async def find_all(
         self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
@@ -72,7 +69,7 @@ class InboxLookup:
         """List the inbox and the quarantine once: one call shows a thousand requests, and all that
         wait, so a backlog is listed once and not for each of its batches.
         """
-        others = list(self._all_waiting())
+        others = list(self._waiting.all())
         try:
             listed = await _Listed.of(self._inbox, table_uuid)
             quarantined = await _Listed.of(self._quarantine, table_uuid)
@@ -80,7 +77,7 @@ class InboxLookup:
             return [error] * len(waiting)
         for pending in others:
             if pending.key in listed.keys and quarantined.lacks(pending.key):
-                pending.present_in = generation
+                self._waiting.present(pending, generation)
         return [_place(pending.key, listed, quarantined) for pending in waiting]
 
 

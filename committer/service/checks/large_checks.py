@@ -8,35 +8,40 @@ another become ready together, so that one commit has them all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
+from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX
+from committer.service.checks.checks import Checks
 from committer.service.requests.inbox_keys import folder_of
-from committer.service.requests.pending import Pending, Refusal, Waiting
-from committer.service.table.shop import Shop
+from committer.service.requests.pending import Check, Pending, Refusal, Waiting
 from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
 
 # How long a checked request waits for others that are still being checked.
 GATHER_S = 0.25
 
 
 class LargeChecks:
-    """Those of one table. `is_ready` is called when some have come back."""
+    """Those of one table."""
 
-    def __init__(self, waiting: Waiting, shop: Shop, is_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, waiting: Waiting, checks: Checks, storage: Storage, metrics: Metrics
+    ) -> None:
         self._waiting = waiting
-        self._shop = shop
-        self._is_ready = is_ready
+        self._checks = checks
+        self._storage = storage
+        self._metrics = metrics
         self._tasks: set[asyncio.Task[None]] = set()
-        self._gathered: list[Pending] = []
+        self._gathered: list[tuple[Pending, Check]] = []
         self._gathering: asyncio.TimerHandle | None = None
 
     def start(self, pending: Pending, checker: Checker) -> None:
         """Set a ready request aside and check it."""
-        self._waiting.set_aside(pending.key)
+        self._waiting.set_aside(pending)
         task = asyncio.create_task(self._check(pending, checker), name="large check")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -67,10 +72,8 @@ class LargeChecks:
             self._gathering.cancel()
             self._gathering = None
         gathered, self._gathered = self._gathered, []
-        for pending in gathered:
-            self._waiting.bring_back(pending.key)
-        if gathered:
-            self._is_ready()
+        for pending, check in gathered:
+            self._waiting.checked(pending, check)
 
     async def _check(self, pending: Pending, checker: Checker) -> None:
         self._waiting.drop_named(pending)
@@ -78,9 +81,8 @@ class LargeChecks:
         if not isinstance(found, CheckedRequest):
             self._waiting.drop_named(pending)
         if isinstance(found, tuple) and found[0] is Reason.PLAN_FAILED:
-            self._shop.metrics.crashed("check")
-        pending.found = checker.basis, found
-        self._gathered.append(pending)
+            self._metrics.crashed("check")
+        self._gathered.append((pending, Check(checker.basis, found)))
 
     async def _found(
         self, pending: Pending, checker: Checker
@@ -102,7 +104,7 @@ class LargeChecks:
         inflated_bytes = free_bytes = pending.inflated_bytes_max
         while True:
             read = None if lengths is None else await self._read(lengths)
-            found = await self._shop.checks.check(checker, sealed, producer, read, inflated_bytes)
+            found = await self._checks.check(checker, sealed, producer, read, inflated_bytes)
             # Not while it waits for room: others may wait for what it holds.
             del read
             match found:
@@ -119,24 +121,19 @@ class LargeChecks:
             await self._make_room(pending, named_bytes + kept_bytes)
 
     async def _make_room(self, pending: Pending, size_bytes: int) -> None:
-        """Reserve all the room at once: two checks that each hold a part and wait for more would
-        deadlock.
-        """
         if size_bytes > REQUEST_BYTES_MAX:
             raise InvalidRequestError(
                 Reason.REQUEST_TOO_LARGE,
                 f"its manifests take {size_bytes} bytes, those that it names and those that are in"
                 f" blocks of few entries inflated; the limit is {REQUEST_BYTES_MAX}",
             )
-        self._waiting.drop_named(pending)
-        await self._shop.named.wait_for_room(size_bytes)
-        pending.named_bytes = size_bytes
+        await self._waiting.make_room(pending, size_bytes)
 
     async def _read(self, lengths: Mapping[str, int]) -> Mapping[str, bytes]:
         read: dict[str, bytes] = {}
         for location, length in lengths.items():
             try:
-                read[location] = await self._shop.storage.get(location, length=length + 1)
+                read[location] = await self._storage.get(location, length=length + 1)
             except NotFoundError as error:
                 message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
                 raise InvalidRequestError(Reason.MANIFEST_MISSING, message) from None

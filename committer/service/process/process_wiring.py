@@ -1,0 +1,159 @@
+"""Wires the objects that a process has once: those that need no catalog, and those that work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+
+from committer.service.checks.checks import Checks
+from committer.service.ingest.committer_pool import TableCommitters, TableFactory
+from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.doorbells import Doorbells
+from committer.service.ingest.hand_over import TableHandOver
+from committer.service.ingest.inbox_reader import InboxReader
+from committer.service.ingest.inbox_scan import InboxScan
+from committer.service.ingest.intake import Intake
+from committer.service.ingest.ledger_cleanup import LedgerCleanup
+from committer.service.ingest.ownership import Ownership, QueueProgress
+from committer.service.ingest.reconciler import Reconciler
+from committer.service.process.composition import RequestParts, breaker_policy, policy
+from committer.service.requests.circuit_breakers import CircuitBreakers
+from committer.service.requests.deferred_doorbells import DeferredDoorbells
+from committer.service.requests.foreign_entries import ForeignEntries
+from committer.service.requests.large_requests import LargeRequests, NamedManifests
+from committer.service.requests.settled_requests import SettledByTable
+from committer.service.requests.signature_check import Signatures
+from committer.service.settle.endings import Endings
+from committer.service.settle.recently_quarantined import RecentlyQuarantined
+from committer.service.settle.settler import Settler
+from committer.service.sharding.shard_leases import ShardLeases
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.metrics import Metrics
+
+
+class ProcessWiring:
+    """The objects that a process has once, as far as they need no catalog."""
+
+    def __init__(self, parts: RequestParts, health: Health, metrics: Metrics) -> None:
+        world, settings = parts.world, parts.settings
+        self.parts = parts
+        self.health = health
+        self.metrics = metrics
+        self.policy = policy(settings)
+        self.breakers = CircuitBreakers(breaker_policy(settings), world)
+        self.deferred = DeferredDoorbells()
+        self.named = NamedManifests(world)
+        self.settled = SettledByTable()
+        self.foreign_entries = ForeignEntries(parts.inbox, parts.quarantine, world, metrics)
+        self.recently_quarantined = RecentlyQuarantined(world)
+        self.settler = Settler(
+            inbox=parts.inbox,
+            queue=parts.queue,
+            world=world,
+            health=health,
+            high_water_marks=parts.high_water_marks,
+            settled=self.settled,
+        )
+        self.endings = Endings(self.settler, self.breakers, self.recently_quarantined, metrics)
+        self.signatures = Signatures(
+            key_file=parts.key_file,
+            required=settings.security.require_signature,
+            inbox=parts.inbox,
+            world=world,
+            health=health,
+        )
+
+
+class WorkWiring:
+    """The objects of a process that work on requests, between its start and its stop."""
+
+    def __init__(
+        self,
+        process: ProcessWiring,
+        factory: TableFactory,
+        checks: Checks,
+        shards: ShardLeases,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        parts = process.parts
+        self._process = process
+        self.shards = shards
+        self.breakers = process.breakers
+        self.tables = TableCommitters(factory, process.settled, tasks, parts.world)
+        self.large = LargeRequests(parts.world, self.tables)
+        reader = InboxReader(
+            inbox=parts.inbox,
+            quarantine=parts.quarantine,
+            foreign_entries=process.foreign_entries,
+            checks=checks,
+            endings=process.endings,
+            health=process.health,
+        )
+        self.intake = Intake(
+            tables=self.tables,
+            reader=reader,
+            large=self.large,
+            deferred=process.deferred,
+            breakers=process.breakers,
+        )
+        self.hand_over = TableHandOver(
+            tables=self.tables,
+            large=self.large,
+            deferred=process.deferred,
+            settler=process.settler,
+        )
+        self.consumer = self._consumer()
+        self.reconciler = self._reconciler()
+
+    def _consumer(self) -> Consumer | None:
+        process, parts = self._process, self._process.parts
+        if parts.queue is None:
+            return None
+        doorbells = Doorbells(
+            intake=self.intake,
+            deferred=process.deferred,
+            recently_quarantined=process.recently_quarantined,
+            settler=process.settler,
+            world=parts.world,
+            metrics=process.metrics,
+        )
+        return Consumer(
+            queue=parts.queue,
+            doorbells=doorbells,
+            intake=self.intake,
+            shards=self.shards,
+            world=parts.world,
+            health=process.health,
+            reclaim_idle_s=parts.settings.queue.reclaim_idle_s,
+        )
+
+    def _reconciler(self) -> Reconciler:
+        process, parts = self._process, self._process.parts
+        progress = self.consumer.progress if self.consumer else QueueProgress(has_queue=False)
+        settings = parts.settings.service
+        age_s = settings.reconcile_age_s
+        scan = InboxScan(
+            inbox=parts.inbox,
+            intake=self.intake,
+            ownership=Ownership(shards=self.shards, queue=progress, world=parts.world, age_s=age_s),
+            pending_deletes=process.settler.pending_deletes,
+            foreign_entries=process.foreign_entries,
+            world=parts.world,
+        )
+        return Reconciler(
+            scan=scan,
+            ledger_cleanup=LedgerCleanup(
+                tables=self.tables, quarantine=parts.quarantine, world=parts.world
+            ),
+            queue=progress,
+            world=parts.world,
+            health=process.health,
+            metrics=process.metrics,
+            interval_s=settings.reconcile_interval_s,
+            age_s=age_s,
+        )
+
+    def readers(self) -> list[Coroutine[object, object, None]]:
+        """Return the loops that take requests in."""
+        consumer = [self.consumer.run()] if self.consumer else []
+        return [self.intake.run(), *consumer, self.reconciler.run()]

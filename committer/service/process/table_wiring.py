@@ -1,0 +1,136 @@
+"""Wires the committers of tables."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from committer.plan.attempt_log import AttemptLog
+from committer.ports.catalog import Catalog
+from committer.request.table_identifier import TableIdentifier
+from committer.service.checks.checks import Checks
+from committer.service.checks.large_checks import LargeChecks
+from committer.service.process.process_wiring import ProcessWiring
+from committer.service.requests.evidence_reader import EvidenceReader
+from committer.service.requests.inbox_lookup import InboxLookup
+from committer.service.requests.pending import Waiting
+from committer.service.settle.high_water_check import HighWaterCheck
+from committer.service.table.admission import Admission
+from committer.service.table.cached_table import CachedTable
+from committer.service.table.commit_loop import CommitLoop
+from committer.service.table.commit_pacer import CommitPacer
+from committer.service.table.commit_planner import CommitPlanner
+from committer.service.table.content_checks import ContentChecks
+from committer.service.table.eviction import Eviction
+from committer.service.table.inflight_batch import BatchSelector
+from committer.service.table.swap_sender import SwapSender
+from committer.service.table.table_committer import TableCommitter
+from committer.service.table.table_rounds import TableRounds
+from committer.service.table.verdicts import Verdicts
+from committer.service.telemetry.commit_report import CommitReport
+from committer.service.telemetry.table_condition import TableCondition
+from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
+from committer.service.upkeep.table_files import TableFiles, UpkeepParts
+from committer.service.upkeep.table_upkeep import TableUpkeep
+
+
+class TableWiring:
+    """Wires the committers of tables, as the `TableFactory` of a process."""
+
+    def __init__(self, process: ProcessWiring, catalog: Catalog, checks: Checks) -> None:
+        self._process = process
+        self._catalog = catalog
+        self._checks = checks
+        parts = process.parts
+        self._upkeep_parts = UpkeepParts(
+            catalog=catalog,
+            storage=parts.storage,
+            journal=parts.journal,
+            replays=parts.replays,
+            world=parts.world,
+            metrics=process.metrics,
+            is_default=parts.settings.upkeep.expire_snapshots,
+        )
+
+    def table(
+        self, identifier: TableIdentifier, table_uuid: UUID, before: LedgerUpkeep | None
+    ) -> TableCommitter:
+        """`before`: the ledger upkeep of the table's previous committer, if it ended idle."""
+        process, parts = self._process, self._process.parts
+        world, metrics = parts.world, process.metrics
+        waiting, attempts = Waiting(world, process.named), AttemptLog()
+        evidence = EvidenceReader(parts.storage)
+        condition = TableCondition(identifier, process.health, metrics)
+        pacer = CommitPacer(identifier, self._catalog, world, process.policy)
+        ledger_upkeep = LedgerUpkeep(
+            table_uuid, process.settled.of(table_uuid), before, process.recently_quarantined
+        )
+        files = TableFiles(identifier, table_uuid, self._upkeep_parts, attempts)
+        upkeep = TableUpkeep(files, waiting, ledger_upkeep)
+        high_water = HighWaterCheck(
+            identifier, table_uuid, parts.high_water_marks, self._catalog, evidence
+        )
+        cached_table = CachedTable(high_water, attempts, waiting, pacer, upkeep)
+        verdicts = Verdicts(
+            waiting, process.endings, parts.inbox, parts.quarantine, cached_table, world
+        )
+        planner = CommitPlanner(
+            identifier,
+            storage=parts.storage,
+            world=world,
+            metrics=metrics,
+            ledger_upkeep=ledger_upkeep,
+        )
+        batches = BatchSelector(
+            waiting=waiting,
+            attempts=attempts,
+            planner=planner,
+            pacer=pacer,
+            upkeep=upkeep,
+            world=world,
+        )
+        sender = SwapSender(
+            identifier,
+            catalog=self._catalog,
+            storage=parts.storage,
+            attempts=attempts,
+            condition=condition,
+            metrics=metrics,
+        )
+        report = CommitReport(identifier, metrics, world)
+        commit_loop = CommitLoop(
+            planner=planner,
+            sender=sender,
+            cached_table=cached_table,
+            batches=batches,
+            pacer=pacer,
+            # Upkeep is the last: it begins what is due, and may take long.
+            observers=(cached_table, batches, pacer, verdicts, report, upkeep),
+        )
+        large_checks = LargeChecks(waiting, self._checks, parts.storage, metrics)
+        admission = Admission(
+            parts.settings.catalog.name,
+            waiting,
+            InboxLookup(parts.inbox, parts.quarantine, waiting),
+            process.signatures,
+            evidence,
+            ContentChecks(waiting, large_checks, parts.storage, metrics),
+        )
+        rounds = TableRounds(
+            waiting,
+            cached_table,
+            admission,
+            verdicts,
+            batches,
+            commit_loop,
+            requests_max=process.policy.requests_max,
+        )
+        return TableCommitter(
+            identifier,
+            table_uuid,
+            waiting=waiting,
+            rounds=rounds,
+            eviction=Eviction(waiting, batches, process.breakers, process.deferred),
+            pacer=pacer,
+            condition=condition,
+            upkeep=upkeep,
+        )

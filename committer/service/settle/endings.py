@@ -1,0 +1,106 @@
+"""How requests end: what the settler, the circuit breakers and the metrics learn of a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from committer.ledger_entry import Landed
+from committer.plan.high_water_mark import HighWaterMark
+from committer.request.commit_request import CommitRequest
+from committer.request.receipt_model import Receipt
+from committer.request.request_key import parse_inbox_key
+from committer.service.requests.circuit_breakers import CircuitBreakers
+from committer.service.requests.deferred_doorbells import Waiters
+from committer.service.requests.inbox_keys import parsed, printable
+from committer.service.requests.pending import Pending
+from committer.service.requests.receipt_builders import committed_receipt, quarantined_receipt
+from committer.service.settle.outcome import Outcome
+from committer.service.settle.recently_quarantined import RecentlyQuarantined
+from committer.service.settle.settler import Settler
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
+from committer.storage.inbox import QuarantineRecord
+
+
+class Endings:
+    """Ends requests that are in memory no more."""
+
+    def __init__(
+        self,
+        settler: Settler,
+        breakers: CircuitBreakers,
+        recently_quarantined: RecentlyQuarantined,
+        metrics: Metrics,
+    ) -> None:
+        self._settler = settler
+        self._breakers = breakers
+        self._recently_quarantined = recently_quarantined
+        self._metrics = metrics
+
+    def room(self, request: CommitRequest) -> int | None:
+        """Return how many more requests of its producer may go to quarantine before its breaker
+        opens; None: any.
+        """
+        return self._breakers.room(request)
+
+    def landed(self, ended: Sequence[tuple[Pending, Landed]], seen: HighWaterMark) -> None:
+        """These have landed, as the high-water mark proves; by a commit just now, or earlier."""
+        self._breakers.landed(pending.sealed.request for pending, _ in ended)
+        self._settler.settle(
+            [
+                Outcome.landed(pending, committed_receipt(pending.sealed.request, landed), seen)
+                for pending, landed in ended
+            ]
+        )
+
+    def duplicates(self, ended: Sequence[tuple[Pending, Landed]], seen: HighWaterMark) -> None:
+        """Their epochs had landed before, by the same attempt or another."""
+        for pending, landed in ended:
+            request = pending.sealed.request
+            is_own = landed.attempt == request.attempt
+            count = self._metrics.recovered if is_own else self._metrics.duplicated
+            count(request.identifier)
+        self.landed(ended, seen)
+
+    def left_before(self, ended: Sequence[Pending]) -> None:
+        """Their inbox objects are not there: they have ended before."""
+        self._settler.settle([Outcome.left_before(pending) for pending in ended])
+
+    def quarantined(self, pending: Pending, reason: str, message: str) -> None:
+        """It is in quarantine by a verdict of this committer."""
+        self._metrics.quarantined(reason)
+        self._breakers.quarantined(pending.sealed.request, reason)
+        self.quarantined_before(pending, reason, message)
+
+    def quarantined_before(self, pending: Pending, reason: str, message: str) -> None:
+        """It is in quarantine by the verdict of another process."""
+        self._recently_quarantined.add(pending.key)
+        receipt = quarantined_receipt(parse_inbox_key(pending.key), reason, message)
+        self._settler.settle([Outcome.quarantined(pending, receipt)])
+
+    def unreadable(self, record: QuarantineRecord, waiters: Waiters) -> None:
+        """An inbox object that cannot be read is in quarantine by this record."""
+        key = record.key
+        log.warning(
+            "request.quarantined", key=printable(key), reason=record.reason, message=record.message
+        )
+        self._metrics.quarantined(record.reason)
+        self._recently_quarantined.add(key)
+        if (parts := parsed(key)) is not None:
+            self._breakers.unreadable(parts, record.reason)
+        receipt = _receipt_of(key, record)
+        self._settler.settle([Outcome(key, waiters.tokens, waiters.reply_to, receipt)])
+
+    def unread(self, key: str, waiters: Waiters, record: QuarantineRecord | None) -> None:
+        """There is no request to read under a key; `record`: as it is in quarantine."""
+        receipt = None if record is None else _receipt_of(key, record)
+        self._settler.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
+
+    def crashed(self, component: str) -> None:
+        """Count a bug of ours that has kept a request from its end."""
+        self._metrics.crashed(component)
+
+
+def _receipt_of(key: str, record: QuarantineRecord) -> Receipt | None:
+    parts = parsed(key)
+    return None if parts is None else quarantined_receipt(parts, record.reason, record.message)

@@ -1,0 +1,39 @@
+"""A request behind its verdict: the receipt, the waiters, and the inbox object to delete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from committer.plan.high_water_mark import HighWaterMark
+from committer.request.receipt_model import Receipt
+from committer.service.requests.pending import Pending
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A request with its verdict, or a doorbell without a request.
+
+    `key`: the inbox object to remove, once what proves that it has landed (`seen`) is durable. No
+    receipt: the request ended earlier, and its verdict is not known.
+    """
+
+    key: str | None
+    tokens: tuple[str, ...]
+    reply_to: frozenset[str] = frozenset()
+    receipt: Receipt | None = None
+    seen: HighWaterMark | None = None
+
+    @classmethod
+    def landed(cls, pending: Pending, receipt: Receipt, seen: HighWaterMark) -> Outcome:
+        waiters = pending.waiters
+        return cls(pending.key, waiters.tokens, waiters.reply_to, receipt, seen)
+
+    @classmethod
+    def quarantined(cls, pending: Pending, receipt: Receipt) -> Outcome:
+        """It is in quarantine, so its inbox object may go."""
+        return cls(pending.key, pending.waiters.tokens, pending.waiters.reply_to, receipt)
+
+    @classmethod
+    def left_before(cls, pending: Pending) -> Outcome:
+        """Its inbox object is not there. One that appears now is another publication: keep it."""
+        return cls(None, pending.waiters.tokens)

@@ -1,0 +1,114 @@
+"""Plans the attempts of one table: prepares a batch once, then plans each attempt at it.
+
+What crashes while planning is our bug: it is counted and logged, and must not stop other requests.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
+from committer.ledger_entry import property_key
+from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
+from committer.plan.commit import Attempt, CommitPlan, NeedsManifestList, plan_commit
+from committer.plan.maintenance import Upkeep
+from committer.plan.request_check import CheckedRequest
+from committer.plan.state import TableState
+from committer.ports.storage import Storage
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
+from committer.service.tasks.steps import off_loop_if_large
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
+from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
+
+# In the summary of each snapshot.
+_VERSION = version("frazil")
+
+
+class PlanCrashedError(Exception):
+    """The planner itself failed, with `cause`. Whether the table or a request is at fault is not
+    known.
+    """
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(repr(cause))
+        self.cause = cause
+
+
+class CommitPlanner:
+    """Plans for one table."""
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        *,
+        storage: Storage,
+        world: World,
+        metrics: Metrics,
+        ledger_upkeep: LedgerUpkeep,
+    ) -> None:
+        self._identifier = identifier
+        self._storage = storage
+        self._world = world
+        self._metrics = metrics
+        self._ledger_upkeep = ledger_upkeep
+
+    async def prepare(
+        self, requests: tuple[CheckedRequest, ...], state: TableState
+    ) -> tuple[Batch, tuple[PreparedManifest, ...]]:
+        """Make a batch of these, with its manifests. Errors: `PlanCrashedError`."""
+        batch = Batch(requests, self._new_snapshot_id(state), self._world.uuid())
+        size_bytes = sum(one.size_bytes for one in requests)
+        try:
+            prepared = await off_loop_if_large(size_bytes, prepare_manifests, batch, state.metadata)
+        except Exception as error:  # isolates the request that our own bug trips over
+            raise self._crashed(requests, error) from error
+        return batch, prepared
+
+    async def plan(
+        self,
+        batch: Batch,
+        prepared: tuple[PreparedManifest, ...],
+        upkeep: Upkeep,
+        state: TableState,
+        number: int,
+    ) -> CommitPlan:
+        """Plan the attempt of this number. Errors: those of the storage; `InvalidMetadataError` for
+        a table whose manifest list does not exist; `PlanCrashedError`.
+        """
+        attempt = Attempt(number, self._world.uuid(), self._world.now_ms(), _VERSION)
+        requests = (one.request for one in batch.requests)
+        landing = dict.fromkeys(property_key(one.producer.id, one.branch) for one in requests)
+        try:
+            cleanup = self._ledger_upkeep.cleanup(state.ledger, landing)
+            while True:
+                plan = plan_commit(state, batch, prepared, attempt, cleanup, upkeep)
+                if not isinstance(plan, NeedsManifestList):
+                    return plan
+                content = await self._manifest_list(plan.location)
+                state = state.with_head(plan.snapshot_id, content)
+        except FrazilError:
+            raise
+        except Exception as error:  # our bug must not stop the other requests
+            raise self._crashed(batch.requests, error) from error
+
+    async def _manifest_list(self, location: str) -> bytes:
+        try:
+            return await self._storage.get(location)
+        except NotFoundError as error:
+            raise InvalidMetadataError(
+                f"table {self._identifier}: the manifest list {location} of its current snapshot"
+                " does not exist: another tool has deleted it; restore it, or roll the table back"
+            ) from error
+
+    def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:
+        log.exception("plan.crashed", table=str(self._identifier), requests=len(requests))
+        self._metrics.crashed("plan")
+        return PlanCrashedError(error)
+
+    def _new_snapshot_id(self, state: TableState) -> int:
+        while True:
+            snapshot_id = snapshot_id_from(self._world.uuid(), state.metadata)
+            if snapshot_id is not None:
+                return snapshot_id

@@ -1,0 +1,101 @@
+"""Writes and sends the attempts of one table, and logs each with its answer."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from committer.errors import FrazilError
+from committer.plan.attempt_log import AttemptLog
+from committer.plan.commit import CommitPlan
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import Committed, Conflict, Rejected, SwapAnswer, Unknown
+from committer.ports.storage import Storage
+from committer.request.table_identifier import TableIdentifier
+from committer.service.table.inflight_batch import InflightBatch
+from committer.service.tasks.steps import create_all, finish
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
+from committer.service.telemetry.table_condition import TableCondition
+
+# An answer that is lost now and then is no condition to report; a catalog that never answers is.
+UNKNOWN_SHOWN_AFTER = 3
+
+
+class SwapSender:
+    """Sends for one table, and tells the attempt log."""
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        *,
+        catalog: Catalog,
+        storage: Storage,
+        attempts: AttemptLog,
+        condition: TableCondition,
+        metrics: Metrics,
+    ) -> None:
+        self._identifier = identifier
+        self._catalog = catalog
+        self._storage = storage
+        self._attempts = attempts
+        self._condition = condition
+        self._metrics = metrics
+
+    async def send(self, inflight: InflightBatch, plan: CommitPlan) -> SwapAnswer:
+        """Write what is not there yet, then swap. Errors: those of the ports, where nothing was
+        swapped.
+        """
+        await self._write(inflight, plan)
+        answer = await self._swap(plan)
+        self._metrics.swap_answered(self._identifier, answer)
+        self._note(answer, inflight, plan)
+        return answer
+
+    async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
+        """One parallel round: manifests that are not there yet, the list, and the metadata file."""
+        before = self._catalog.objects_before(plan.swap)
+        self._attempts.sending(plan, [created.location for created in before])
+        objects = (*plan.objects, *before)
+        fresh = tuple(created for created in objects if created.location not in inflight.written)
+        await create_all(self._storage, fresh)
+        inflight.written.update(created.location for created in fresh)
+        inflight.metadata_bytes = next(
+            (len(one.content) for one in fresh if one.location == plan.swap.metadata_location), None
+        )
+
+    async def _swap(self, plan: CommitPlan) -> SwapAnswer:
+        """Send the swap. An exception other than a `FrazilError` leaves open whether it was
+        applied: `Unknown`.
+        """
+        try:
+            return await finish(self._catalog.swap(plan.swap))
+        except FrazilError:
+            raise
+        except Exception as error:  # noqa: BLE001  # our bug: it may have been sent
+            log.exception("swap.crashed", table=str(self._identifier))
+            self._metrics.crashed("swap")
+            return Unknown(repr(error))
+
+    def _note(self, answer: SwapAnswer, inflight: InflightBatch, plan: CommitPlan) -> None:
+        about: dict[str, object] = {
+            "table": str(self._identifier),
+            "snapshot_id": plan.snapshot.snapshot_id,
+            "attempt": inflight.attempts,
+            "requests": len(inflight.batch.requests),
+        }
+        match answer:
+            case Committed():
+                pass
+            case Conflict():
+                self._attempts.refused(plan)
+                log.info("commit.conflicted", **about)
+            case Unknown(cause):
+                self._attempts.lost(plan)
+                log.warning("commit.unknown", cause=cause, **about)
+                if inflight.attempts >= UNKNOWN_SHOWN_AFTER:
+                    self._condition.unanswered(cause)
+            case Rejected(reason):
+                self._attempts.refused(plan)
+                log.warning("commit.rejected", reason=reason, **about)
+            case _:
+                assert_never(answer)

@@ -1,0 +1,64 @@
+"""The condition of one table: whether its committer gets on, and why not."""
+
+from __future__ import annotations
+
+from committer.errors import reason_of
+from committer.request.table_identifier import TableIdentifier
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import Metrics
+
+STUCK_AFTER = 4
+
+
+class TableCondition:
+    """Counts the failures of a table in a row, and shows them. `failures`: since it last got on."""
+
+    def __init__(self, identifier: TableIdentifier, health: Health, metrics: Metrics) -> None:
+        self._identifier = identifier
+        self._health = health
+        self._metrics = metrics
+        self.failures = 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it has got nowhere for a while: frozen, or its servers do not let it."""
+        return self.failures >= STUCK_AFTER
+
+    def failed(self, event: str, error: Exception) -> None:
+        """Note one more failure."""
+        self.failures += 1
+        if self._health.degraded(self._component, reason_of(error)):
+            log.warning(f"table.{event}", table=str(self._identifier), error=str(error))
+
+    def frozen(self, error: Exception) -> None:
+        """Note that the table lacks a known commit."""
+        self._metrics.frozen(self._identifier, is_frozen=True)
+        self.failed("frozen", error)
+
+    def crashed(self, error: Exception) -> None:
+        """Note a bug of ours; called where it was caught."""
+        log.exception("table.crashed", table=str(self._identifier))
+        self._metrics.crashed("table")
+        self.failed("crashed", error)
+
+    def unanswered(self, cause: str) -> None:
+        """Note that the catalog does not answer swaps."""
+        self._health.degraded(self._component, f"no answer to a swap: {cause}")
+
+    def recovered(self, *, is_sure: bool) -> None:
+        """It got on. `is_sure`: no answer is outstanding that the condition may tell of."""
+        self.failures = 0
+        if is_sure and self.clear():
+            log.info("table.recovered", table=str(self._identifier))
+
+    def clear(self) -> bool:
+        """Clear the condition. Return whether there was one."""
+        had_one = self._health.healthy(self._component)
+        if had_one:
+            self._metrics.frozen(self._identifier, is_frozen=False)
+        return had_one
+
+    @property
+    def _component(self) -> str:
+        return f"table {self._identifier}"
