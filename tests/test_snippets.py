@@ -40,7 +40,7 @@ PAGES = (
 )
 # A block that is neither run nor parsed, and the reason: (page, its first line).
 PICTURES = {
-    ("README.md", " Spark executors        Spark driver"): "a picture",
+    ("README.md", " Spark executors      Spark driver"): "a picture",
     ("docs/how-to/tune.md", "latency = trigger + write files"): "a picture",
     ("docs/how-to/change-a-schema.md", "org.apache.iceberg.exceptions."): "Iceberg Java's message",
 }
