@@ -16,8 +16,6 @@ from committer.service.process.composition import RequestParts, open_request_par
 from committer.service.process.startup import serve_parts
 from committer.service.telemetry.log import configure_logs
 from committer.settings.service_settings import load_settings
-from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.replays import Replays
 
 
 async def serve(delay_ms: int) -> None:
@@ -34,14 +32,7 @@ async def serve(delay_ms: int) -> None:
 
 def with_delay(parts: RequestParts, delay_ms: int) -> RequestParts:
     """The same parts on a storage whose every call takes longer."""
-    storage, root = delayed(parts.storage, delay_ms), parts.settings.inbox
-    return replace(
-        parts,
-        storage=storage,
-        inbox=Inbox(storage, root),
-        quarantine=Quarantine(storage, root),
-        replays=Replays(storage, root),
-    )
+    return replace(parts, storage=delayed(parts.storage, delay_ms))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,10 @@ from typing import cast
 from committer.errors import FrazilError
 from committer.service.process.composition import RequestParts
 from committer.service.process.service import Service
-from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Instruments
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
-from committer.storage.journal import Journal
 from tests.simulation.history import History
 from tests.simulation.ports import Ports, open_ports
 from tests.simulation.process import Life
@@ -151,9 +149,4 @@ class Replica:
             storage=ports.storage,
             queue=ports.queue if self._with_queue else None,
             leases=ports.leases if self._with_queue else None,
-            inbox=ports.inbox,
-            quarantine=ports.quarantine,
-            replays=ports.replays,
-            journal=Journal(ports.storage, INBOX),
-            high_water_marks=HighWaterMarkStore.at(ports.storage, INBOX),
         )

@@ -41,7 +41,6 @@ from committer.storage.inbox import Inbox, Quarantine, skips_of
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
 from committer.storage.replays import Replays
-from committer.storage.scheme import SchemeStorage
 
 PRIVATE = "private"
 NONE = "none"
@@ -49,24 +48,30 @@ _SQLITE = "sqlite:///"
 _SQLITE_PATH = "sqlite:////"  # the last slash begins an absolute path
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class RequestParts:
     """Where requests wait, and who announces them: all that needs no catalog.
 
+    `request_storage`: as `storage`, for the folders of the inbox root, where it is counted apart.
     `queue`, `leases` and `key_file` are None without one.
     """
 
     settings: Settings
     world: World
     storage: Storage
-    queue: Queue | None
-    inbox: Inbox
-    quarantine: Quarantine
-    replays: Replays
-    journal: Journal
-    high_water_marks: HighWaterMarkStore
-    key_file: KeyFile | None = None
+    request_storage: Storage | None = None
+    queue: Queue | None = None
     leases: Leases | None = None
+
+    def __post_init__(self) -> None:
+        storage, root = self.request_storage or self.storage, self.settings.inbox
+        self.inbox = Inbox(storage, root)
+        self.quarantine = Quarantine(storage, root)
+        self.replays = Replays(storage, root)
+        self.journal = Journal(storage, root)
+        self.high_water_marks = HighWaterMarkStore.at(storage, root)
+        keys = self.settings.security.keys
+        self.key_file = KeyFile(self.storage, keys, self.world) if keys else None
 
     async def close(self) -> None:
         """Release connections, the queue's first."""
@@ -77,7 +82,7 @@ class RequestParts:
         await self.storage.close()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Parts(RequestParts):
     """Everything with a connection, opened for one process."""
 
@@ -139,39 +144,15 @@ def open_request_parts(settings: Settings) -> RequestParts:
         storage.adapter(settings.inbox)
     with named_setting("catalog.warehouse"):
         storage.adapter(settings.catalog.warehouse)
-    return request_parts(
-        settings,
-        world,
-        storage,
-        queue=_open_queue(settings),
-        key_file=_key_file(settings, storage, world),
-        leases=_open_leases(settings, world),
-    )
-
-
-def request_parts(
-    settings: Settings,
-    world: World,
-    storage: Storage,
-    *,
-    queue: Queue | None = None,
-    key_file: KeyFile | None = None,
-    leases: Leases | None = None,
-) -> RequestParts:
-    """Return the parts whose durable objects are in `storage`, below the inbox root."""
-    root = settings.inbox
+    if settings.security.keys:
+        with named_setting("security.keys"):
+            storage.adapter(settings.security.keys)
     return RequestParts(
         settings=settings,
         world=world,
         storage=storage,
-        queue=queue,
-        inbox=Inbox(storage, root),
-        quarantine=Quarantine(storage, root),
-        replays=Replays(storage, root),
-        journal=Journal(storage, root),
-        high_water_marks=HighWaterMarkStore.at(storage, root),
-        key_file=key_file,
-        leases=leases,
+        queue=_open_queue(settings),
+        leases=_open_leases(settings, world),
     )
 
 
@@ -291,15 +272,6 @@ def _open_leases(settings: Settings, world: World) -> Leases | None:
 def member_name(settings: Settings) -> str:
     """The name of this committer among those that share the queue."""
     return settings.queue.consumer or socket.gethostname()
-
-
-def _key_file(settings: Settings, storage: SchemeStorage, world: World) -> KeyFile | None:
-    location = settings.security.keys
-    if not location:
-        return None
-    with named_setting("security.keys"):
-        storage.adapter(location)
-    return KeyFile(storage, location, world)
 
 
 def queue_url(settings: Settings) -> str | None:

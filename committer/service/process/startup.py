@@ -32,7 +32,6 @@ from committer.service.telemetry.instrumented_ports import (
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
 from committer.stop_signals import StopRequest
-from committer.storage.inbox import Inbox, Quarantine
 
 # With fewer there is one process for large requests, else there are two.
 _PROCESSORS_MIN = 4
@@ -126,15 +125,13 @@ def _processes() -> int:
 
 def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
     """The same parts with every call counted: those for requests apart from those for tables."""
-    world, inbox = parts.world, parts.settings.inbox
-    requests = InstrumentedStorage(parts.storage, metrics.meter("inbox", world))
+    world = parts.world
     return replace(
         parts,
         storage=InstrumentedStorage(parts.storage, metrics.meter("storage", world)),
+        request_storage=InstrumentedStorage(parts.storage, metrics.meter("inbox", world)),
         queue=parts.queue and instrumented(parts.queue, Queue, metrics.meter("queue", world)),
         leases=parts.leases and instrumented(parts.leases, Leases, metrics.meter("leases", world)),
-        inbox=Inbox(requests, inbox),
-        quarantine=Quarantine(requests, inbox),
     )
 
 

@@ -285,9 +285,9 @@ class Instruments:
     def _make_calls(self) -> None:
         self.call_duration = self._histogram(
             "frazil_call_duration_seconds",
-            "Calls by port (catalog, storage: table files, inbox: requests, queue, leases) and"
-            " kind; its count is the number of round trips. A `read` of the queue waits for news,"
-            " and so does `wait_for_change`.",
+            "Calls by port (catalog, storage: table files, inbox: requests and the folders beside"
+            " them, queue, leases) and kind; its count is the number of round trips. A `read` of"
+            " the queue waits for news, and so does `wait_for_change`.",
             _CALL_BUCKETS,
             "port",
             "call",

@@ -12,7 +12,7 @@ from committer.plan.shards import ranked
 from committer.ports.leases import Leases
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
-from committer.service.process.composition import request_parts
+from committer.service.process.composition import RequestParts
 from committer.service.process.service import Service
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
@@ -86,7 +86,7 @@ class Replicas:
         self.started += 1
         metrics = Metrics()
         own = MemoryLeases(house.server, member=name, process=UUID(int=self.started))
-        parts = request_parts(
+        parts = RequestParts(
             settings=Settings(
                 home=self.folder,
                 inbox=INBOX,

@@ -33,8 +33,6 @@ from committer.settings.service_settings import SecuritySettings, ServiceSetting
 from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
-from committer.storage.key_file import KeyFile
-from committer.storage.replays import Replays
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage
@@ -154,18 +152,17 @@ class ServiceHarness:
         security = SecuritySettings(
             require_signature=self._require_signature, keys=KEYS if self.has_keys else ""
         )
-        return RequestParts(
+        parts = RequestParts(
             settings=Settings(inbox=INBOX, service=service, security=security),
             world=self.world,
             storage=self.storage,
+            request_storage=self.inbox_storage,
             queue=self.queue,
-            inbox=self.inbox,
-            quarantine=self.quarantine,
-            replays=Replays(self.inbox_storage, INBOX),
-            journal=self.journal,
-            high_water_marks=HighWaterMarkStore(self.high_water_marks),
-            key_file=KeyFile(self.storage, KEYS, self.world) if self.has_keys else None,
         )
+        # Tests replace some of these.
+        parts.inbox, parts.quarantine, parts.journal = self.inbox, self.quarantine, self.journal
+        parts.high_water_marks = HighWaterMarkStore(self.high_water_marks)
+        return parts
 
     def _shards(self) -> ShardLeases:
         leases = None
