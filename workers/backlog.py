@@ -14,7 +14,7 @@ from uuid import UUID
 
 from committer.errors import FrazilError
 from committer.ports.queue import Queue
-from committer.ports.world import World
+from committer.ports.world import World, spread_s
 from workers.options import BACKLOG_MAX, BACKLOG_WAIT_S
 from workers.sparse_log import SparseLog
 
@@ -70,7 +70,7 @@ class BacklogWaiter:
         end_s = self._world.monotonic_s() + policy.wait_s
         look_s = _LOOK_S_MIN
         while (left_s := end_s - self._world.monotonic_s()) > 0 and backlog > policy.requests_max:
-            await self._world.sleep(min(left_s, look_s * (0.5 + self._world.jitter())))
+            await self._world.sleep(min(left_s, spread_s(look_s, self._world)))
             look_s = min(2 * look_s, _LOOK_S_MAX)
             try:
                 backlog = await self._queue.backlog(table_uuid)

@@ -27,7 +27,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import MAIN, parse_entry, property_key
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell, Queue
-from committer.ports.world import World
+from committer.ports.world import World, spread_s
 from committer.reason import Reason
 from committer.request.attempt import attempt_of
 from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
@@ -294,7 +294,7 @@ class Publisher:
                 return await self._put_once(sealed)
             except TransientError as error:
                 self._log.warning("the inbox did not take a request, trying again: %s", error)
-            await self._world.sleep(delay_s * (0.5 + self._world.jitter()))
+            await self._world.sleep(spread_s(delay_s, self._world))
         return await self._put_once(sealed)
 
     async def _put_once(self, sealed: EncodedRequest) -> EncodedRequest:

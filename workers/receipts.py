@@ -24,7 +24,7 @@ from committer.ledger_entry import (
     property_key,
     short_fingerprint,
 )
-from committer.ports.world import World
+from committer.ports.world import World, spread_s
 from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.storage.inbox import Inbox, Quarantine
@@ -80,11 +80,10 @@ class ReceiptWaiter:
         self, mailbox: Mailbox | None, request: CommitRequest, left_s: float
     ) -> Receipt | None:
         """Wait for a while, at the queue if there is one."""
-        spread = 0.5 + self._world.jitter()
         if mailbox is None:
-            await self._world.sleep(min(left_s, _POLL_S * spread))
+            await self._world.sleep(min(left_s, spread_s(_POLL_S, self._world)))
             return None
-        wait_s = min(left_s, _POLL_WITH_QUEUE_S * spread)
+        wait_s = min(left_s, spread_s(_POLL_WITH_QUEUE_S, self._world))
         return await mailbox.take(request, wait_s=wait_s)
 
     async def _from_table(self, target: Target) -> Receipt | None:

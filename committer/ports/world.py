@@ -23,3 +23,8 @@ class World(Protocol):
 
     def jitter(self) -> float:
         """Uniform in [0, 1)."""
+
+
+def spread_s(delay_s: float, world: World) -> float:
+    """Return a delay times a factor in [0.5, 1.5), so that many clients do not act at once."""
+    return delay_s * (0.5 + world.jitter())

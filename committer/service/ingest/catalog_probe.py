@@ -11,7 +11,6 @@ from committer.ports.catalog import Catalog
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.health import Health
-from committer.service.telemetry.log import log
 
 INTERVAL_S = 30.0
 AWAY_INTERVAL_S = 5.0
@@ -41,9 +40,7 @@ class CatalogProbe:
         except (NoSuchTableError, InvalidMetadataError):
             pass
         except FrazilError as error:
-            if self._health.degraded("catalog", str(error)):
-                log.warning("catalog.unavailable", error=str(error), now="waiting for it")
+            self._health.unavailable("catalog", error, now="waiting for it")
             return False
-        if self._health.healthy("catalog"):
-            log.info("catalog.returned")
+        self._health.returned("catalog")
         return True

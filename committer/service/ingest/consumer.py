@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from committer.errors import AccessError, QueueUnavailableError
-from committer.plan.backoff import backoff_s
+from committer.plan.backoff import retry_s
 from committer.ports.queue import Delivery, Queue, shard_of
 from committer.ports.world import World
 from committer.service.ingest.doorbells import Doorbells
@@ -154,8 +154,7 @@ class Consumer:
         self._failures = 0
         self._show_taken()
         self.progress.is_away.clear()
-        if self._health.healthy("queue"):
-            log.info("queue.returned")
+        self._health.returned("queue")
 
     def _show_taken(self) -> None:
         """A key that something else has taken is a condition of its own, with its remedy."""
@@ -172,9 +171,8 @@ class Consumer:
         self._failures += 1
         self._is_proven = False
         self.progress.is_away.set()
-        if self._health.degraded("queue", str(error)):
-            log.warning("queue.unavailable", error=str(error), now="working from the inbox alone")
-        await self._world.sleep(backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2))
+        self._health.unavailable("queue", error, now="working from the inbox alone")
+        await self._world.sleep(retry_s(self._failures, self._world.jitter()))
 
 
 def _component(key: str) -> str:

@@ -75,8 +75,7 @@ class InboxReader:
             raise
         except FrazilError as error:
             self.failures += 1
-            if self._health.degraded("inbox", str(error)):
-                log.warning("inbox.unavailable", error=str(error))
+            self._health.unavailable("inbox", error)
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
             log.exception("intake.crashed", key=ascii(arrival.key[:200]))
             self._endings.crashed("intake")

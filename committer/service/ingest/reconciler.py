@@ -92,11 +92,10 @@ class Reconciler:
             async with self._ledger_cleanup.during_scan() as folders:
                 self.listing = listing = await self._scan.run(folders, age_s, takes=takes)
                 self._show_found(listing.found)
-            if not listing.failures and self._health.healthy("inbox"):
-                log.info("inbox.returned")
+            if not listing.failures:
+                self._health.returned("inbox")
         except FrazilError as error:
-            if self._health.degraded("inbox", str(error)):
-                log.warning("inbox.unavailable", error=str(error))
+            self._health.unavailable("inbox", error)
 
     def _show_found(self, requests: int) -> None:
         if requests and not self._alone:

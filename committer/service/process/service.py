@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from committer.errors import TransientError
-from committer.plan.backoff import backoff_s
+from committer.plan.backoff import retry_s
 from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.catalog_probe import CatalogProbe
@@ -152,13 +152,11 @@ async def until_answered(
         try:
             answer = await _unless(stop, ask())
         except TransientError as error:
-            if health.degraded(component, str(error)):
-                log.warning(f"{component}.unavailable", error=str(error), now="waiting for it")
+            health.unavailable(component, error, now="waiting for it")
             failures += 1
-            await _pause(backoff_s(failures + 3, 0.5 + health.world.jitter() / 2), stop)
+            await _pause(retry_s(failures, health.world.jitter()), stop)
         else:
-            if health.healthy(component):
-                log.info(f"{component}.returned")
+            health.returned(component)
             return answer
     return None
 

@@ -16,7 +16,6 @@ from committer.reason import Reason
 from committer.request.signature import Keys, verify
 from committer.service.requests.pending import Pending
 from committer.service.telemetry.health import Health
-from committer.service.telemetry.log import log
 from committer.storage.inbox import Inbox
 from committer.storage.key_file import KeyFile
 
@@ -61,11 +60,9 @@ class Signatures:
         try:
             self._keys = await key_file.read()
         except FrazilError as error:
-            if self._health.degraded("keys", str(error)):
-                log.warning("keys.unavailable", error=str(error), now="going on with those known")
+            self._health.unavailable("keys", error, now="going on with those known")
         else:
-            if self._health.healthy("keys"):
-                log.info("keys.returned")
+            self._health.returned("keys")
 
     async def check(self, pending: Pending, properties: Mapping[str, str]) -> None:
         """Check a request of a table with these properties, unless it was checked before.

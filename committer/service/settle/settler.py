@@ -121,8 +121,7 @@ class Settler:
             await finish_all(calls)
         except FrazilError as error:
             self._to_answer = ended + self._to_answer
-            if self._health.degraded("queue", str(error)):
-                log.warning("queue.unavailable", error=str(error))
+            self._health.unavailable("queue", error)
             return False
         return True
 
@@ -152,7 +151,7 @@ class Settler:
             async with self._high_water_marks_at_once:
                 return await self._high_water_marks.keep(proof.seen)
         except FrazilError as error:
-            self._inbox_degraded(error)
+            self._health.unavailable("inbox", error)
             return None
 
     def _void(self, proof: Proof) -> None:
@@ -172,7 +171,7 @@ class Settler:
         except FrazilError as error:
             for proof in proofs:
                 self.pending_deletes.requeue(proof)
-            self._inbox_degraded(error)
+            self._health.unavailable("inbox", error)
             return False
         for proof in proofs:
             if proof.seen is not None:
@@ -180,7 +179,3 @@ class Settler:
             self.pending_deletes.forget(proof)
         self._health.healthy("inbox")
         return True
-
-    def _inbox_degraded(self, error: FrazilError) -> None:
-        if self._health.degraded("inbox", str(error)):
-            log.warning("inbox.unavailable", error=str(error))

@@ -19,7 +19,7 @@ from committer.errors import (
     QueueKeyTakenError,
     QueueUnavailableError,
 )
-from committer.plan.backoff import backoff_s
+from committer.plan.backoff import retry_s
 from committer.plan.shards import next_step, ranked
 from committer.ports.leases import Assignment, Leases, Renewal
 from committer.ports.queue import ALL_SHARDS
@@ -253,9 +253,7 @@ class ShardLeases:
         """Back off. The consumer reports that the server is unavailable, not this loop."""
         self.failure = error
         self._failures += 1
-        is_own = isinstance(error, AccessError | QueueKeyTakenError)
-        is_news = is_own and self._health.degraded("leases", str(error))
-        if is_news:
-            log.warning("leases.unavailable", error=str(error), now="keeping the shards it has")
-        delay_s = backoff_s(self._failures + 3, 0.5 + self._world.jitter() / 2)
+        if isinstance(error, AccessError | QueueKeyTakenError):
+            self._health.unavailable("leases", error, now="keeping the shards it has")
+        delay_s = retry_s(self._failures, self._world.jitter())
         await self._waiting.wait(self._world.sleep(delay_s))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from committer.ports.world import World
+from committer.service.telemetry.log import log
 
 Phase = Literal["starting", "running", "draining"]
 
@@ -59,6 +60,16 @@ class Health:
     def healthy(self, component: str) -> bool:
         """Clear a component's condition. Return True if it had one."""
         return self.conditions.pop(component, None) is not None
+
+    def unavailable(self, component: str, error: Exception, **told: str) -> None:
+        """Set a component's condition to an error, and log it if it is new."""
+        if self.degraded(component, str(error)):
+            log.warning(f"{component}.unavailable", error=str(error), **told)
+
+    def returned(self, component: str) -> None:
+        """Clear a component's condition, and log it if there was one."""
+        if self.healthy(component):
+            log.info(f"{component}.returned")
 
     async def beat(self, tell_late_s: Callable[[float], None]) -> None:
         """Beat until cancelled, and tell how much too late each beat was."""
