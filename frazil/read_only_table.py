@@ -34,9 +34,9 @@ def load_table(
 ) -> Table:
     """Load a table by its name, `"db.flights"` or `("db", "flights")`, to read it.
 
-    The catalog is the one that `frazil table show` reads: what is not given here comes from the
-    environment (`FRAZIL_…`), the settings file, or the defaults below `~/.frazil`. `aws`: settings
-    of that group by name (`region`, …). Nothing is created, and nothing is left open.
+    The catalog is the one that `frazil table show` reads: other values come from the environment
+    (`FRAZIL_…`), the settings file, or the defaults below `~/.frazil`. `aws`: settings of that
+    group by name (`region`, …). Nothing is created, and nothing is left open.
 
     Errors: `NoSuchTableError`, naming the tables that there are; `NotFoundError` for a catalog or a
     metadata file that is not there; `SettingsError` for a wrong setting or a missing extra;

@@ -24,7 +24,7 @@ _ALL = "*"
 class TableScan:
     """A query of a table; `Table.scan` makes it, and each refinement returns a new one.
 
-    It is about the table as it was when the scan was made, whatever is committed or refreshed.
+    It reads the table as of its creation, even after later commits and refreshes.
     """
 
     _handle: TableHandle = field(repr=False)
@@ -80,9 +80,9 @@ class TableScan:
         """The data files that may hold wanted rows: each with `file`, `delete_files`, `residual`.
 
         In the order of the manifest list. Files have column metrics (counts, bounds by field id)
-        only `with_metrics`, which reads more. Memory grows with the files that are found.
-        Errors: `NotFoundError` for the snapshot or a file that is gone; `InvalidFilterError` for a
-        filter that does not fit the schema; those of `load_table` about reading.
+        only `with_metrics`, which reads more. Memory grows with the files that are found. Errors:
+        `NotFoundError` for a missing snapshot or file; `InvalidFilterError` for a filter that does
+        not fit the schema; those of `load_table` about reading.
         """
         handle = self._handle
         self.snapshot()

@@ -181,7 +181,7 @@ class _SendsOnce(AIOHTTPSession):
 
 
 def _stay_in_region(context: dict[str, Any], **_: object) -> None:
-    """Pretend that a call was redirected already: another region is to be told, not followed."""
+    """Pretend that a call was redirected already: another region is reported, not followed."""
     if redirect := context.get("s3_redirect"):
         redirect["redirected"] = True
 

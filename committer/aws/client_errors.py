@@ -164,7 +164,7 @@ def _says_why(error: Exception) -> bool:
 
 
 def explain(error: Exception, what: str, unavailable: type[TransientError]) -> FrazilError:
-    """The error of ours for one of the client's. `what` names the call and the thing it was about.
+    """Translate an error of the client. `what` names the call and the thing it was about.
 
     `unavailable` for what passes by itself; else `AccessError` saying what to do, because no
     request is to blame for it. Answers that mean something only to the caller (not found,

@@ -1,4 +1,4 @@
-"""`frazil demo`: the whole flow on one machine, and its proof by readers that are not ours.
+"""`frazil demo`: the whole flow on one machine, and its proof by independent readers.
 
 A user of everything else: nothing imports this but its command. PySpark is imported by
 `application.py` alone, which runs in processes of its own; PyIceberg and DuckDB by

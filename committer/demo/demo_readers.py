@@ -1,6 +1,6 @@
-"""The table as readers see it that are not ours: PyIceberg through its own catalog, and DuckDB.
+"""Reads the table with independent readers: PyIceberg through its own catalog, and DuckDB.
 
-Also the same sums of the input itself, which never passed through anything of ours.
+Also the same sums of the input itself, which never passed through Frazil.
 """
 
 from __future__ import annotations

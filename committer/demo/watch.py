@@ -1,4 +1,4 @@
-"""Watches the processes of a run: what they tell, and whether they still live."""
+"""Watches the processes of a run: their events, and whether they still run."""
 
 from __future__ import annotations
 

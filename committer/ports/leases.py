@@ -17,7 +17,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A committer that shares the shards. `left_s`: until it counts as gone, unless it renews."""
+    """A committer that shares the shards. `left_s`: until it expires, unless it renews."""
 
     name: str
     is_leaving: bool

@@ -14,8 +14,8 @@ from committer.request.table_identifier import TableIdentifier
 class LoadedTable:
     """A table as a catalog pointer names it: metadata, and the location that it was read from.
 
-    Errors: `UnsupportedError` for a table without a uuid, which nothing tells from the next one of
-    its name.
+    Errors: `UnsupportedError` for a table without a uuid, which cannot be distinguished from a
+    later one of its name.
     """
 
     identifier: TableIdentifier
@@ -51,7 +51,9 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The condition did not hold, so this attempt never lands. `current` if the back end told."""
+    """The condition did not hold, so this attempt never lands. `current` if the back end returned
+    it.
+    """
 
     current: LoadedTable | None = None
 

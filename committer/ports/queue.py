@@ -35,7 +35,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """Doorbells in all shards, and those of them handed out but not acknowledged."""
+    """Doorbells in all shards, and those that are delivered but not acknowledged."""
 
     waiting: int
     pending: int
@@ -65,9 +65,9 @@ class Queue(Protocol):
         `wait_s` for the first.
 
         After an error or a cancelled read the next call returns what was handed to this consumer
-        and never seen. So does the first call that names a shard after one that did not: what was
-        held of a shard that is not named is let go, and may be taken over or delivered again;
-        acknowledging it still works. A missing stream or group is created from the beginning,
+        and never seen. So does the first call that names a shard after one that did not: doorbells
+        of a shard that is no longer named are released, and may be taken over or redelivered;
+        acknowledging them still works. A missing stream or group is created from the beginning,
         never from the end.
         """
 

@@ -64,10 +64,10 @@ class Storage(Protocol):
     async def create(self, objects: Sequence[NewObject]) -> None:
         """Create every object, in parallel where that helps, durably (survives a power cut).
 
-        A location that exists raises `AlreadyExistsError` naming it, whatever its content, and
-        leaves it untouched; of two concurrent creates of one location exactly one returns. If the
-        call raises, any subset of the other objects may have been created. The caller may repeat
-        the call and compare contents (`committer.ports.storage.create_or_equal`).
+        A location that exists raises `AlreadyExistsError` naming it, for any content, and leaves it
+        untouched; of two concurrent creates of one location exactly one returns. If the call
+        raises, any subset of the other objects may have been created. The caller may repeat the
+        call and compare contents (`committer.ports.storage.create_or_equal`).
         """
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
@@ -109,10 +109,10 @@ def require_size(location: str, size_bytes: int, size_bytes_max: int | None) -> 
 
 
 async def create_or_equal(storage: Storage, created: NewObject) -> bool:
-    """Create one object: True if it was written now, False if an equal one stood there already.
+    """Create one object: True if it was written now, False if an equal one existed.
 
-    Errors: `AlreadyExistsError` where another content has the location;
-    `StorageUnavailableError` where what stood there was deleted before it could be compared.
+    Errors: `AlreadyExistsError` where another content has the location; `StorageUnavailableError`
+    if the existing one was deleted before it could be compared.
     """
     try:
         await storage.create((created,))

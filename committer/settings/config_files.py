@@ -1,4 +1,4 @@
-"""Reads the files that settings come from: the TOML file, and files that hold one value.
+"""Reads the files of settings: the TOML file, and files with one value.
 
 Committer and Spark drivers share this. A file that cannot be read is never taken for an absent one.
 """

@@ -1,4 +1,4 @@
-"""Settings whose value lies in a file: how Kubernetes and Compose hand over secrets.
+"""Reads settings from files with one value, as Kubernetes and Compose provide secrets.
 
 `FRAZIL_QUEUE__URL_FILE=/run/secrets/queue-url` stands for `FRAZIL_QUEUE__URL` with what the file
 holds. Committer and Spark drivers share this; which settings there are is not known here.

@@ -40,7 +40,7 @@ class _Group(BaseModel):
 
 
 class CatalogSettings(_Group):
-    """Where table pointers live."""
+    """The catalog that holds the table pointers."""
 
     name: Annotated[str, Field(min_length=1, max_length=255)] = "frazil"
     """The catalog's name: part of the key in a SQL catalog, and checked in every request."""
@@ -48,26 +48,28 @@ class CatalogSettings(_Group):
     """SQLAlchemy URL of a SQL catalog, or `dynamodb://<table>` (`dynamodb://` alone: the table
     `iceberg`). Default: `sqlite:///<home>/catalog.db`."""
     warehouse: str = ""
-    """Location below which new tables are put: `file://…` or `s3://<bucket>/…`. Default:
+    """Location below which new tables are created: `file://…` or `s3://<bucket>/…`. Default:
     `file://<home>/warehouse`."""
 
 
 class QueueSettings(_Group):
-    """The doorbell. Losing it costs latency only."""
+    """The queue of doorbells. Losing it costs latency only."""
 
     url: str = "private"
     """`redis://…`, `rediss://…`, `unix://…`; `private`: a server below `<home>` that `serve`
     starts;
     `none`: work from the inbox alone."""
     consumer: str = ""
-    """This committer's name among those that share the queue. Default: the host name. Unique: one
-    that starts replaces an earlier process of its name. Best stable over restarts."""
+    """This committer's name among those that share the queue. Default: the host name. It must be
+    unique: a committer that starts replaces an earlier process of its name. Keep it stable over
+    restarts.
+    """
     reclaim_idle_s: Annotated[float, Field(ge=1)] = 300.0
     """Entries held by another consumer for longer than this are taken over."""
 
 
 class CommitSettings(_Group):
-    """When a batch goes."""
+    """Decides when a batch is committed, and how large it is."""
 
     min_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 1_000
     """Least time between the starts of two commits of one table; the table property
@@ -87,21 +89,23 @@ class CommitSettings(_Group):
 
 
 class UpkeepSettings(_Group):
-    """Maintenance of tables beside the commits."""
+    """Background maintenance of tables."""
 
     expire_snapshots: bool = False
-    """Expire snapshots of tables that do not say it themselves by the property
-    `frazil.expire.enabled`; with Iceberg's `history.expire.*` properties and their defaults."""
+    """Expire snapshots of tables without the property `frazil.expire.enabled`; with Iceberg's
+    `history.expire.*` properties and their defaults.
+    """
 
 
 class ServiceSettings(_Group):
     """The process."""
 
     drain_timeout_s: Annotated[float, Field(ge=0)] = 20.0
-    """At SIGTERM: time to finish the commits in hand. The rest stays un-acknowledged."""
+    """After SIGTERM: time to finish the commits in flight. Other requests stay un-acknowledged."""
     lease_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
-    """Several committers on one queue share the tables: what one that dies was working on is taken
-    over by the others after this time at most. Renewed three times in it."""
+    """Several committers on one queue share the tables: after at most this time the others take
+    over the tables of one that dies. A lease is renewed three times within it.
+    """
     http_host: str = "127.0.0.1"
     """Address of the health endpoints; `0.0.0.0` in a container."""
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8181
@@ -119,7 +123,7 @@ class ServiceSettings(_Group):
     log_format: Literal["console", "json"] = "console"
     """`json` for machines."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least level that is written."""
+    """The lowest level that is logged."""
 
 
 class SecuritySettings(_Group):
@@ -147,8 +151,8 @@ class AwsSettings(_Group):
     dynamodb_endpoint_url: Annotated[str, Field(pattern=ENDPOINT)] = ""
     """As above, for DynamoDB. Default: `AWS_ENDPOINT_URL_DYNAMODB`, else AWS."""
     s3_addressing_style: AddressingStyle = "auto"
-    """Where a bucket's name goes in a request: into the `path` (most servers that are not AWS),
-    into the host name (`virtual`)."""
+    """The place of a bucket's name in a request: in the `path` (most servers that are not AWS),
+    in the host name (`virtual`)."""
 
 
 class Settings(BaseSettings):
