@@ -395,8 +395,8 @@ PROTOCOL = (
     Mutant(
         "reconciler_trusts_the_queue",
         "committer/service/ingest/ownership.py",
-        "        return is_long_listed or waiting",
-        "        return self.is_alone or waiting.size_bytes < 0 and waiting",
+        "        return is_long_listed or found",
+        "        return self.is_alone or found.size_bytes < 0 and found",
         (SEEDS,),
     ),
     Mutant(
@@ -413,6 +413,13 @@ PROTOCOL = (
         "            await self._inbox.delete((one.pending.key,))\n"
         "            await self._quarantine.put(one.record(",
         (SEEDS,),
+    ),
+    Mutant(
+        "inbox_key_is_parsed_anew",
+        "committer/service/requests/deferred_doorbells.py",
+        "        return self._waiters.pop(key, None)\n",
+        "        return self._waiters.pop(InboxKey(key), None)\n",
+        ("tests/service/requests/test_inbox_keys.py",),
     ),
     Mutant(
         "what_was_just_quarantined_is_taken_from_its_doorbell",

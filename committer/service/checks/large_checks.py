@@ -16,7 +16,6 @@ from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.service.checks.checks import Checks
-from committer.service.requests.inbox_keys import folder_of
 from committer.service.requests.pending import Check, Pending, Refusal, Waiting
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
@@ -99,7 +98,7 @@ class LargeChecks:
 
     async def _checked(self, pending: Pending, checker: Checker) -> CheckedRequest:
         """Ask until nothing is missing: the manifests that it names, room for what is kept."""
-        sealed, producer = pending.sealed, folder_of(pending.key)
+        sealed, producer = pending.sealed, pending.key.folder
         lengths: Mapping[str, int] | None = None
         inflated_bytes = free_bytes = pending.inflated_bytes_max
         while True:

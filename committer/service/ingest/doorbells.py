@@ -12,7 +12,7 @@ from committer.ports.world import World
 from committer.request.request_format import EncodedRequest, line_digest, read_request
 from committer.service.ingest.intake import Intake
 from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
-from committer.service.requests.inbox_keys import parsed
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival
 from committer.service.settle.outcome import Outcome
 from committer.service.settle.recently_quarantined import RecentlyQuarantined
@@ -56,15 +56,17 @@ class Doorbells:
 
     async def take(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells. One that fails for a passing reason stays unacknowledged."""
-        rest = [delivery for delivery in deliveries if not self._take_inline(delivery)]
+        keys = [InboxKey(delivery.doorbell.inbox_key) for delivery in deliveries]
+        pairs = zip(keys, deliveries, strict=True)
+        rest = [pair for pair in pairs if not self._take_inline(*pair)]
         if rest:
-            await asyncio.gather(*(self._take_key(delivery) for delivery in rest))
+            await asyncio.gather(*(self._take_key(*pair) for pair in rest))
 
     async def take_deferred(self) -> None:
         """Retry the deferred ones."""
         await self._intake.take_deferred(self._world.now_ms())
 
-    def _take_inline(self, delivery: Delivery) -> bool:
+    def _take_inline(self, key: InboxKey, delivery: Delivery) -> bool:
         """Take a request as its doorbell carries it. False where the inbox has to be read.
 
         A redelivered doorbell may belong to a request that has ended since (quarantined and
@@ -73,11 +75,9 @@ class Doorbells:
         has forgotten its deliveries. A client may also ring twice. The inbox is asked for many such
         requests at once, when they are about to land.
         """
-        bell = delivery.doorbell
-        key = bell.inbox_key
         if delivery.deliveries != 1 or key in self._deferred or self._intake.has_to_wait(key):
             return False
-        sealed = _read_inline(bell)
+        sealed = _read_inline(delivery.doorbell)
         if sealed is None:
             return False
         now_ms = self._world.now_ms()
@@ -88,12 +88,12 @@ class Doorbells:
         self._intake.submit(arrival, sealed, is_inline=True)
         return True
 
-    async def _take_key(self, delivery: Delivery) -> None:
-        key, waiters = delivery.doorbell.inbox_key, Waiters.of(delivery)
+    async def _take_key(self, key: InboxKey, delivery: Delivery) -> None:
+        waiters = Waiters.of(delivery)
         is_shared = delivery.deliveries > 1
         if is_shared:
             self._metrics.redelivered(1)
-        if parsed(key) is None:
+        if key.parts is None:
             log.warning("doorbell.unreadable", key=key[:200])
             self._settler.settle([Outcome(None, waiters.tokens)])
             return

@@ -21,7 +21,6 @@ from committer.reason import Reason
 from committer.request.request_format import EncodedRequest, read_request
 from committer.service.checks.checks import Checks
 from committer.service.requests.foreign_entries import ForeignEntries
-from committer.service.requests.inbox_keys import folder_of
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival
 from committer.service.settle.endings import Endings
 from committer.service.telemetry.health import Health
@@ -105,7 +104,7 @@ class InboxReader:
             )
             return self._end(arrival, record)
         try:
-            return await self._checks.read(content, key, folder_of(key))
+            return await self._checks.read(content, key, key.folder)
         except InvalidRequestError as error:
             return await self._quarantine_unreadable(arrival, content, error)
 
@@ -127,7 +126,7 @@ class InboxReader:
             quarantined_at_ms=self._health.world.now_ms(),
         )
         await self._quarantine.put(record, content)
-        self._endings.unreadable(record, arrival.waiters)
+        self._endings.unreadable(arrival.key, arrival.waiters, record)
         return Unread.ENDED
 
     def _end(self, arrival: Arrival, record: QuarantineRecord | None) -> Unread:

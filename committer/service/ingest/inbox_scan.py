@@ -14,8 +14,9 @@ from committer.ports.world import World
 from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.service.ingest.intake import Intake
 from committer.service.ingest.ownership import Ownership
-from committer.service.requests.deferred_doorbells import Waiters
+from committer.service.requests.deferred_doorbells import NO_WAITERS
 from committer.service.requests.foreign_entries import ForeignEntries
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import Arrival
 from committer.service.requests.listing import Folders
 from committer.service.settle.pending_deletes import PendingDeletes
@@ -37,8 +38,8 @@ class Listing:
     failures: int = 0
     unread_ms: int | None = None
 
-    def unread(self, waiting: Outstanding) -> None:
-        self.unread_ms = min(self.unread_ms or waiting.modified_ms, waiting.modified_ms)
+    def unread(self, found: Arrival) -> None:
+        self.unread_ms = min(self.unread_ms or found.durable_ms, found.durable_ms)
 
 
 class InboxScan:
@@ -70,7 +71,7 @@ class InboxScan:
         now_s, listing = self._world.monotonic_s(), Listing(self._world.now_ms())
         failures = self._intake.read_failures
         listed_s: dict[str, float] = {}
-        due: list[Outstanding] = []
+        due: list[Arrival] = []
         skips = skips_of()
         async for waiting in self._inbox.list(skips=skips):
             folders.add(waiting.key)
@@ -82,8 +83,9 @@ class InboxScan:
             if not is_known and waiting.key not in self._pending_deletes:
                 before_s = self._listed_s.get(waiting.key)
                 listed_s[waiting.key] = now_s if before_s is None else before_s
-                if self._ownership.is_due(waiting, before_s, age_s):
-                    due.append(waiting)
+                found = _arrival(waiting)
+                if self._ownership.is_due(found, before_s, age_s):
+                    due.append(found)
             if len(due) == TAKEN_AT_ONCE:
                 await self._take_all(due, listing, takes=takes)
                 due = []
@@ -94,26 +96,25 @@ class InboxScan:
         listing.failures = self._intake.read_failures - failures
         return listing
 
-    async def _take_all(self, due: Sequence[Outstanding], listing: Listing, *, takes: bool) -> None:
+    async def _take_all(self, due: Sequence[Arrival], listing: Listing, *, takes: bool) -> None:
         await finish_all(self._take(one, listing, takes=takes) for one in due)
 
-    async def _take(self, waiting: Outstanding, listing: Listing, *, takes: bool) -> None:
+    async def _take(self, found: Arrival, listing: Listing, *, takes: bool) -> None:
         """Hand it to its table, which asks the ledger and the quarantine: a request that has landed
         or was quarantined leaves the inbox; any other is admitted.
         """
-        is_taken = (
-            takes
-            and self._may_take(waiting.key)
-            and await self._intake.take(
-                Arrival(waiting.key, Waiters(), waiting.modified_ms, size_bytes=waiting.size_bytes)
-            )
-        )
+        is_taken = takes and self._may_take(found.key) and await self._intake.take(found)
         if is_taken:
             listing.found += 1
         else:
-            listing.unread(waiting)
+            listing.unread(found)
 
-    def _may_take(self, key: str) -> bool:
+    def _may_take(self, key: InboxKey) -> bool:
         """Not while there is no room, nor while its producer has to wait."""
         is_free = not self._intake.is_full and not self._intake.is_held_back(key)
         return is_free and self._ownership.is_ours(key)
+
+
+def _arrival(waiting: Outstanding) -> Arrival:
+    key = InboxKey(waiting.key)
+    return Arrival(key, NO_WAITERS, waiting.modified_ms, size_bytes=waiting.size_bytes)

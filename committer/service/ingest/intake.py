@@ -14,7 +14,8 @@ from committer.request.request_format import EncodedRequest
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.inbox_reader import InboxReader, Unread
 from committer.service.requests.circuit_breakers import CircuitBreakers
-from committer.service.requests.deferred_doorbells import DeferredDoorbells, Waiters
+from committer.service.requests.deferred_doorbells import NO_WAITERS, DeferredDoorbells
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival, LargeRequests
 from committer.service.requests.pending import Pending
 
@@ -56,11 +57,11 @@ class Intake:
         """
         return self._tables.listed(key, durable_ms) or self._large.listed(key, durable_ms)
 
-    def is_held_back(self, key: str) -> bool:
+    def is_held_back(self, key: InboxKey) -> bool:
         """Return whether a request stays in the inbox because its producer's breaker is open."""
         return self._breakers.holds_key(key)
 
-    def has_to_wait(self, key: str) -> bool:
+    def has_to_wait(self, key: InboxKey) -> bool:
         """Return whether a request stays in the inbox for now: it is held back, or its stuck table
         has enough.
         """
@@ -97,7 +98,7 @@ class Intake:
         """
         free = iter([key for key in self._deferred if not self.has_to_wait(key)])
         while not self.is_full and (some := list(islice(free, DEFERRED_AT_ONCE))):
-            await asyncio.gather(*(self.take(Arrival(key, Waiters(), now_ms)) for key in some))
+            await asyncio.gather(*(self.take(Arrival(key, NO_WAITERS, now_ms)) for key in some))
 
     def submit(self, arrival: Arrival, sealed: EncodedRequest, *, is_inline: bool = False) -> None:
         """Hand a request to its table's committer."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 
 from committer.ports.world import World
-from committer.service.requests.inbox_keys import shard_of_key
+from committer.service.requests.inbox_keys import InboxKey
+from committer.service.requests.large_requests import Arrival
 from committer.service.sharding.shard_leases import ShardLeases
-from committer.storage.inbox import Outstanding
 
 
 class QueueProgress:
@@ -44,19 +44,19 @@ class Ownership:
         """Whether there is no queue to bring doorbells."""
         return self._queue.is_away.is_set()
 
-    def is_ours(self, key: str) -> bool:
+    def is_ours(self, key: InboxKey) -> bool:
         """Return whether this committer may take a request."""
-        return self.is_alone or shard_of_key(key) in self._shards.owned
+        return self.is_alone or key.shard in self._shards.owned
 
-    def is_due(self, waiting: Outstanding, listed_s: float | None, age_s: float) -> bool:
+    def is_due(self, found: Arrival, listed_s: float | None, age_s: float) -> bool:
         """Return whether its owner should have taken it by now. `listed_s`: since when scans have
         listed it.
         """
         if self.is_alone:
-            age_s = max(age_s, self._shards.patience_s(shard_of_key(waiting.key)))
-        elif not self.is_ours(waiting.key):
+            age_s = max(age_s, self._shards.patience_s(found.key.shard))
+        elif not self.is_ours(found.key):
             age_s = max(age_s, self._age_s)
         # By the clocks of this machine and of the storage; or, as they may be hours apart, by how
         # long it has been listed.
         is_long_listed = listed_s is not None and self._world.monotonic_s() - listed_s >= age_s
-        return is_long_listed or waiting.modified_ms <= self._world.now_ms() - int(age_s * 1000)
+        return is_long_listed or found.durable_ms <= self._world.now_ms() - int(age_s * 1000)

@@ -19,7 +19,7 @@ from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest
 from committer.request.request_key import RequestKey
-from committer.service.requests.inbox_keys import parsed
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.telemetry.log import log
 
 # A trial without an end (its table's committer has ended, say) is not waited for any longer.
@@ -162,12 +162,10 @@ class CircuitBreakers:
         known.trial, known.trial_until_s = inbox_key, now_s + TRIAL_S_MAX
         return False
 
-    def holds_key(self, inbox_key: str) -> bool:
+    def holds_key(self, key: InboxKey) -> bool:
         """The same of a request of which nothing but its key is known."""
-        if not self._open:
-            return False
-        parts = parsed(inbox_key)
-        return parts is not None and self.holds(parts.table_uuid, parts.producer, inbox_key)
+        parts = key.parts
+        return parts is not None and self.holds(parts.table_uuid, parts.producer, key)
 
     def holds_request(self, sealed: EncodedRequest) -> bool:
         """The same of a request that was read."""

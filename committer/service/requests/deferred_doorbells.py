@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from committer.ports.queue import Delivery
-from committer.service.requests.inbox_keys import shard_of_key
+from committer.service.requests.inbox_keys import InboxKey
 
 # Above this, redelivery and the reconciler find them.
 DEFERRED_MAX = 100_000
@@ -37,23 +37,23 @@ class DeferredDoorbells:
     """Inbox keys to read again, in the order in which they were deferred."""
 
     def __init__(self) -> None:
-        self._waiters: dict[str, Waiters] = {}
+        self._waiters: dict[InboxKey, Waiters] = {}
 
     def __contains__(self, key: object) -> bool:
         return key in self._waiters
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[InboxKey]:
         return iter(self._waiters)
 
-    def add(self, key: str, waiters: Waiters) -> None:
+    def add(self, key: InboxKey, waiters: Waiters) -> None:
         """Add a key, or join its waiters to those of another copy of the doorbell."""
         if key in self._waiters or len(self._waiters) < DEFERRED_MAX:
             self._waiters[key] = waiters.joined(self._waiters.get(key))
 
-    def take(self, key: str) -> Waiters | None:
+    def take(self, key: InboxKey) -> Waiters | None:
         return self._waiters.pop(key, None)
 
     def release_shards(self, shards: Collection[int]) -> None:
         """Forget the doorbells of shards that another committer owns now."""
-        for key in [key for key in self._waiters if shard_of_key(key) in shards]:
+        for key in [key for key in self._waiters if key.shard in shards]:
             del self._waiters[key]

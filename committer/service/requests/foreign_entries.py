@@ -14,7 +14,7 @@ from committer.errors import FrazilError
 from committer.ports.skips import SkipKind, Skips
 from committer.ports.world import World
 from committer.reason import Reason
-from committer.service.requests.inbox_keys import parsed, printable
+from committer.service.requests.inbox_keys import InboxKey, parsed, printable
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
@@ -32,7 +32,7 @@ class ForeignEntries:
         self._metrics = metrics
         self._named: set[str] = set()
 
-    async def saw(self, skips: Skips, is_ours: Callable[[str], bool]) -> None:
+    async def saw(self, skips: Skips, is_ours: Callable[[InboxKey], bool]) -> None:
         """Note the entries that a listing skipped. `is_ours`: whether this committer reports a key;
         one committer reports each.
         """
@@ -43,7 +43,7 @@ class ForeignEntries:
             key = self._inbox.key_of(one.location) or one.location
             if key in self._named:
                 named.add(key)
-            elif is_ours(key):
+            elif is_ours(InboxKey(key)):
                 await self._name(key, one.kind)
                 named.add(key)
         # An entry that was removed is logged again if it reappears.

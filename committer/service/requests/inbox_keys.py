@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from committer.ports.queue import shard_of
 from committer.request.request_key import RequestKey, parse_inbox_key
 
@@ -16,15 +18,33 @@ def parsed(key: str) -> RequestKey | None:
         return None
 
 
-def shard_of_key(key: str) -> int:
-    """The shard of a request's table; of what is no inbox key, always the same one."""
-    parts = parsed(key)
-    return 0 if parts is None else shard_of(parts.table_uuid)
-
-
 def folder_of(key: str) -> str:
     """The folder of a key's producer: `committer.request.request_key.producer_prefix`."""
     return "/".join(key.split("/", 2)[:2])
+
+
+class InboxKey(str):
+    """An inbox key, parsed once: where a doorbell or a listing names it. `parts`: None of any other
+    name.
+    """
+
+    __slots__ = ("parts",)
+    parts: RequestKey | None
+
+    def __new__(cls, text: str) -> Self:
+        key = super().__new__(cls, text)
+        key.parts = parsed(text)
+        return key
+
+    @property
+    def shard(self) -> int:
+        """The shard of the request's table; of what is no inbox key, always the same one."""
+        return 0 if self.parts is None else shard_of(self.parts.table_uuid)
+
+    @property
+    def folder(self) -> str:
+        """The folder of its producer."""
+        return folder_of(self)
 
 
 def printable(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Protocol
 from committer.plan.fair_queue import FairQueue
 from committer.ports.world import World
 from committer.service.requests.deferred_doorbells import Waiters
-from committer.service.requests.inbox_keys import folder_of, shard_of_key
+from committer.service.requests.inbox_keys import InboxKey
 
 # Requests that no doorbell can carry are read one by one, and checked by worker processes.
 LARGE_BYTES_MIN = 64 * 1024
@@ -49,7 +49,7 @@ class Arrival:
     is not known.
     """
 
-    key: str
+    key: InboxKey
     waiters: Waiters
     durable_ms: int
     is_shared: bool = True
@@ -100,7 +100,7 @@ class LargeRequests:
             known.is_shared = known.is_shared or request.is_shared
             return
         self._known[request.key] = request
-        self._turns.add(folder_of(request.key), request.size_bytes, request)
+        self._turns.add(request.key.folder, request.size_bytes, request)
         self._has_some.set()
 
     @asynccontextmanager
@@ -135,5 +135,5 @@ class LargeRequests:
 
     def release_shards(self, shards: Collection[int]) -> None:
         """Forget the requests of shards that another committer owns now."""
-        for key in [key for key in self._known if shard_of_key(key) in shards]:
+        for key in [one.key for one in self._known.values() if one.key.shard in shards]:
             del self._known[key]

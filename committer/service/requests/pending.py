@@ -18,6 +18,7 @@ from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.service.requests.deferred_doorbells import NO_WAITERS, Waiters
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, NamedManifests
 from committer.service.telemetry.log import log
 
@@ -83,7 +84,7 @@ class Pending:
     it.
     """
 
-    key: str
+    key: InboxKey
     sealed: EncodedRequest
     durable_ms: int
     waiters: Waiters = NO_WAITERS
@@ -292,7 +293,7 @@ class Waiting(Collection[str]):
         differs. It is admitted anew, for the same waiters.
         """
         told = self._remove(key)
-        self.add(Pending(key, sealed, told.durable_ms, told.waiters))
+        self.add(Pending(told.key, sealed, told.durable_ms, told.waiters))
 
     def evict(self, is_evicted: Callable[[Pending], bool]) -> Iterator[Pending]:
         """Return ready requests to the inbox, but for those in flight."""

@@ -13,7 +13,7 @@ from uuid import UUID
 from committer.ledger_entry import LATEST_MIN, parse_property_key
 from committer.plan.ledger import Ledger
 from committer.request.request_key import inbox_key
-from committer.service.requests.inbox_keys import parsed
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.listing import Listed
 
 # Beyond this all are forgotten, and the inbox is asked: of some no entry is left that needs them.
@@ -87,20 +87,19 @@ class SettledByTable:
     """Those of all tables that this process works on."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, SettledRequests] = {}
+        self._tables: dict[UUID, SettledRequests] = {}
 
     def of(self, table_uuid: UUID) -> SettledRequests:
         """Those of a table, which is told of deletions from now on."""
-        return self._tables.setdefault(str(table_uuid), SettledRequests(table_uuid))
+        return self._tables.setdefault(table_uuid, SettledRequests(table_uuid))
 
-    def deleted(self, keys: Iterable[str]) -> None:
+    def deleted(self, keys: Iterable[InboxKey]) -> None:
         """These keys have left the inbox."""
         for key in keys:
-            table = self._tables.get(key.partition("/")[0])
-            parts = parsed(key) if table is not None else None
-            if table is not None and parts is not None:
-                table.deleted(parts.attempt)
+            table = self._tables.get(key.parts.table_uuid) if key.parts else None
+            if table is not None and key.parts is not None:
+                table.deleted(key.parts.attempt)
 
     def forget(self, table_uuid: UUID) -> None:
         """Nothing here works on the table any more."""
-        self._tables.pop(str(table_uuid), None)
+        self._tables.pop(table_uuid, None)

@@ -8,10 +8,9 @@ from committer.ledger_entry import Landed
 from committer.plan.high_water_mark import HighWaterMark
 from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt
-from committer.request.request_key import parse_inbox_key
 from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.deferred_doorbells import Waiters
-from committer.service.requests.inbox_keys import parsed, printable
+from committer.service.requests.inbox_keys import InboxKey, printable
 from committer.service.requests.pending import Pending
 from committer.service.requests.receipt_builders import committed_receipt, quarantined_receipt
 from committer.service.settle.outcome import Outcome
@@ -75,25 +74,24 @@ class Endings:
     def quarantined_before(self, pending: Pending, reason: str, message: str) -> None:
         """It is in quarantine by the verdict of another process."""
         self._recently_quarantined.add(pending.key)
-        receipt = quarantined_receipt(parse_inbox_key(pending.key), reason, message)
+        receipt = _receipt(pending.key, reason, message)
         self._settler.settle([Outcome.quarantined(pending, receipt)])
 
-    def unreadable(self, record: QuarantineRecord, waiters: Waiters) -> None:
+    def unreadable(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord) -> None:
         """An inbox object that cannot be read is in quarantine by this record."""
-        key = record.key
         log.warning(
             "request.quarantined", key=printable(key), reason=record.reason, message=record.message
         )
         self._metrics.quarantined(record.reason)
         self._recently_quarantined.add(key)
-        if (parts := parsed(key)) is not None:
-            self._breakers.unreadable(parts, record.reason)
-        receipt = _receipt_of(key, record)
+        if key.parts is not None:
+            self._breakers.unreadable(key.parts, record.reason)
+        receipt = _receipt(key, record.reason, record.message)
         self._settler.settle([Outcome(key, waiters.tokens, waiters.reply_to, receipt)])
 
-    def unread(self, key: str, waiters: Waiters, record: QuarantineRecord | None) -> None:
+    def unread(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord | None) -> None:
         """There is no request to read under a key; `record`: as it is in quarantine."""
-        receipt = None if record is None else _receipt_of(key, record)
+        receipt = _receipt(key, record.reason, record.message) if record else None
         self._settler.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
     def crashed(self, component: str) -> None:
@@ -101,6 +99,5 @@ class Endings:
         self._metrics.crashed(component)
 
 
-def _receipt_of(key: str, record: QuarantineRecord) -> Receipt | None:
-    parts = parsed(key)
-    return None if parts is None else quarantined_receipt(parts, record.reason, record.message)
+def _receipt(key: InboxKey, reason: str, message: str) -> Receipt | None:
+    return quarantined_receipt(key.parts, reason, message) if key.parts else None

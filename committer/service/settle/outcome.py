@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from committer.plan.high_water_mark import HighWaterMark
 from committer.request.receipt_model import Receipt
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.pending import Pending
 
 
@@ -17,7 +18,7 @@ class Outcome:
     receipt: the request ended earlier, and its verdict is not known.
     """
 
-    key: str | None
+    key: InboxKey | None
     tokens: tuple[str, ...]
     reply_to: frozenset[str] = frozenset()
     receipt: Receipt | None = None
@@ -29,7 +30,7 @@ class Outcome:
         return cls(pending.key, waiters.tokens, waiters.reply_to, receipt, seen)
 
     @classmethod
-    def quarantined(cls, pending: Pending, receipt: Receipt) -> Outcome:
+    def quarantined(cls, pending: Pending, receipt: Receipt | None) -> Outcome:
         """It is in quarantine, so its inbox object may go."""
         return cls(pending.key, pending.waiters.tokens, pending.waiters.reply_to, receipt)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from committer.plan.high_water_mark import HighWaterMark
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.settle.outcome import Outcome
 
 
@@ -19,7 +20,7 @@ class Proof:
     """
 
     seen: HighWaterMark | None
-    keys: list[str] = field(default_factory=list)
+    keys: list[InboxKey] = field(default_factory=list)
 
 
 class PendingDeletes:

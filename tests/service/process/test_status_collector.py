@@ -17,6 +17,7 @@ from committer.service.ingest import committer_pool
 from committer.service.ingest import poller as watch_module
 from committer.service.ingest.poller import INTERVAL_S, NOT_READ, OTHER_REASON, RECORDS_MAX, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox import Quarantine, QuarantineRecord
@@ -184,7 +185,7 @@ async def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
     sealed = build_request(build_table(warehouse=WAREHOUSE))
     waiting = Waiting(world, NamedManifests(world))
     for durable_ms in (200, 100, 300):
-        waiting.add(Pending(sealed.request.inbox_key, sealed, durable_ms))
+        waiting.add(Pending(InboxKey(sealed.key), sealed, durable_ms))
     assert waiting.oldest_ms == 100
     (pending,) = waiting.ready(1)
     waiting.defer(pending, TransientError("away"))

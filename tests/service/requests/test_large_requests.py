@@ -24,6 +24,7 @@ from committer.service.checks.checks import ChecksHere
 from committer.service.ingest import committer_pool
 from committer.service.requests import large_requests
 from committer.service.requests.deferred_doorbells import Waiters
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import Arrival, LargeRequests
 from committer.service.table import verdicts
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
@@ -237,7 +238,7 @@ class Taking:
 
 def waiting(producer: str, number: int, size_bytes: int) -> Arrival:
     key = f"00000000-0000-0000-0000-000000000000/{producer}/{number:020d}/a"
-    return Arrival(key, Waiters(), 0, size_bytes=size_bytes)
+    return Arrival(InboxKey(key), Waiters(), 0, size_bytes=size_bytes)
 
 
 async def take_all(requests: list[Arrival], taking: Taking) -> None:

@@ -14,6 +14,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.skips import SkipKind
 from committer.request.request_format import EncodedRequest
 from committer.request.request_key import inbox_key, producer_prefix
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.listing import Folders, Listed
 from committer.service.requests.settled_requests import SettledByTable, SettledRequests
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
@@ -244,7 +245,7 @@ async def test_what_left_the_inbox_for_the_quarantine_is_not_settled_by_its_dele
     sealed = build_request(await house.create_table(), epoch=0)
     await house.inbox.put(sealed)
     settled = tables.of(sealed.request.table_uuid)
-    settler.settle([Outcome(sealed.key, ())])
+    settler.settle([Outcome(InboxKey(sealed.key), ())])
     assert await settler.flush()
     assert await house.outstanding() == []
     one = Landed(0, "k", "f", sealed.request.attempt, 10, 1)
@@ -265,9 +266,8 @@ def test_what_went_to_quarantine_is_not_settled() -> None:
 def test_what_this_process_has_deleted_needs_no_listing_and_is_forgotten_with_its_entry() -> None:
     tables = SettledByTable()
     settled = tables.of(TABLE)
-    tables.deleted(
-        [name_of(epoch) for epoch in range(3)] + ["no key", inbox_key(UUID(int=8), "q", 0, TABLE)]
-    )
+    others = ["no key", inbox_key(UUID(int=8), "q", 0, TABLE)]
+    tables.deleted(InboxKey(key) for key in [*map(name_of, range(3)), *others])
     before = ledger_of(0, 1, 2)
     settled.find(before, Listed())
     assert settled.sought == frozenset()
@@ -277,5 +277,5 @@ def test_what_this_process_has_deleted_needs_no_listing_and_is_forgotten_with_it
     settled.landed(done, after)
     assert settled.among(before, [KEY]) == {KEY: {UUID(int=1), UUID(int=2)}}
     tables.forget(TABLE)
-    tables.deleted([name_of(5)])
+    tables.deleted([InboxKey(name_of(5))])
     assert settled.among(ledger_of(5), [KEY]) == {}
