@@ -36,14 +36,14 @@ def encode(size: int, _: Path) -> Work:
 
     def run(_: None) -> int:
         out = BytesIO()
-        records = map(_record, files)
+        records = map(record_of, files)
         fastavro.writer(out, schema, records, codec="deflate", metadata=kept, sync_interval=65_536)
         return len(files)
 
     return Work(run)
 
 
-def _record(file: DataFile) -> dict[str, Any]:
+def record_of(file: DataFile) -> dict[str, Any]:
     maps = {
         name: [{"key": key, "value": value} for key, value in getattr(file, name).items()]
         for name in _MAPS

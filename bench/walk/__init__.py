@@ -1,0 +1,1 @@
+"""How fast the entries of a manifest are checked, by how their maps of metrics are laid out."""
