@@ -7,7 +7,12 @@ Spark's executors compute it too: this module needs the standard library only.
 
 from __future__ import annotations
 
-from uuid import UUID, uuid5
+from hashlib import sha1
+from uuid import UUID
+
+# Of a UUIDv5: the bits of the version and the variant, and their values.
+_FIXED_BITS = 0xF000 << 64 | 0b11 << 62
+_VERSION_5 = 0x5000 << 64 | 0b10 << 62
 
 
 def attempt_of(table_uuid: UUID, branch: str, producer: str, epoch: int, nonce: UUID) -> UUID:
@@ -15,7 +20,14 @@ def attempt_of(table_uuid: UUID, branch: str, producer: str, epoch: int, nonce: 
 
     Neither a branch nor a producer's id can hold a line feed, so the name is unambiguous.
     """
-    return uuid5(table_uuid, "\n".join((branch, producer, str(epoch), str(nonce))))
+    return UUID(int=attempt_number(table_uuid, branch, producer, epoch, nonce))
+
+
+def attempt_number(table_uuid: UUID, branch: str, producer: str, epoch: int, nonce: UUID) -> int:
+    """Return `attempt_of(…).int`, in half the time of making uuids."""
+    name = f"{branch}\n{producer}\n{epoch}\n{nonce}".encode()
+    digest = sha1(table_uuid.bytes + name, usedforsecurity=False).digest()
+    return int.from_bytes(digest[:16], "big") & ~_FIXED_BITS | _VERSION_5
 
 
 def timed_nonce(now_ms: int, random: UUID) -> UUID:

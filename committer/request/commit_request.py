@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from committer.request.attempt import attempt_of, nonce_ms
+from committer.request.attempt import attempt_number, attempt_of, nonce_ms
 from committer.request.request_key import inbox_key, path_segment
 from committer.request.table_identifier import TableIdentifier
 
@@ -192,6 +192,13 @@ class CommitRequest(_Model):
     @property
     def expected_attempt(self) -> UUID:
         return attempt_of(self.table_uuid, self.branch, self.producer.id, self.epoch, self.nonce)
+
+    @property
+    def has_its_attempt(self) -> bool:
+        """Whether the attempt is the expected one."""
+        return self.attempt.int == attempt_number(
+            self.table_uuid, self.branch, self.producer.id, self.epoch, self.nonce
+        )
 
     @cached_property
     def inbox_key(self) -> str:

@@ -241,8 +241,8 @@ def _problems(error: ValidationError) -> str:
 
 
 def _check_attempt(request: CommitRequest) -> None:
-    expected = request.expected_attempt
-    if request.attempt != expected:
+    if not request.has_its_attempt:
+        expected = request.expected_attempt
         raise _refused(
             Reason.ATTEMPT_MISMATCH,
             f"attempt {request.attempt}, expected {expected}: UUIDv5 with the"

@@ -13,7 +13,7 @@ PATHS = (
     Mutant(
         "another_requests_attempt_is_taken",
         "committer/request/request_format.py",
-        "    if request.attempt != expected:\n",
+        "    if not request.has_its_attempt:\n",
         "    if not request.attempt:\n",
         (seeds_from(1),),
     ),
@@ -56,7 +56,7 @@ PATHS = (
     Mutant(
         "attempt_is_what_the_line_says",
         "committer/request/request_format.py",
-        "    if request.attempt != expected:\n",
+        "    if not request.has_its_attempt:\n",
         "    if not request.attempt:\n",
         ("tests/request/test_request.py",),
     ),

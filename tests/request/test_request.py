@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +17,7 @@ from committer.errors import InvalidRequestError
 from committer.iceberg.values.json_reader import count_keys, keys_repeated, keys_written
 from committer.reason import Reason
 from committer.request import request_format
+from committer.request.attempt import attempt_of
 from committer.request.commit_request import EPOCH_MAX, CommitRequest
 from committer.request.request_format import (
     LINE_BYTES_MAX,
@@ -401,6 +402,14 @@ def test_an_attempt_that_is_another_requests_is_refused(change: Mapping[str, Any
     assert error.reason == Reason.ATTEMPT_MISMATCH
     expected = attempt_by_hand("main", "query-1", 41, change.get("nonce", NONCE))
     assert f"expected {expected}" in str(error)
+
+
+@given(st.uuids(), st.text(), st.text(), st.integers(0, 2**63 - 1), st.uuids())
+def test_the_attempt_is_the_uuid_of_version_5(
+    table_uuid: UUID, branch: str, producer: str, epoch: int, nonce: UUID
+) -> None:
+    expected = uuid5(table_uuid, "\n".join((branch, producer, str(epoch), str(nonce))))
+    assert attempt_of(table_uuid, branch, producer, epoch, nonce) == expected
 
 
 def test_an_attempt_of_another_table_is_refused() -> None:

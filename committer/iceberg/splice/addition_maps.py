@@ -16,7 +16,7 @@ from committer.iceberg.splice.any_order import BoundMaps, read_counts
 from committer.iceberg.splice.layout_pattern import MapLayout
 from committer.iceberg.splice.map_patterns import MapPatterns
 
-_READS_A_LESSON = 8
+_READS_A_LESSON = 32
 # One byte is the rule for ids and lengths, and a call for each would double the time.
 _SIGN_OR_MORE = 0x81
 

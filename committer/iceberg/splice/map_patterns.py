@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from committer.iceberg.schema.bound_forms import BoundForms
 from committer.iceberg.splice.layout_pattern import MapColumns, MapLayout, MapPattern, SixMaps
 
-# Compiling a piece of a pattern takes as much time as it saves for so many times eight entries.
-_COMPILING_COSTS = 100
+# Compiling a piece of a pattern takes as much time as it saves for some thousand entries, of which
+# so many are lessons.
+_COMPILING_COSTS = 25
 _ID_BYTES_MAX = 2000
 _KEPT = 3
 
