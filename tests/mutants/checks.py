@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _FORMS = ("tests/iceberg/schema/test_bound_forms.py",)
 _WALK = ("tests/iceberg/splice/test_manifest_walk.py",)
 _MAPS = ("tests/iceberg/test_addition_maps.py",)
+_VALUES = ("tests/iceberg/entry/test_bound_values.py",)
 _PAIRS = ("tests/iceberg/splice/test_pair_patterns.py",)
 _LINE = ("tests/request/test_request.py -k twice",)
 _CHECK = ("tests/plan/test_request_check.py",)
@@ -122,18 +123,32 @@ CHECKS = (
         _FORMS,
     ),
     Mutant(
-        "a_known_layout_hides_bytes_beyond_ascii",
+        "a_known_layout_hides_bytes_that_are_no_text",
         "committer/iceberg/entry/map_skeleton.py",
-        "bytes((_BEYOND_ASCII,))",
-        "bytes(1)",
+        "= text_bits(maps[one.start : one.stop])",
+        "= bytes(one.stop - one.start)",
         _FORMS,
     ),
     Mutant(
         "texts_of_a_known_layout_are_any_bytes",
         "committer/iceberg/entry/map_skeleton.py",
-        "None if is_ascii else texts_of(maps, bounds)",
-        "None",
-        _FORMS,
+        "        taken = texts_of(maps, bounds)\n",
+        "        taken = None\n",
+        (*_FORMS, *_MAPS),
+    ),
+    Mutant(
+        "a_text_is_known_by_bits_that_others_have",
+        "committer/iceberg/entry/bound_values.py",
+        "        if byte & fewer < low or ",
+        "        if ",
+        _VALUES,
+    ),
+    Mutant(
+        "second_bytes_of_letters_are_any",
+        "committer/iceberg/entry/bound_values.py",
+        "_SECOND.get(before, _MORE)",
+        "_MORE",
+        _VALUES,
     ),
     Mutant(
         "halves_of_two_texts_make_a_letter",

@@ -63,8 +63,8 @@ PATHS = (
     Mutant(
         "attempt_is_that_of_all_branches",
         "committer/request/attempt.py",
-        '"\\n".join((branch, producer,',
-        '"\\n".join((producer,',
+        'f"{branch}\\n{producer}',
+        'f"{producer}',
         ("tests/request/test_request.py",),
     ),
     Mutant(

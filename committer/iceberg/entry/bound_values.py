@@ -70,3 +70,35 @@ def _unpacking(pieces: Sequence[tuple[int, int]]) -> Texts:
         layout.append(f"{start - position}x{stop - start}s")
         position = stop
     return struct.Struct("".join(layout)).unpack_from
+
+
+# The first bytes of letters in UTF-8, by which bytes may follow; and the second ones, where not all
+# that continue a letter may stand.
+_FIRST = ((0, 0x7F), (0xC2, 0xDF), (0xE0, 0xE0), (0xE1, 0xEC), (0xED, 0xED), (0xEE, 0xEF))
+_FIRST_OF_FOUR = ((0xF0, 0xF0), (0xF1, 0xF3), (0xF4, 0xF4))
+_SECOND = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}
+_MORE = (0x80, 0xBF)
+
+
+def text_bits(text: bytes) -> bytes:
+    """Return for each byte of a text the bits that make it text: bytes that agree in all of these
+    are text, too."""
+    bits, before = bytearray(), 0
+    for byte in text:
+        if _MORE[0] <= byte <= _MORE[1]:
+            among = _SECOND.get(before, _MORE)
+        else:
+            among = next(one for one in _FIRST + _FIRST_OF_FOUR if one[0] <= byte <= one[1])
+        bits.append(_bits(byte, *among))
+        before = byte
+    return bytes(bits)
+
+
+def _bits(byte: int, low: int, high: int) -> int:
+    """The highest bits of a byte that keep others which have them from `low` to `high`."""
+    bits = 0xFF
+    while True:
+        fewer = bits << 1 & 0xFF
+        if byte & fewer < low or byte | ~fewer & 0xFF > high:
+            return bits
+        bits = fewer

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.binary import read_long
-from committer.iceberg.entry.bound_values import Bound, Numbers, Texts, numbers_of, texts_of
-from committer.iceberg.schema.bound_forms import BoundForms
+from committer.iceberg.entry.bound_values import (
+    Bound,
+    Numbers,
+    Texts,
+    numbers_of,
+    text_bits,
+    texts_of,
+)
+from committer.iceberg.schema.bound_forms import BoundForms, is_utf8
 
 _MAPS = 6
 _MAPS_OF_LONGS = 4
 _ALL = 0xFF
 _GOES_ON = 0x80
-_BEYOND_ASCII = 0x80
 _SIGN = 0x01
 _LENGTH_BYTES_MAX = 16 * 1024
 _KEPT = 3
@@ -82,28 +88,32 @@ class Skeletons:
             self._known, self._credit, self._pause = (), _CREDIT, _PAUSE_ENTRIES
         elif self._credit > _LEARNING_COSTS and stop - start <= _LENGTH_BYTES_MAX:
             self._credit -= _LEARNING_COSTS
-            skeleton = _skeleton(raw[start:stop], self._forms)
+            skeleton = _skeleton(raw[start:stop], self._forms, self._known)
             if skeleton is not None:
                 self._known = (skeleton, *self._known[: _KEPT - 1])
 
 
-def _skeleton(maps: bytes, forms: BoundForms | None) -> Skeleton | None:
+def _skeleton(
+    maps: bytes, forms: BoundForms | None, known: tuple[Skeleton, ...]
+) -> Skeleton | None:
     """None for maps of several blocks."""
     found: list[Bound] | None = None if forms is None else []
     mask = _mask(maps, forms, found)
     if mask is None:
         return None
-    bounds = found or ()
+    bounds, content = found or (), int.from_bytes(maps, "little")
     texts = [one for one in bounds if one.form.is_text]
-    # One bit of each byte says that a text is ASCII. If some are not, all are checked.
-    is_ascii = all(maps[one.start : one.stop].isascii() for one in texts)
-    if is_ascii:
-        for one in texts:
-            mask[one.start : one.stop] = bytes((_BEYOND_ASCII,)) * (one.stop - one.start)
     number = int.from_bytes(mask, "little")
-    bits = int.from_bytes(maps, "little") & number
-    taken = None if is_ascii else texts_of(maps, bounds)
-    return len(maps), number, bits, numbers_of(bounds), taken
+    is_new = not any(one[0] == len(maps) and one[2] & number == content & number for one in known)
+    if is_new and all(is_utf8(maps[one.start : one.stop]) for one in texts):
+        # A few bits of each byte say that a text is one.
+        for one in texts:
+            mask[one.start : one.stop] = text_bits(maps[one.start : one.stop])
+        number, taken = int.from_bytes(mask, "little"), None
+    else:
+        # Where letters take other bytes than in maps before, all texts are looked at.
+        taken = texts_of(maps, bounds)
+    return len(maps), number, content & number, numbers_of(bounds), taken
 
 
 def _mask(raw: bytes, forms: BoundForms | None, found: list[Bound] | None) -> bytearray | None:
