@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import islice
 
 from committer.errors import FrazilError, InvariantError, TransientError, reason_of
-from committer.plan.backoff import backoff_s
+from committer.plan.backoff import retry_s
 from committer.plan.request_check import CheckBasis, CheckedRequest
 from committer.ports.world import World
 from committer.reason import Reason
@@ -307,9 +307,9 @@ class Waiting(Collection[str]):
         """
         if pending.deferral_count == 0:
             log.warning("request.deferred", key=pending.key, error=reason_of(error))
-        jitter = 0.5 + self._world.jitter() / 2
         is_passing = isinstance(error, TransientError)
-        delay_s = backoff_s(pending.deferral_count + 5, jitter) if is_passing else FAULT_PAUSE_S
+        delay_s = retry_s(pending.deferral_count + 2, self._world.jitter())
+        delay_s = delay_s if is_passing else FAULT_PAUSE_S
         self._move(pending, Stage.DEFERRED)
         pending.deferral_count += 1
         until_s = self._world.monotonic_s() + delay_s

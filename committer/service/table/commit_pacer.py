@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from committer.errors import NoSuchTableError
-from committer.plan.backoff import backoff_s
+from committer.plan.backoff import backoff_s, shortened_s
 from committer.plan.batch_policy import (
     METADATA_BYTES_MAX,
     BatchPolicy,
@@ -95,7 +95,7 @@ class CommitPacer:
 
     async def pause(self, delay_s: float) -> None:
         """Wait about that long, after a failure."""
-        await self.sleep(delay_s * (0.5 + self._world.jitter() / 2))
+        await self.sleep(shortened_s(delay_s, self._world.jitter()))
 
     async def back_off(self, attempts: int) -> None:
         """Wait a little before the next attempt, more with every one."""
