@@ -20,7 +20,7 @@ from bench.profiles import Profile, recording
 from bench.runs import Contention, Outcome
 from bench.statistics import median, percentile
 from bench.tables import NAMESPACE, Tables
-from tests.integration.real_house import CATALOG, ROOT, RealHouse, until
+from tests.integration.real_harness import CATALOG, ROOT, RealHarness, until
 
 PUBLISHERS = 2
 _HEAD_START_S = 0.2
@@ -29,7 +29,7 @@ _POLL_S = 0.02
 # More than any committer takes, fewer than memory minds.
 _REQUESTS_A_SECOND_MAX = 2_500
 _VARIABLES = {
-    # As a user runs it: the defaults, which the tests' house shortens.
+    # As a user runs it: the defaults, which the tests' harness shortens.
     "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "30",
     "FRAZIL_SERVICE__RECONCILE_AGE_S": "30",
     "FRAZIL_QUEUE__RECLAIM_IDLE_S": "300",
@@ -56,13 +56,13 @@ class Frazil:
         if interval_ms is not None:
             variables["FRAZIL_COMMIT__MIN_INTERVAL_MS"] = str(interval_ms)
         program = ("-m", "bench.serve", str(delay_ms)) if delay_ms else ("-m", "committer", "serve")
-        self.house = RealHouse(Path(self._folder.name), variables, program=program)
-        self.tables = Tables(self.house.folder, CATALOG)
+        self.harness = RealHarness(Path(self._folder.name), variables, program=program)
+        self.tables = Tables(self.harness.folder, CATALOG)
         self._publishers: list[Child] = []
         try:
-            self.house.start_queue()
-            asyncio.run(self.house.start())
-            self.log = CommitLog(self.house.log_file)
+            self.harness.start_queue()
+            asyncio.run(self.harness.start())
+            self.log = CommitLog(self.harness.log_file)
             self._open_publishers(delay_ms)
         except BaseException:
             self.close()
@@ -72,16 +72,16 @@ class Frazil:
 
     def _open_publishers(self, delay_ms: int) -> None:
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        settings = self.house.settings
+        settings = self.harness.settings
         for number in range(PUBLISHERS):
             name = f"publisher-{number}"
             command = [sys.executable, "-m", "bench.publishing"]
-            log = self.house.folder / f"{name}.log"
+            log = self.harness.folder / f"{name}.log"
             child = Child(name, command, log=log, environment=environment)
             self._publishers.append(child)
             child.tell(
                 "open",
-                catalog_file=str(self.house.catalog_file),
+                catalog_file=str(self.harness.catalog_file),
                 catalog=CATALOG,
                 inbox=settings.inbox,
                 queue=settings.queue_url,
@@ -93,7 +93,7 @@ class Frazil:
     def close(self) -> None:
         for child in self._publishers:
             child.close()
-        self.house.close()
+        self.harness.close()
         self._folder.cleanup()
 
     # --- Runs ------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Frazil:
         pids = self._pids()
         with ExitStack() as stack:
             if self._with_profiles:
-                self.profiles = stack.enter_context(recording(pids, self.house.folder))
+                self.profiles = stack.enter_context(recording(pids, self.harness.folder))
             watch = Watch(pids)
             started_s = time.monotonic() + _HEAD_START_S
             working = [
@@ -182,7 +182,7 @@ class Frazil:
         return self.catch_up([table], total)
 
     def stop_committer(self) -> None:
-        self.house.signal(signal.SIGTERM)
+        self.harness.signal(signal.SIGTERM)
 
     def fill(self, writers: Writers, *, grace_s: float = _GRACE_S) -> None:
         """Publish all that is prepared, while no committer runs."""
@@ -203,9 +203,9 @@ class Frazil:
         commits, and the seconds from its start to the last. `watch` is called all the time.
         """
         self.log.fresh()
-        self.house.launch()
+        self.harness.launch()
         commits = self._commits(tables, total, grace_s, watch)
-        asyncio.run(until(self.house.is_ready, "a committer that is ready"))
+        asyncio.run(until(self.harness.is_ready, "a committer that is ready"))
         return commits, max(one.at_s for one in commits) - self.log.started_at_s
 
     def _commits(
@@ -229,10 +229,10 @@ class Frazil:
             time.sleep(_POLL_S)
 
     def _pids(self) -> dict[str, int]:
-        assert self.house.committer and self.house.server and self.house.server.process
+        assert self.harness.committer and self.harness.server and self.harness.server.process
         publishers = {child.name: child.pid for child in self._publishers}
-        committer = self.house.committer.pid
-        return {"committer": committer, "valkey": self.house.server.process.pid, **publishers}
+        committer = self.harness.committer.pid
+        return {"committer": committer, "valkey": self.harness.server.process.pid, **publishers}
 
     def _hear(self, timeout_s: float) -> None:
         for child in self._publishers:

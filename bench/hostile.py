@@ -35,7 +35,7 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.request_format import line_digest
 from committer.storage.durable_writes import create_groups
 from tests.integration.processes import session_members
-from tests.integration.real_house import RealHouse, real_house
+from tests.integration.real_harness import RealHarness, real_harness
 from tests.support.builders.request_builders import build_file
 from workers.connections import Connections, open_connections
 from workers.publisher import PublishPolicy, WrittenEpoch
@@ -71,25 +71,25 @@ async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) 
         "FRAZIL_SERVICE__RECONCILE_AGE_S": "30",
         "FRAZIL_QUEUE__RECLAIM_IDLE_S": "300",
     }
-    with real_house(**usual) as house:
-        house.program = ("-m", "bench.sampled", "serve")
-        tables = [await house.create_table(name) for name in _TABLES]
-        await house.start()
+    with real_harness(**usual) as harness:
+        harness.program = ("-m", "bench.sampled", "serve")
+        tables = [await harness.create_table(name) for name in _TABLES]
+        await harness.start()
         over = asyncio.Event()
-        watching = asyncio.create_task(_watch(house, found, over))
-        good = asyncio.create_task(_publish_all(house, tables, found, over))
+        watching = asyncio.create_task(_watch(harness, found, over))
+        good = asyncio.create_task(_publish_all(harness, tables, found, over))
         await asyncio.sleep(before_s)
         found.idle_bytes = max(size for _, size in found.resident)
         found.started_s = time.monotonic()
-        await _send(house, tables, requests)
+        await _send(harness, tables, requests)
         found.arrived_s = time.monotonic()
-        await _wait_until_done(house, requests)
+        await _wait_until_done(harness, requests)
         found.ended_s = time.monotonic()
         await asyncio.sleep(after_s)
         over.set()
         await good
         await watching
-        _print(found, house)
+        _print(found, harness)
     return found
 
 
@@ -97,9 +97,9 @@ async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) 
 
 
 async def _publish_all(
-    house: RealHouse, tables: Sequence[LoadedTable], found: Found, over: asyncio.Event
+    harness: RealHarness, tables: Sequence[LoadedTable], found: Found, over: asyncio.Event
 ) -> None:
-    opened = [await open_connections(house.settings) for _ in range(_GOOD)]
+    opened = [await open_connections(harness.settings) for _ in range(_GOOD)]
     try:
         async with asyncio.TaskGroup() as tasks:
             epoch = 0
@@ -145,16 +145,16 @@ async def _publish(connections: Connections, written: WrittenEpoch, found: Found
 # --- Hostile requests ----------------------------------------------------------------------------
 
 
-async def _send(house: RealHouse, tables: Sequence[LoadedTable], requests: int) -> None:
+async def _send(harness: RealHarness, tables: Sequence[LoadedTable], requests: int) -> None:
     """Write them into the inbox as any client may, and ring for each."""
-    queue = RedisQueue(house.settings.queue_url, consumer="hostile")
+    queue = RedisQueue(harness.settings.queue_url, consumer="hostile")
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(_WRITERS) as writers:
         numbers = iter(range(requests))
 
         async def write() -> None:
             for number in numbers:
-                sent = await loop.run_in_executor(writers, _write, house, tables, number)
+                sent = await loop.run_in_executor(writers, _write, harness, tables, number)
                 digest = line_digest(sent.content)
                 bell = Doorbell(sent.table_uuid, sent.key, digest, None, None)
                 await queue.announce([bell])
@@ -163,26 +163,26 @@ async def _send(house: RealHouse, tables: Sequence[LoadedTable], requests: int) 
     await queue.close()
 
 
-def _write(house: RealHouse, tables: Sequence[LoadedTable], number: int) -> Hostile:
+def _write(harness: RealHarness, tables: Sequence[LoadedTable], number: int) -> Hostile:
     kind = list(KINDS)[number % len(KINDS)]
     producer = f"hostile-{number % _PRODUCERS}" if number % 2 else f"hostile-once-{number}"
     table = tables[number // len(KINDS) % len(tables)]
     sent = hostile_request(kind, table, producer, number)
-    created = NewObject(f"{house.settings.inbox}/inbox/{sent.key}", sent.content)
+    created = NewObject(f"{harness.settings.inbox}/inbox/{sent.key}", sent.content)
     [error] = create_groups([[created]])
     if error is not None:
         raise error
     return sent
 
 
-async def _wait_until_done(house: RealHouse, requests: int) -> None:
+async def _wait_until_done(harness: RealHarness, requests: int) -> None:
     """Until nothing but what a breaker holds back is left, and nothing leaves any more."""
     end_s, left, since_s = time.monotonic() + 600, requests, time.monotonic()
     while left and time.monotonic() - since_s < 20:
         if time.monotonic() > end_s:
             raise TimeoutError(f"{left} hostile requests are left after ten minutes")
         await asyncio.sleep(0.5)
-        now = sum("hostile" in key for key in await house.outstanding())
+        now = sum("hostile" in key for key in await harness.outstanding())
         if now < left:
             left, since_s = now, time.monotonic()
 
@@ -190,9 +190,9 @@ async def _wait_until_done(house: RealHouse, requests: int) -> None:
 # --- Measured ------------------------------------------------------------------------------------
 
 
-async def _watch(house: RealHouse, found: Found, over: asyncio.Event) -> None:
-    assert house.committer is not None
-    session = house.committer.pid
+async def _watch(harness: RealHarness, found: Found, over: asyncio.Event) -> None:
+    assert harness.committer is not None
+    session = harness.committer.pid
     while not over.is_set():
         found.resident.append((time.monotonic(), _resident_bytes(session_members(session))))
         await asyncio.sleep(0.1)
@@ -211,7 +211,7 @@ def _resident_of(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _print(found: Found, house: RealHouse) -> None:
+def _print(found: Found, harness: RealHarness) -> None:
     begun, ended = found.started_s, found.ended_s
     phases = {
         "before": [w for at, w in found.waits if at < begun],
@@ -232,13 +232,17 @@ def _print(found: Found, house: RealHouse) -> None:
         f"resident: idle {found.idle_bytes / _MIB:.0f} MiB, peak {peak / _MIB:.0f} MiB,"
         f" above idle {(peak - found.idle_bytes) / _MIB:.0f} MiB"
     )
-    reasons = Counter(str(one.get("reason")) for one in house.events("request.quarantined"))
-    print("quarantined:", dict(reasons), "breakers:", len(house.events("producer.breaker_opened")))
+    reasons = Counter(str(one.get("reason")) for one in harness.events("request.quarantined"))
+    print(
+        "quarantined:", dict(reasons), "breakers:", len(harness.events("producer.breaker_opened"))
+    )
     if found.failed:
         print("failed:", dict(found.failed))
-    others = Counter(str(one["event"]) for one in house.logged("error") + house.logged("warning"))
+    others = Counter(
+        str(one["event"]) for one in harness.logged("error") + harness.logged("warning")
+    )
     print("warnings:", dict(others))
-    print((house.folder / "samples.txt").read_text())
+    print((harness.folder / "samples.txt").read_text())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.integration.readers import expected, seen_by_all
-from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.real_harness import RealHarness, real_harness, until
 from tools.make_docs import documents
 
 ROOT = Path(__file__).parent.parent
@@ -27,21 +27,21 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", (HOW_TO / page).read_text(), re.M | re.S)
 
 
-def run(house: RealHouse, *command: str) -> None:
+def run(harness: RealHarness, *command: str) -> None:
     search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = house.environment() | {"PATH": search_path}
-    subprocess.run(command, cwd=house.folder, env=environment, check=True, timeout=60)
+    environment = harness.environment() | {"PATH": search_path}
+    subprocess.run(command, cwd=harness.folder, env=environment, check=True, timeout=60)
 
 
 @pytest.mark.server
 async def test_a_request_made_by_hand_as_the_page_says_lands() -> None:
-    with real_house() as house:
-        run(house, "sh", "-ec", blocks("publish-by-hand.md", "sh")[0])
-        run(house, sys.executable, "-c", blocks("publish-by-hand.md", "python")[0])
-        await house.start()
-        await until(house.is_settled, "an empty inbox")
-        assert await house.quarantined() == []
-        seen = await seen_by_all(house, "db.events")
+    with real_harness() as harness:
+        run(harness, "sh", "-ec", blocks("publish-by-hand.md", "sh")[0])
+        run(harness, sys.executable, "-c", blocks("publish-by-hand.md", "python")[0])
+        await harness.start()
+        await until(harness.is_settled, "an empty inbox")
+        assert await harness.quarantined() == []
+        seen = await seen_by_all(harness, "db.events")
     assert seen["PyIceberg"] == seen["DuckDB"] == expected(1, [1, 2, 3])
 
 
@@ -74,17 +74,17 @@ async def test_where_signatures_are_required_a_request_signed_as_the_page_says_l
         "FRAZIL_SECURITY__KEYS": str(tmp_path / "keys.toml"),
         "FRAZIL_SECURITY__REQUIRE_SIGNATURE": "true",
     }
-    with real_house(**keys) as house:
-        run(house, "sh", "-ec", blocks("publish-by-hand.md", "sh")[0])
-        run(house, "sh", "-ec", blocks(SIGNING, "sh")[0])
-        shutil.copy(house.folder / "keys.toml", tmp_path)
-        run(house, sys.executable, "-c", by_hand.replace(durable, sign + durable))
-        run(house, sys.executable, "-c", by_hand.replace("import-2026", "unsigned"))
-        await house.start()
-        await until(house.is_settled, "an empty inbox")
-        (record,) = await house.quarantined()
+    with real_harness(**keys) as harness:
+        run(harness, "sh", "-ec", blocks("publish-by-hand.md", "sh")[0])
+        run(harness, "sh", "-ec", blocks(SIGNING, "sh")[0])
+        shutil.copy(harness.folder / "keys.toml", tmp_path)
+        run(harness, sys.executable, "-c", by_hand.replace(durable, sign + durable))
+        run(harness, sys.executable, "-c", by_hand.replace("import-2026", "unsigned"))
+        await harness.start()
+        await until(harness.is_settled, "an empty inbox")
+        (record,) = await harness.quarantined()
         assert record.reason == "signature_missing"
-        seen = await seen_by_all(house, "db.events")
+        seen = await seen_by_all(harness, "db.events")
     assert seen["PyIceberg"] == seen["DuckDB"] == expected(1, [1, 2, 3])
 
 

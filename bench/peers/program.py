@@ -14,7 +14,7 @@ from bench.child import Child, Message, StoppedError
 from bench.profiles import Profile
 from bench.runs import Contention, Outcome
 from bench.tables import NAMESPACE, Tables
-from tests.integration.real_house import ROOT
+from tests.integration.real_harness import ROOT
 from tests.support.builders.jars import Artifact, fetch_jars, iceberg_jars
 from workers.java import find_java_home
 

@@ -35,23 +35,23 @@ def batches(corpus: Sequence[Hostile]) -> list[Sequence[Hostile]]:
     return [corpus[number::count] for number in range(count)]
 
 
-async def open_house(*keys: SigningKey) -> tuple[ServiceHarness, LoadedTable]:
+async def open_harness(*keys: SigningKey) -> tuple[ServiceHarness, LoadedTable]:
     """With the table of flights."""
-    house, tables = await open_tables(*keys)
-    return house, tables[FLIGHTS]
+    harness, tables = await open_tables(*keys)
+    return harness, tables[FLIGHTS]
 
 
 async def open_tables(*keys: SigningKey) -> tuple[ServiceHarness, dict[str, LoadedTable]]:
-    house = ServiceHarness(has_keys=bool(keys), require_signature=bool(keys))
+    harness = ServiceHarness(has_keys=bool(keys), require_signature=bool(keys))
     if keys:
-        await house.storage.inner.create((NewObject(KEYS, print_keys(*keys)),))
-    return house, {
-        name: await add_table(house, build(f"db.{name}")) for name, build in TABLES.items()
+        await harness.storage.inner.create((NewObject(KEYS, print_keys(*keys)),))
+    return harness, {
+        name: await add_table(harness, build(f"db.{name}")) for name, build in TABLES.items()
     }
 
 
 async def publish_all(
-    house: ServiceHarness,
+    harness: ServiceHarness,
     tables: dict[str, LoadedTable],
     corpus: Sequence[Hostile],
     *,
@@ -60,32 +60,32 @@ async def publish_all(
     """All of them at once, good ones before, between and behind. Returns who sent what."""
     table = tables[FLIGHTS]
     sent: dict[str, Hostile] = {}
-    await publish_good(house, table, NEIGHBOURS[0])
+    await publish_good(harness, table, NEIGHBOURS[0])
     for number, hostile in enumerate(corpus):
         if number == len(corpus) // 2:
-            await publish_good(house, table, NEIGHBOURS[1])
+            await publish_good(harness, table, NEIGHBOURS[1])
         bad = hostile.send(tables[hostile.table], f"bad-{number}")
-        await put(house, bad, announced=announced)
+        await put(harness, bad, announced=announced)
         sent[bad.key] = hostile
-    await publish_good(house, table, NEIGHBOURS[2])
+    await publish_good(harness, table, NEIGHBOURS[2])
     return sent
 
 
-async def put(house: ServiceHarness, bad: Sent, *, announced: bool) -> None:
-    await house.storage.inner.create(bad.objects)
-    await put_raw(house, bad.key, bad.content, announce=announced and bad.told is None)
+async def put(harness: ServiceHarness, bad: Sent, *, announced: bool) -> None:
+    await harness.storage.inner.create(bad.objects)
+    await put_raw(harness, bad.key, bad.content, announce=announced and bad.told is None)
     if bad.told is not None:
-        await ring(house, bad.key, bad.told)
+        await ring(harness, bad.key, bad.told)
 
 
-async def publish_good(house: ServiceHarness, table: LoadedTable, producer: str) -> None:
+async def publish_good(harness: ServiceHarness, table: LoadedTable, producer: str) -> None:
     right = good(table, producer)
-    await house.publish(signed(right) if house.has_keys else right)
+    await harness.publish(signed(right) if harness.has_keys else right)
 
 
-async def judge(house: ServiceHarness, sent: dict[str, Hostile]) -> list[str]:
+async def judge(harness: ServiceHarness, sent: dict[str, Hostile]) -> list[str]:
     """Return the requests with another outcome than the right one."""
-    records = {record.key: record for record in await house.quarantined()}
+    records = {record.key: record for record in await harness.quarantined()}
     wrong = [f"{sent[key].name}: not in quarantine" for key in sent.keys() - records.keys()]
     for key, record in records.items():
         hostile = sent[key]
@@ -100,10 +100,10 @@ def is_a_sentence(message: str) -> bool:
     return 15 < len(message) <= 1_001 and message.isprintable()
 
 
-async def assert_neighbours_committed_together(house: ServiceHarness) -> None:
-    await assert_committed_together(house, NEIGHBOURS)
-    assert await house.outstanding() == []
-    assert house.health.conditions == {}
+async def assert_neighbours_committed_together(harness: ServiceHarness) -> None:
+    await assert_committed_together(harness, NEIGHBOURS)
+    assert await harness.outstanding() == []
+    assert harness.health.conditions == {}
 
 
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "found"])
@@ -111,26 +111,26 @@ async def assert_neighbours_committed_together(house: ServiceHarness) -> None:
 async def test_hostile_requests_go_to_quarantine_and_their_neighbours_land_together(
     number: int, announced: bool
 ) -> None:
-    house, tables = await open_tables()
-    sent = await publish_all(house, tables, batches(REFUSED)[number], announced=announced)
-    await house.run_until_settled()
-    assert await judge(house, sent) == []
-    await assert_neighbours_committed_together(house)
+    harness, tables = await open_tables()
+    sent = await publish_all(harness, tables, batches(REFUSED)[number], announced=announced)
+    await harness.run_until_settled()
+    assert await judge(harness, sent) == []
+    await assert_neighbours_committed_together(harness)
 
 
 async def test_what_looks_hostile_and_is_not_lands() -> None:
-    house, tables = await open_tables()
+    harness, tables = await open_tables()
     for number, right in enumerate(LANDING):
-        await put(house, right.send(tables[right.table], f"right-{number}"), announced=True)
-    await house.run_until_settled()
-    assert [(one.key, one.message) for one in await house.quarantined()] == []
+        await put(harness, right.send(tables[right.table], f"right-{number}"), announced=True)
+    await harness.run_until_settled()
+    assert [(one.key, one.message) for one in await harness.quarantined()] == []
     landed = 0
     for table in tables.values():
-        metadata = (await house.catalog.inner.load(table.identifier)).metadata
+        metadata = (await harness.catalog.inner.load(table.identifier)).metadata
         head = metadata.current_snapshot
         landed += int((head.summary or {})["total-data-files"]) if head else 0
     assert landed == len(LANDING)
-    assert await house.outstanding() == []
+    assert await harness.outstanding() == []
 
 
 TOLD_ALL = (*GARBAGE, *map(forged, DOORBELLS))
@@ -139,36 +139,36 @@ TOLD_ALL = (*GARBAGE, *map(forged, DOORBELLS))
 @pytest.mark.parametrize("number", range(len(batches(TOLD_ALL))))
 async def test_a_hostile_doorbell_cannot_take_a_request_out_of_the_inbox(number: int) -> None:
     """A client with access to the queue alone announces other content under a request's key."""
-    house, table = await open_house()
+    harness, table = await open_harness()
     corpus = batches(TOLD_ALL)[number]
     for index, hostile in enumerate(corpus):
         sent = hostile.send(table, f"query-{index}")
-        await put(house, sent, announced=False)
-        await ring(house, sent.key, sent.content)
-    await house.run_until_settled()
-    assert await house.quarantined() == []
-    assert len(await house.live_files()) == len(corpus)
-    assert await house.outstanding() == []
+        await put(harness, sent, announced=False)
+        await ring(harness, sent.key, sent.content)
+    await harness.run_until_settled()
+    assert await harness.quarantined() == []
+    assert len(await harness.live_files()) == len(corpus)
+    assert await harness.outstanding() == []
 
 
 async def test_a_hostile_doorbell_without_a_request_leaves_no_trace() -> None:
-    house, table = await open_house()
-    await publish_good(house, table, NEIGHBOURS[0])
+    harness, table = await open_harness()
+    await publish_good(harness, table, NEIGHBOURS[0])
     for index, hostile in enumerate(batches(DOORBELLS)[0]):
         told = hostile.send(table, f"query-{index}")
-        await ring(house, told.key, told.content)
-    await house.run_until_settled()
-    assert await house.quarantined() == []
-    assert len(await house.live_files()) == 1
-    assert (await house.publisher_queue.depth()).waiting == 0
+        await ring(harness, told.key, told.content)
+    await harness.run_until_settled()
+    assert await harness.quarantined() == []
+    assert len(await harness.live_files()) == 1
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 async def test_hostile_signatures_go_to_quarantine_and_their_neighbours_land_together() -> None:
-    house, tables = await open_tables(*KNOWN)
-    sent = await publish_all(house, tables, SIGNATURES, announced=True)
-    await house.run_until_settled()
-    assert await judge(house, sent) == []
-    await assert_neighbours_committed_together(house)
+    harness, tables = await open_tables(*KNOWN)
+    sent = await publish_all(harness, tables, SIGNATURES, announced=True)
+    await harness.run_until_settled()
+    assert await judge(harness, sent) == []
+    await assert_neighbours_committed_together(harness)
 
 
 HUGE = ("bomb", "doubles", "announces", "limit", "megabyte", "thousand", "levels", "list of lists")
@@ -179,15 +179,15 @@ PEAK_BYTES_MAX = 256 * 1024 * 1024
 async def test_what_stands_for_gigabytes_is_refused_in_bounded_memory() -> None:
     huge = [one for one in REFUSED if any(word in one.name for word in HUGE)]
     assert len(huge) >= 12
-    house, tables = await open_tables()
-    sent = await publish_all(house, tables, huge, announced=True)
+    harness, tables = await open_tables()
+    sent = await publish_all(harness, tables, huge, announced=True)
     tracemalloc.start()
     try:
-        await house.run_until_settled()
+        await harness.run_until_settled()
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert await judge(house, sent) == []
+    assert await judge(harness, sent) == []
     assert peak_bytes < PEAK_BYTES_MAX
 
 

@@ -181,17 +181,17 @@ def test_a_role_reaches_its_own_bucket_and_table_only(role: str) -> None:
 
 async def test_the_committers_policy_is_enough_for_commits_conflicts_and_quarantine() -> None:
     """Producers and operators of this test go through it too, to the same places."""
-    house = ServiceHarness(wrap=lambda inner: PolicedStorage(inner, load_policy("committer")))
-    table = await house.create_table()
-    await house.publish(build_request(table, epoch=0))
-    await house.publish(build_request(table, producer="other", branch="absent"), announce=False)
-    house.catalog.plan(Fault.CONFLICT, Fault.LOST_REPLY)
-    await house.run_until_settled(seconds=120.0)
-    policed = house.storage.inner
+    harness = ServiceHarness(wrap=lambda inner: PolicedStorage(inner, load_policy("committer")))
+    table = await harness.create_table()
+    await harness.publish(build_request(table, epoch=0))
+    await harness.publish(build_request(table, producer="other", branch="absent"), announce=False)
+    harness.catalog.plan(Fault.CONFLICT, Fault.LOST_REPLY)
+    await harness.run_until_settled(seconds=120.0)
+    policed = harness.storage.inner
     assert isinstance(policed, PolicedStorage)
     assert policed.refused == []
-    assert len(await house.live_files()) == len(await house.quarantined()) == 1
-    assert await house.outstanding() == []
+    assert len(await harness.live_files()) == len(await harness.quarantined()) == 1
+    assert await harness.outstanding() == []
     assert policed.asked == {"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"}
 
 
@@ -200,29 +200,29 @@ async def expired(
 ) -> tuple[ServiceHarness, PolicedStorage]:
     """A table that was committed to forty times, with expiry, merging and clean-up at work."""
     monkeypatch.setattr(expiry, "SNAPSHOTS_MIN", 3)
-    house = ServiceHarness(wrap=lambda inner: PolicedStorage(inner, *map(load_policy, roles)))
+    harness = ServiceHarness(wrap=lambda inner: PolicedStorage(inner, *map(load_policy, roles)))
     small = {
         "commit.manifest.min-count-to-merge": "10",
         "history.expire.max-snapshot-age-ms": "0",
         "history.expire.min-snapshots-to-keep": "5",
         "write.metadata.previous-versions-max": "3",
     }
-    table = await house.create_table(properties={**expiry.NEW_TABLE_PROPERTIES, **small})
-    async with house.running():
+    table = await harness.create_table(properties={**expiry.NEW_TABLE_PROPERTIES, **small})
+    async with harness.running():
         for epoch in range(40):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(4.0)
-    assert len(await house.live_files()) == 40
-    assert isinstance(house.storage.inner, PolicedStorage)
-    return house, house.storage.inner
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(4.0)
+    assert len(await harness.live_files()) == 40
+    assert isinstance(harness.storage.inner, PolicedStorage)
+    return harness, harness.storage.inner
 
 
 async def test_with_the_sweepers_policy_the_committer_cleans_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    house, policed = await expired(monkeypatch, "committer", "sweeper")
+    harness, policed = await expired(monkeypatch, "committer", "sweeper")
     assert policed.refused == []
-    assert len((await house.load()).snapshots) < 15
+    assert len((await harness.load()).snapshots) < 15
 
 
 async def test_without_the_sweepers_policy_the_committer_deletes_nothing_of_a_table_and_goes_on(

@@ -31,7 +31,7 @@ EXPIRING = {
 
 
 class Paying:
-    """A house that counts what it would pay for, and one table in it.
+    """A harness that counts what it would pay for, and one table in it.
 
     Each commit gets so many requests of so many files.
     """
@@ -40,19 +40,19 @@ class Paying:
         self._requests = requests
         self._files = files
         self.bill = Bill()
-        self.house = ServiceHarness(wrap=lambda inner: InstrumentedStorage(inner, self.bill))
+        self.harness = ServiceHarness(wrap=lambda inner: InstrumentedStorage(inner, self.bill))
         self._epoch = 0
 
     async def commits(self, properties: dict[str, str], *counts: int) -> Calls:
         """Commit so often; what the last of the counts was paid for."""
-        table = await self.house.create_table(properties=properties)
-        async with self.house.running():
+        table = await self.harness.create_table(properties=properties)
+        async with self.harness.running():
             for count in counts:
                 self.bill.paid.clear()
-                self.house.catalog.calls.clear()
+                self.harness.catalog.calls.clear()
                 for _ in range(count):
                     await self._publish_and_commit(table)
-        calls = self.house.catalog.calls
+        calls = self.harness.catalog.calls
         assert set(calls) <= {"swap", "current_location"}
         # Before each call that deletes, and before the search of an expiry.
         assert calls["current_location"] <= cost.UPKEEP.delete * calls["swap"]
@@ -65,11 +65,11 @@ class Paying:
                 producer=f"query-{number}",
                 epoch=self._epoch,
                 files_count=self._files,
-                published_at_ms=self.house.world.now_ms(),
+                published_at_ms=self.harness.world.now_ms(),
             )
-            await self.house.publish(request)
+            await self.harness.publish(request)
         self._epoch += 1
-        await self.house.settle(0.5)
+        await self.harness.settle(0.5)
 
 
 @pytest.mark.parametrize(("requests", "files"), [(1, 1), (10, 1), (1, 1_000), (20, 100)])

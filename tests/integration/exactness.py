@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.receipt_model import ReceiptState
 from tests.integration.readers import Contents, LiveFile, expected, live_files, seen_by_all
-from tests.integration.real_house import RealHouse
+from tests.integration.real_harness import RealHarness
 from tests.integration.traffic import RealProducer, Written
 
 
@@ -30,20 +30,20 @@ class Exactness:
 
 
 async def check_exactly_once(
-    house: RealHouse, name: str, published: Sequence[RealProducer]
+    harness: RealHarness, name: str, published: Sequence[RealProducer]
 ) -> Exactness:
     """Errors: `AssertionError`. The committer has nothing more to do."""
-    found = await check_files(house, await house.load(name), published)
-    seen = await seen_by_all(house, name)
+    found = await check_files(harness, await harness.load(name), published)
+    seen = await seen_by_all(harness, name)
     assert seen == dict.fromkeys(seen, found.contents)
     return found
 
 
 async def check_files(
-    house: RealHouse, table: LoadedTable, published: Sequence[RealProducer]
+    harness: RealHarness, table: LoadedTable, published: Sequence[RealProducer]
 ) -> Exactness:
     """All but the opinion of other readers."""
-    live = live_files(table, house.read)
+    live = live_files(table, harness.read)
     by_path = {file.path: file for file in live}
     assert len(by_path) == len(live), "a file is in the table twice"
     landed, losers = _winners(published, by_path)
@@ -52,7 +52,7 @@ async def check_files(
     clashes = {one.inbox_key for one in losers if not _is_replay(one, landed)}
     table_uuid = str(table.metadata.table_uuid)
     in_quarantine = [
-        record.key for record in await house.quarantined() if record.key.startswith(table_uuid)
+        record.key for record in await harness.quarantined() if record.key.startswith(table_uuid)
     ]
     assert sorted(in_quarantine) == sorted(clashes)
     ids = [each for one in landed for each in one.ids]

@@ -1,6 +1,6 @@
 """Iceberg Java in a Spark application of its own: SQL in, rows out.
 
-    with java_engine(house) as java:
+    with java_engine(harness) as java:
         java.sql("SELECT count(*) FROM frazil.db.flights")
 
 Run as a program it is that application, with the options of its catalog as an argument. It reads
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.integration.real_house import CATALOG, RealHouse
+from tests.integration.real_harness import CATALOG, RealHarness
 from tests.integration.spark_program import spark_program
 from tests.support.builders.jars import JAVA_OPTIONS, iceberg_jars
 
@@ -36,19 +36,19 @@ class JavaCatalog:
     options: Mapping[str, str]
 
 
-def jdbc_catalog(house: RealHouse) -> JavaCatalog:
-    """The SQLite file of a house."""
+def jdbc_catalog(harness: RealHarness) -> JavaCatalog:
+    """The SQLite file of a harness."""
     options = {
         "type": "jdbc",
-        "uri": f"jdbc:sqlite:{house.catalog_file}",
-        "warehouse": house.warehouse_location,
+        "uri": f"jdbc:sqlite:{harness.catalog_file}",
+        "warehouse": harness.warehouse_location,
         "jdbc.schema-version": "V1",
     }
     return JavaCatalog(iceberg_jars(), options)
 
 
 class JavaEngine:
-    """A running Spark with Iceberg's own runtime and the house's catalog as `frazil`."""
+    """A running Spark with Iceberg's own runtime and the harness's catalog as `frazil`."""
 
     def __init__(self, process: subprocess.Popen[str], log_file: Path) -> None:
         self._process = process
@@ -88,12 +88,12 @@ class JavaEngine:
 
 
 @contextmanager
-def java_engine(house: RealHouse, catalog: JavaCatalog | None = None) -> Iterator[JavaEngine]:
+def java_engine(harness: RealHarness, catalog: JavaCatalog | None = None) -> Iterator[JavaEngine]:
     """Start the application; at the end it is gone, with everything that it started."""
-    catalog = catalog or jdbc_catalog(house)
+    catalog = catalog or jdbc_catalog(harness)
     options, jars = json.dumps(dict(catalog.options)), ",".join(map(str, catalog.jars))
-    log_file = house.folder / "java.log"
-    with spark_program(house, __name__, options, jars, log_file=log_file) as process:
+    log_file = harness.folder / "java.log"
+    with spark_program(harness, __name__, options, jars, log_file=log_file) as process:
         yield JavaEngine(process, log_file)
 
 

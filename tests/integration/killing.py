@@ -11,7 +11,7 @@ from contextlib import closing
 
 from committer.request.receipt_model import ReceiptState
 from tests.integration.readers import LiveFile
-from tests.integration.real_house import RealHouse, until
+from tests.integration.real_harness import RealHarness, until
 from tests.integration.traffic import RealProducer
 
 EPOCHS_A_ROUND = 3
@@ -20,7 +20,7 @@ DELAY_S_MAX = 0.4
 Moment = Callable[[], Awaitable[None]]
 
 
-async def kill_once(house: RealHouse, published: list[RealProducer], moment: Moment) -> int:
+async def kill_once(harness: RealHarness, published: list[RealProducer], moment: Moment) -> int:
     """Publish from all producers; meanwhile kill the committer once, and start it again.
 
     Returns how many requests were outstanding at the kill.
@@ -29,20 +29,20 @@ async def kill_once(house: RealHouse, published: list[RealProducer], moment: Mom
         for producer in published:
             tasks.create_task(producer.publish(EPOCHS_A_ROUND))
         await moment()
-        house.signal(signal.SIGKILL)
-        in_flight = len(await house.outstanding())
-        await house.start()
+        harness.signal(signal.SIGKILL)
+        in_flight = len(await harness.outstanding())
+        await harness.start()
     return in_flight
 
 
-async def some_time(house: RealHouse, chance: random.Random) -> None:
-    await until(lambda: _has_work(house), "a request in the inbox", poll_s=0.001)
+async def some_time(harness: RealHarness, chance: random.Random) -> None:
+    await until(lambda: _has_work(harness), "a request in the inbox", poll_s=0.001)
     await asyncio.sleep(chance.uniform(0, DELAY_S_MAX))
 
 
-async def next_swap(house: RealHouse) -> None:
+async def next_swap(harness: RealHarness) -> None:
     """The instant after a swap: what it landed is still in the inbox, and not acknowledged."""
-    with closing(sqlite3.connect(house.catalog_file)) as catalog:
+    with closing(sqlite3.connect(harness.catalog_file)) as catalog:
 
         def pointer() -> object:
             return catalog.execute("SELECT metadata_location FROM iceberg_tables").fetchall()
@@ -51,8 +51,8 @@ async def next_swap(house: RealHouse) -> None:
         await until(lambda: pointer() != before, "a swap", poll_s=0)
 
 
-async def _has_work(house: RealHouse) -> bool:
-    return bool(await house.outstanding())
+async def _has_work(harness: RealHarness) -> bool:
+    return bool(await harness.outstanding())
 
 
 def check_receipts(published: list[RealProducer], live: dict[str, LiveFile]) -> int:

@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports.pointer_swap import LoadedTable
-from tests.integration.real_house import RealHouse
+from tests.integration.real_harness import RealHarness
 
 _SCHEME = "file:"
 
@@ -45,9 +45,9 @@ def expected(files: int, ids: Sequence[int]) -> Contents:
     return Contents(files, files, len(ids), len(set(ids)), sum(ids))
 
 
-async def seen_by_all(house: RealHouse, name: str) -> dict[str, Contents]:
+async def seen_by_all(harness: RealHarness, name: str) -> dict[str, Contents]:
     """The table's contents by reader. Rows are really read from the data files."""
-    table = await house.load(name)
+    table = await harness.load(name)
     live = live_files(table)
     return {
         "PyIceberg": seen_by_pyiceberg(table),

@@ -9,16 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.integration.processes import kill_session
-from tests.integration.real_house import ROOT, RealHouse
+from tests.integration.real_harness import ROOT, RealHarness
 from workers.java import find_java_home
 
 
 @contextmanager
 def spark_program(
-    house: RealHouse, module: str, *arguments: str, log_file: Path
+    harness: RealHarness, module: str, *arguments: str, log_file: Path
 ) -> Iterator[subprocess.Popen[str]]:
     """Start the application; at the end it is gone, with everything that it started."""
-    environment = house.environment() | {"JAVA_HOME": str(find_java_home(house.folder / "java"))}
+    environment = harness.environment() | {
+        "JAVA_HOME": str(find_java_home(harness.folder / "java"))
+    }
     with log_file.open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.processes import kill_session
-from tests.integration.real_house import RealHouse
+from tests.integration.real_harness import RealHarness
 from tests.integration.spark_program import spark_program
 from tests.support.builders.jars import JAVA_OPTIONS
 
@@ -95,11 +95,13 @@ class Driver:
 
 
 @contextmanager
-def spark_driver(house: RealHouse, stream: Stream, *, master: str = "local[2]") -> Iterator[Driver]:
+def spark_driver(
+    harness: RealHarness, stream: Stream, *, master: str = "local[2]"
+) -> Iterator[Driver]:
     """Start the application; at the end it is gone, with everything that it started."""
     arguments = stream.table, str(stream.folder), master
     log_file = stream.folder / "spark.log"
-    with spark_program(house, __name__, *arguments, log_file=log_file) as process:
+    with spark_program(harness, __name__, *arguments, log_file=log_file) as process:
         yield Driver(process)
 
 

@@ -16,9 +16,9 @@ from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject
 from committer.storage.inbox import Inbox
-from tests.integration.aws_house import AwsHouse, aws_house
+from tests.integration.aws_harness import AwsHarness, aws_harness
 from tests.integration.readers import live_files
-from tests.integration.real_house import until
+from tests.integration.real_harness import until
 from tests.integration.traffic import RealProducer, producers
 from tests.support.servers.dynamodb_server import DynamoDbServer
 from tests.support.servers.s3_server import S3Server
@@ -61,16 +61,16 @@ async def test_committer_that_cannot_work_says_why_and_leaves_all_requests(
     dynamodb_server: DynamoDbServer, s3_server: S3Server
 ) -> None:
     await _make_foreign_table(dynamodb_server)
-    with aws_house(dynamodb_server, s3_server) as house:
-        table = await house.create_table(GOOD)
-        async with producers(house, table, 1) as [producer]:
+    with aws_harness(dynamodb_server, s3_server) as harness:
+        table = await harness.create_table(GOOD)
+        async with producers(harness, table, 1) as [producer]:
             await producer.publish(3)
             for name, fault in FAULTS.items():
-                print(f"{name}: {await _refusal(house, fault)}")
-                assert len(await house.outstanding()) == 3
-            await house.start()
-            await until(house.is_settled, "an empty inbox")
-        await _check_landed(house, GOOD, producer)
+                print(f"{name}: {await _refusal(harness, fault)}")
+                assert len(await harness.outstanding()) == 3
+            await harness.start()
+            await until(harness.is_settled, "an empty inbox")
+        await _check_landed(harness, GOOD, producer)
 
 
 async def _make_foreign_table(server: DynamoDbServer) -> None:
@@ -84,16 +84,16 @@ async def _make_foreign_table(server: DynamoDbServer) -> None:
     await close_client(client)
 
 
-async def _refusal(house: AwsHouse, fault: Fault) -> str:
+async def _refusal(harness: AwsHarness, fault: Fault) -> str:
     """Return the message with which a committer refuses the fault before it ends."""
-    good, house.variables = house.variables, fault.variables
+    good, harness.variables = harness.variables, fault.variables
     try:
-        house.launch()
-        assert house.committer is not None
-        code = await asyncio.to_thread(house.committer.wait, 60)
+        harness.launch()
+        assert harness.committer is not None
+        code = await asyncio.to_thread(harness.committer.wait, 60)
     finally:
-        house.variables = good
-    said = house.log_file.read_text().splitlines()[-1]
+        harness.variables = good
+    said = harness.log_file.read_text().splitlines()[-1]
     assert code == fault.code, said
     assert re.search(fault.said, said), said
     return said
@@ -102,96 +102,101 @@ async def _refusal(house: AwsHouse, fault: Fault) -> str:
 # --- While it works ------------------------------------------------------------------------------
 
 
-Pick = Callable[[AwsHouse, LoadedTable], str]
+Pick = Callable[[AwsHarness, LoadedTable], str]
 
 
-def _metadata_file(house: AwsHouse, table: LoadedTable) -> str:
+def _metadata_file(harness: AwsHarness, table: LoadedTable) -> str:
     return table.metadata_location
 
 
-def _manifest_list(house: AwsHouse, table: LoadedTable) -> str:
+def _manifest_list(harness: AwsHarness, table: LoadedTable) -> str:
     assert table.metadata.current_snapshot and table.metadata.current_snapshot.manifest_list
     return table.metadata.current_snapshot.manifest_list
 
 
-def _manifest(house: AwsHouse, table: LoadedTable) -> str:
-    return decode_manifest_list(house.read(_manifest_list(house, table))).rows[0].manifest_path
+def _manifest(harness: AwsHarness, table: LoadedTable) -> str:
+    return decode_manifest_list(harness.read(_manifest_list(harness, table))).rows[0].manifest_path
 
 
 @pytest.mark.parametrize("pick", [_metadata_file, _manifest_list])
 async def test_table_that_lost_a_file_waits_for_it_while_other_tables_go_on(
     pick: Pick, dynamodb_server: DynamoDbServer, s3_server: S3Server
 ) -> None:
-    with aws_house(dynamodb_server, s3_server) as house:
-        async with _two_tables(house) as (good, broken):
-            lost = pick(house, await house.load(BROKEN))
-            content = house.read(lost)
-            async with house.storage() as storage:
+    with aws_harness(dynamodb_server, s3_server) as harness:
+        async with _two_tables(harness) as (good, broken):
+            lost = pick(harness, await harness.load(BROKEN))
+            content = harness.read(lost)
+            async with harness.storage() as storage:
                 await storage.delete([lost])
-                await house.start()
+                await harness.start()
                 await broken.publish(2)
                 await good.publish(2)
-                await until(lambda: _is_degraded(house, lost), "condition of the table")
+                await until(lambda: _is_degraded(harness, lost), "condition of the table")
                 await good.publish(2)
-                await until(lambda: _is_settled(house, good), "requests of the other table to land")
-                print(f"/status: {house.conditions()}")
-                assert await house.is_ready(), "one broken table holds up no rollout"
-                assert len(await house.outstanding()) == 2
+                await until(
+                    lambda: _is_settled(harness, good), "requests of the other table to land"
+                )
+                print(f"/status: {harness.conditions()}")
+                assert await harness.is_ready(), "one broken table holds up no rollout"
+                assert len(await harness.outstanding()) == 2
                 await storage.create([NewObject(lost, content)])
-            await until(house.is_settled, "an empty inbox", timeout_s=RECOVERY_S_MAX)
-            await until(house.is_healthy, "a healthy committer again")
-            await _check_landed(house, BROKEN, broken)
-            await _check_landed(house, GOOD, good)
+            await until(harness.is_settled, "an empty inbox", timeout_s=RECOVERY_S_MAX)
+            await until(harness.is_healthy, "a healthy committer again")
+            await _check_landed(harness, BROKEN, broken)
+            await _check_landed(harness, GOOD, good)
 
 
 async def test_table_that_lost_a_manifest_is_still_appended_to(
     dynamodb_server: DynamoDbServer, s3_server: S3Server
 ) -> None:
     """An append needs no older manifest. Lost ones stay listed, so that the loss is not hidden."""
-    with aws_house(dynamodb_server, s3_server) as house:
-        async with _two_tables(house) as (good, broken):
-            before = await house.load(BROKEN)
-            lost = _manifest(house, before)
-            async with house.storage() as storage:
+    with aws_harness(dynamodb_server, s3_server) as harness:
+        async with _two_tables(harness) as (good, broken):
+            before = await harness.load(BROKEN)
+            lost = _manifest(harness, before)
+            async with harness.storage() as storage:
                 await storage.delete([lost])
-            await house.start()
+            await harness.start()
             await broken.publish(2)
             await good.publish(2)
-            await until(house.is_settled, "an empty inbox")
+            await until(harness.is_settled, "an empty inbox")
             rows = decode_manifest_list(
-                house.read(_manifest_list(house, await house.load(BROKEN)))
+                harness.read(_manifest_list(harness, await harness.load(BROKEN)))
             ).rows
             assert lost in [row.manifest_path for row in rows]
-            assert await house.quarantined() == []
-            await _check_landed(house, GOOD, good)
+            assert await harness.quarantined() == []
+            await _check_landed(harness, GOOD, good)
 
 
 @asynccontextmanager
-async def _two_tables(house: AwsHouse) -> AsyncIterator[tuple[RealProducer, RealProducer]]:
+async def _two_tables(harness: AwsHarness) -> AsyncIterator[tuple[RealProducer, RealProducer]]:
     """Two tables with one commit each; the committer is gone again."""
-    tables = [await house.create_table(name) for name in (GOOD, BROKEN)]
-    async with producers(house, tables[0], 1) as [good], producers(house, tables[1], 1) as [broken]:
-        await house.start()
+    tables = [await harness.create_table(name) for name in (GOOD, BROKEN)]
+    async with (
+        producers(harness, tables[0], 1) as [good],
+        producers(harness, tables[1], 1) as [broken],
+    ):
+        await harness.start()
         await good.publish()
         await broken.publish()
-        await until(house.is_settled, "the first requests in their tables")
-        house.signal(signal.SIGTERM)
+        await until(harness.is_settled, "the first requests in their tables")
+        harness.signal(signal.SIGTERM)
         yield good, broken
 
 
-def _is_degraded(house: AwsHouse, lost: str) -> bool:
-    return lost in house.conditions().get(f"table {BROKEN}", "")
+def _is_degraded(harness: AwsHarness, lost: str) -> bool:
+    return lost in harness.conditions().get(f"table {BROKEN}", "")
 
 
-async def _is_settled(house: AwsHouse, producer: RealProducer) -> bool:
+async def _is_settled(harness: AwsHarness, producer: RealProducer) -> bool:
     table_uuid = producer.table.metadata.table_uuid
-    async with house.storage() as storage:
-        inbox = Inbox(storage, house.settings.inbox)
+    async with harness.storage() as storage:
+        inbox = Inbox(storage, harness.settings.inbox)
         return [found async for found in inbox.list(table_uuid)] == []
 
 
-async def _check_landed(house: AwsHouse, name: str, producer: RealProducer) -> None:
+async def _check_landed(harness: AwsHarness, name: str, producer: RealProducer) -> None:
     """All that was published is in the table, once, and nothing in quarantine."""
-    live = live_files(await house.load(name), house.read)
+    live = live_files(await harness.load(name), harness.read)
     assert sorted(file.path for file in live) == sorted(producer.paths)
-    assert await house.quarantined() == []
+    assert await harness.quarantined() == []

@@ -22,10 +22,10 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from committer.iceberg.metadata.snapshot import Snapshot
-from tests.integration.aws_house import AwsHouse, aws_house
+from tests.integration.aws_harness import AwsHarness, aws_harness
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import Contents, expected
-from tests.integration.real_house import ROOT, until
+from tests.integration.real_harness import ROOT, until
 from tests.integration.streaming_application import Driver, Stream, spark_driver
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
@@ -88,40 +88,40 @@ class Feed:
 async def test_rows_of_spark_streams_and_of_java_are_all_there_once_on_dynamodb_and_s3(
     dynamodb_server: DynamoDbServer, s3_server: S3Server, tmp_path: Path
 ) -> None:
-    with aws_house(dynamodb_server, s3_server) as house, ExitStack() as stack:
-        java = stack.enter_context(java_engine(house, house.java_catalog()))
-        feeds = [_feed(house, number, tmp_path, stack) for number in range(STREAMS)]
-        await house.create_table(TABLE)
-        await house.start()
+    with aws_harness(dynamodb_server, s3_server) as harness, ExitStack() as stack:
+        java = stack.enter_context(java_engine(harness, harness.java_catalog()))
+        feeds = [_feed(harness, number, tmp_path, stack) for number in range(STREAMS)]
+        await harness.create_table(TABLE)
+        await harness.start()
         async with asyncio.TaskGroup() as starting:
             starting.create_task(asyncio.to_thread(java.sql, "SHOW TABLES IN frazil.db"))
             for each in feeds:
                 starting.create_task(each.start())
 
-        appending = asyncio.create_task(_append_by_java(house, java))
+        appending = asyncio.create_task(_append_by_java(harness, java))
         async with asyncio.TaskGroup() as feeding:
             for each in feeds:
                 feeding.create_task(each.feed_until(appending))
         java_ids = await appending  # raises if one of Java's appends failed
-        await until(house.is_settled, "an empty inbox")
-        await _check(house, java, feeds, java_ids)
+        await until(harness.is_settled, "an empty inbox")
+        await _check(harness, java, feeds, java_ids)
 
 
-def _feed(house: AwsHouse, number: int, folder: Path, stack: ExitStack) -> Feed:
+def _feed(harness: AwsHarness, number: int, folder: Path, stack: ExitStack) -> Feed:
     stream = Stream(folder / f"stream-{number}", TABLE)
     stream.folder.mkdir()
-    driver = stack.enter_context(spark_driver(house, stream, master="local[1]"))
+    driver = stack.enter_context(spark_driver(harness, stream, master="local[1]"))
     return Feed(number, stream, driver)
 
 
-async def _append_by_java(house: AwsHouse, java: JavaEngine) -> list[int]:
+async def _append_by_java(harness: AwsHarness, java: JavaEngine) -> list[int]:
     """Append row after row, and read each back; meanwhile the committer dies and comes back."""
     ids = [-number for number in range(1, JAVA_APPENDS + 1)]
     reborn = None
     for count, each in enumerate(ids):
         if count == KILL_AFTER:
-            house.signal(signal.SIGKILL)
-            reborn = asyncio.create_task(house.start())
+            harness.signal(signal.SIGKILL)
+            reborn = asyncio.create_task(harness.start())
         await asyncio.to_thread(java.sql, f"INSERT INTO frazil.{TABLE} VALUES ({each}, 'ZZ')")
         query = f"SELECT count(*) FROM frazil.{TABLE} WHERE id = {each}"
         assert await asyncio.to_thread(java.value, query) == 1
@@ -134,22 +134,22 @@ async def _append_by_java(house: AwsHouse, java: JavaEngine) -> list[int]:
 
 
 async def _check(
-    house: AwsHouse, java: JavaEngine, feeds: Sequence[Feed], java_ids: list[int]
+    harness: AwsHarness, java: JavaEngine, feeds: Sequence[Feed], java_ids: list[int]
 ) -> None:
     ids = [each for feed in feeds for each in feed.ids] + java_ids
     seen = {
-        "Frazil": _seen_by_frazil(house),
-        "PyIceberg": await _seen_by_pyiceberg(house),
+        "Frazil": _seen_by_frazil(harness),
+        "PyIceberg": await _seen_by_pyiceberg(harness),
     }
     files = seen["Frazil"].files
     assert seen == dict.fromkeys(seen, expected(files, ids))
     query = f"SELECT count(*), count(DISTINCT id), sum(id) FROM frazil.{TABLE}"
     assert java.sql(query) == [[len(ids), len(set(ids)), sum(ids)]]
-    assert await house.quarantined() == []
-    status = json.loads(_frazil(house, "status", "--json"))
+    assert await harness.quarantined() == []
+    status = json.loads(_frazil(harness, "status", "--json"))
     assert status["inbox"]["requests"] == 0
 
-    snapshots = (await house.load(TABLE)).metadata.snapshots
+    snapshots = (await harness.load(TABLE)).metadata.snapshots
     ours = [each for each in snapshots if _is_ours(each)]
     assert len(snapshots) == len(ours) + len(java_ids)
     switches = sum(_is_ours(before) != _is_ours(after) for before, after in pairwise(snapshots))
@@ -158,7 +158,7 @@ async def _check(
     assert len(attempts) == len(java_ids)
     print(
         f"{len(ours)} commits of ours ({sum(each.epochs for each in feeds)} micro-batches of"
-        f" {len(feeds)} Spark applications, {len(house.events('commit.conflicted'))} conflicts,"
+        f" {len(feeds)} Spark applications, {len(harness.events('commit.conflicted'))} conflicts,"
         f" committer killed once), {len(java_ids)} appends by Iceberg Java in {sum(attempts)}"
         f" attempts (at most {max(attempts)}), 0 failed; the sides took turns {switches} times;"
         f" {len(ids)} rows in {files} files, each once, by Iceberg Java, {', '.join(seen)}"
@@ -169,13 +169,13 @@ def _is_ours(snapshot: Snapshot) -> bool:
     return "frazil.requests-count" in (snapshot.summary or {})
 
 
-def _seen_by_frazil(house: AwsHouse) -> Contents:
+def _seen_by_frazil(harness: AwsHarness) -> Contents:
     """The files that our command names, and the rows in them."""
-    lines = _frazil(house, "table", "files", TABLE, "--json").splitlines()
+    lines = _frazil(harness, "table", "files", TABLE, "--json").splitlines()
     found = [json.loads(line) for line in lines]
     ids: list[int] = []
     for each in found:
-        source = pa.BufferReader(house.read(each["file_path"]))
+        source = pa.BufferReader(harness.read(each["file_path"]))
         rows = pq.read_table(source, columns=["id"])
         assert rows.num_rows == each["record_count"]
         ids += rows.column("id").to_pylist()
@@ -183,11 +183,11 @@ def _seen_by_frazil(house: AwsHouse) -> Contents:
     return Contents(len(found), len(paths), len(ids), len(set(ids)), sum(ids))
 
 
-async def _seen_by_pyiceberg(house: AwsHouse) -> Contents:
-    location = (await house.load(TABLE)).metadata_location
+async def _seen_by_pyiceberg(harness: AwsHarness) -> Contents:
+    location = (await harness.load(TABLE)).metadata_location
     properties = {
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
-        "s3.endpoint": house.places.s3_url,
+        "s3.endpoint": harness.places.s3_url,
         "s3.region": REGION,
     }
     scan = StaticTable.from_metadata(location, properties).scan()
@@ -196,11 +196,11 @@ async def _seen_by_pyiceberg(house: AwsHouse) -> Contents:
     return Contents(len(paths), len(set(paths)), len(ids), len(set(ids)), sum(ids))
 
 
-def _frazil(house: AwsHouse, *arguments: str) -> str:
+def _frazil(harness: AwsHarness, *arguments: str) -> str:
     answer = subprocess.run(
         [sys.executable, "-m", "committer", *arguments],
         cwd=ROOT,
-        env=house.environment(),
+        env=harness.environment(),
         capture_output=True,
         text=True,
     )

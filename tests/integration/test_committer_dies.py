@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.dying_house import PROPERTIES, SETTINGS, DyingHouse, dying_house
+from tests.integration.dying_harness import PROPERTIES, SETTINGS, DyingHarness, dying_harness
 from tests.integration.exactness import check_exactly_once
-from tests.integration.real_house import until
+from tests.integration.real_harness import until
 from tests.integration.traffic import RealProducer, producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(1_800)]
@@ -79,10 +79,10 @@ class Death:
 
 
 async def test_each_request_lands_once_wherever_the_committer_dies() -> None:
-    with dying_house(**SETTINGS) as house:
-        deaths = await _find_deaths(house)
+    with dying_harness(**SETTINGS) as harness:
+        deaths = await _find_deaths(harness)
         print(f"{len(deaths)} deaths:", *deaths, sep="\n  ")
-        total = [await _die(house, number, some) for number, some in enumerate(_portions(deaths))]
+        total = [await _die(harness, number, some) for number, some in enumerate(_portions(deaths))]
     print(f"{sum(total)} requests in {len(total)} tables, each once; {len(deaths)} deaths")
 
 
@@ -98,22 +98,22 @@ def _portions(deaths: Sequence[Death]) -> Iterator[Sequence[Death]]:
 # --- Points to die at ----------------------------------------------------------------------------
 
 
-async def _find_deaths(house: DyingHouse) -> list[Death]:
+async def _find_deaths(harness: DyingHarness) -> list[Death]:
     """Find the points to die at, by a run in which no committer dies."""
-    async with _table(house, "reference") as work:
-        await house.start()
+    async with _table(harness, "reference") as work:
+        await harness.start()
         await work.warm_up()
-        await _end(house)
-        house.calls_seen.unlink()
-        await house.start()
-        await until(lambda: house.calls()[0].keys() >= CALLS_AT_START, f"{CALLS_AT_START}")
-        early, _ = house.calls()
-        house.tell_when(due=True)
-        await work.check(await work.publish(lambda: house.calls()[1].keys() >= CALLS_SURELY))
-        await until(lambda: house.calls()[1].keys() >= CALLS_SURELY, f"{CALLS_SURELY}")
-        await _end(house)
+        await _end(harness)
+        harness.calls_seen.unlink()
+        await harness.start()
+        await until(lambda: harness.calls()[0].keys() >= CALLS_AT_START, f"{CALLS_AT_START}")
+        early, _ = harness.calls()
+        harness.tell_when(due=True)
+        await work.check(await work.publish(lambda: harness.calls()[1].keys() >= CALLS_SURELY))
+        await until(lambda: harness.calls()[1].keys() >= CALLS_SURELY, f"{CALLS_SURELY}")
+        await _end(harness)
     numbers = range(1, int(os.environ.get("FRAZIL_TEST_CHAOS", "1")) + 1)
-    calls = house.calls()[1]
+    calls = harness.calls()[1]
     # Reads that a start makes, too, come again by timers: they are died at in the start.
     names = [name for name in calls if not (_is_read(name) and name in early)]
     late = [Death(name, moment, n) for n in numbers for name in names for moment in _moments(name)]
@@ -133,69 +133,69 @@ def _is_read(name: str) -> bool:
 # --- One death after another ---------------------------------------------------------------------
 
 
-async def _die(house: DyingHouse, number: int, deaths: Sequence[Death]) -> int:
+async def _die(harness: DyingHarness, number: int, deaths: Sequence[Death]) -> int:
     """Die all these deaths at one table; how many requests it has got."""
-    async with _table(house, f"number_{number}") as work:
-        await _start(house)
+    async with _table(harness, f"number_{number}") as work:
+        await _start(harness)
         await work.warm_up()
-        await _end(house)
+        await _end(harness)
         waits: list[asyncio.Task[None]] = []
         for death in deaths:
             print(f"dies {death}")
             if death.early:
                 waits += await work.publish(lambda: True)
-                house.tell_when(due=True)
-                house.dies = death.variables
-                house.launch()
+                harness.tell_when(due=True)
+                harness.dies = death.variables
+                harness.launch()
             else:
-                await _start(house, death)
+                await _start(harness, death)
                 await work.check(waits)
-                house.tell_when(due=True)
-                waits = await work.publish(house.has_died)
-                if not house.has_died():  # a process does it once, and had done it before
-                    await _end(house)
-                    house.tell_when(due=True)
-                    house.launch()
-                    waits += await work.publish(house.has_died)
-            await _await_death(house, death)
+                harness.tell_when(due=True)
+                waits = await work.publish(harness.has_died)
+                if not harness.has_died():  # a process does it once, and had done it before
+                    await _end(harness)
+                    harness.tell_when(due=True)
+                    harness.launch()
+                    waits += await work.publish(harness.has_died)
+            await _await_death(harness, death)
         left = work.journal()
-        await _start(house)
+        await _start(harness)
         await work.check(waits)
         await work.check(await work.publish(lambda: left.isdisjoint(work.journal())))
         await until(lambda: left.isdisjoint(work.journal()), "an expiry that was taken up")
-        await _end(house)
+        await _end(harness)
         return work.requests
 
 
-async def _await_death(house: DyingHouse, death: Death) -> None:
+async def _await_death(harness: DyingHarness, death: Death) -> None:
     """A call that a process makes once has no second time to die at, which is told."""
     is_sure = death.number == 1
     try:
-        await until(house.has_died, f"a death {death}", timeout_s=60.0 if is_sure else 5.0)
+        await until(harness.has_died, f"a death {death}", timeout_s=60.0 if is_sure else 5.0)
     except TimeoutError:
         if is_sure:
             raise
         print(f"  does not: the call comes less often than {death.number} times")
-        await _end(house)
+        await _end(harness)
 
 
-async def _start(house: DyingHouse, death: Death | None = None) -> None:
+async def _start(harness: DyingHarness, death: Death | None = None) -> None:
     """A committer that takes up what is left before it may die."""
-    house.tell_when(due=False)
-    house.dies = death.variables if death else {}
-    await house.start()
+    harness.tell_when(due=False)
+    harness.dies = death.variables if death else {}
+    await harness.start()
 
 
-async def _end(house: DyingHouse) -> None:
-    house.tell_when(due=False)
-    await asyncio.to_thread(house.signal, signal.SIGTERM)
+async def _end(harness: DyingHarness) -> None:
+    harness.tell_when(due=False)
+    await asyncio.to_thread(harness.signal, signal.SIGTERM)
 
 
 @dataclass(slots=True)
 class Work:
     """The producers of one table: one waits for its commits, one does not, and some clash."""
 
-    house: DyingHouse
+    harness: DyingHarness
     name: str
     published: list[RealProducer]
 
@@ -206,14 +206,14 @@ class Work:
     def journal(self) -> set[Path]:
         """Notes of expiries that are under way; one that a death has interrupted is taken up."""
         table_uuid = self.published[0].table.metadata.table_uuid
-        folder = self.house.folder / f"requests/upkeep/{table_uuid}"
+        folder = self.harness.folder / f"requests/upkeep/{table_uuid}"
         return set(folder.glob("[!.]*"))  # without what was cut off before it had its name
 
     async def warm_up(self) -> None:
         """Some commits, so that there is something to merge and to expire."""
         for _ in range(COMMITS_BEFORE):
             await self.published[1].publish()
-            await until(self.house.is_settled, "an empty inbox")
+            await until(self.harness.is_settled, "an empty inbox")
 
     async def publish(self, is_enough: Callable[[], bool]) -> list[asyncio.Task[None]]:
         """New epochs, a replay and a clash; then more until it is enough, within bounds. Returns
@@ -235,19 +235,19 @@ class Work:
         return [waits]
 
     async def _is_over(self, is_enough: Callable[[], bool]) -> bool:
-        return is_enough() or await self.house.is_settled()
+        return is_enough() or await self.harness.is_settled()
 
     async def check(self, waits: list[asyncio.Task[None]]) -> None:
         """Everything has its verdict, and all are true."""
-        await until(self.house.is_settled, "an empty inbox")
+        await until(self.harness.is_settled, "an empty inbox")
         async with asyncio.timeout(60):
             await asyncio.gather(*waits)
         waits.clear()
-        await check_exactly_once(self.house, self.name, self.published)
+        await check_exactly_once(self.harness, self.name, self.published)
 
 
 @asynccontextmanager
-async def _table(house: DyingHouse, name: str) -> AsyncIterator[Work]:
-    table = await house.create_table(f"db.{name}", properties=PROPERTIES)
-    async with producers(house, table, 2, waiting=1) as published:
-        yield Work(house, f"db.{name}", published)
+async def _table(harness: DyingHarness, name: str) -> AsyncIterator[Work]:
+    table = await harness.create_table(f"db.{name}", properties=PROPERTIES)
+    async with producers(harness, table, 2, waiting=1) as published:
+        yield Work(harness, f"db.{name}", published)

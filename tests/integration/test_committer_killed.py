@@ -17,7 +17,7 @@ from tests.integration.killing import (
     some_time,
 )
 from tests.integration.readers import expected, live_files, seen_by_all
-from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.real_harness import RealHarness, real_harness, until
 from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -33,31 +33,31 @@ async def test_every_file_is_in_the_table_once_after_the_committer_was_killed_ma
     seed = uuid4().int % 2**32
     chance = random.Random(seed)
     print(f"seed {seed}")
-    with real_house(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as house:
-        table = await house.create_table(TABLE)
-        async with producers(house, table, PRODUCERS, waiting=2) as published:
-            await house.start()
-            moments: list[Moment] = [lambda: some_time(house, chance)] * RANDOM_KILLS
-            moments += [lambda: next_swap(house)] * KILLS_AFTER_SWAP
+    with real_harness(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as harness:
+        table = await harness.create_table(TABLE)
+        async with producers(harness, table, PRODUCERS, waiting=2) as published:
+            await harness.start()
+            moments: list[Moment] = [lambda: some_time(harness, chance)] * RANDOM_KILLS
+            moments += [lambda: next_swap(harness)] * KILLS_AFTER_SWAP
             chance.shuffle(moments)
-            in_flight = [await kill_once(house, published, moment) for moment in moments]
-        await until(house.is_settled, "an empty inbox")
-        house.signal(signal.SIGTERM)
-        await _check(house, published, in_flight)
+            in_flight = [await kill_once(harness, published, moment) for moment in moments]
+        await until(harness.is_settled, "an empty inbox")
+        harness.signal(signal.SIGTERM)
+        await _check(harness, published, in_flight)
 
 
-async def _check(house: RealHouse, published: list[RealProducer], in_flight: list[int]) -> None:
-    table = await house.load(TABLE)
+async def _check(harness: RealHarness, published: list[RealProducer], in_flight: list[int]) -> None:
+    table = await harness.load(TABLE)
     live = live_files(table)
     assert sorted(file.path for file in live) == all_paths(published)
     requests = ROUNDS * PRODUCERS * EPOCHS_A_ROUND
     contents = expected(2 * requests, all_ids(published))
-    seen = await seen_by_all(house, TABLE)
+    seen = await seen_by_all(harness, TABLE)
     assert seen == dict.fromkeys(seen, contents)
-    assert await house.quarantined() == []
+    assert await harness.quarantined() == []
     receipts = check_receipts(published, {file.path: file for file in live})
     assert any(in_flight), "all kills came too late"
-    duplicates = len(house.events("request.duplicate"))
+    duplicates = len(harness.events("request.duplicate"))
     assert duplicates, "no kill came between a swap and what follows it"
     print(
         f"{requests} requests of {PRODUCERS} producers; {ROUNDS} kills with {in_flight} requests"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.dying_house import PROPERTIES, SETTINGS, DyingHouse, dying_house
+from tests.integration.dying_harness import PROPERTIES, SETTINGS, DyingHarness, dying_harness
 from tests.integration.exactness import check_exactly_once
-from tests.integration.real_house import until
+from tests.integration.real_harness import until
 from tests.integration.traffic import RealProducer, producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -39,7 +39,7 @@ ROUNDS_MAX = 20
 
 
 async def test_requests_land_once_wherever_the_committer_stood_still() -> None:
-    """Some houses at once: most of the time everybody waits."""
+    """Some harnesses at once: most of the time everybody waits."""
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def stop(at: str) -> None:
@@ -52,7 +52,7 @@ async def test_requests_land_once_wherever_the_committer_stood_still() -> None:
 
 
 async def _stand_still(at: str) -> None:
-    with dying_house(**SETTINGS) as first, _second_of(first) as second:
+    with dying_harness(**SETTINGS) as first, _second_of(first) as second:
         table = await first.create_table(TABLE, properties=PROPERTIES)
         async with producers(first, table, 3, waiting=1) as published:
             first.dies = {"DIES_AT": at, "DIES_BY": "stop"}
@@ -78,36 +78,36 @@ async def _stand_still(at: str) -> None:
 
 
 @contextmanager
-def _second_of(first: DyingHouse) -> Iterator[DyingHouse]:
-    """Another committer of the same house, which never stands still."""
+def _second_of(first: DyingHarness) -> Iterator[DyingHarness]:
+    """Another committer of the same harness, which never stands still."""
     variables = {**first.variables, "FRAZIL_QUEUE__CONSUMER": "second"}
-    second = DyingHouse(first.folder, variables)
+    second = DyingHarness(first.folder, variables)
     try:
         yield second
     finally:
         second.close()
 
 
-async def _publish_until_stopped(house: DyingHouse, published: list[RealProducer]) -> None:
+async def _publish_until_stopped(harness: DyingHarness, published: list[RealProducer]) -> None:
     """New epochs, a replay and a clash; then more, until the committer stands still."""
     durable, clashing = published[1:]
     await asyncio.gather(durable.publish(2), clashing.publish())
-    await until(lambda: _is_over(house), "an empty inbox")
+    await until(lambda: _is_over(harness), "an empty inbox")
     await clashing.publish_again(0)
     await clashing.publish_again(0, fingerprint="another")
     for _ in range(ROUNDS_MAX):
-        await until(lambda: _is_over(house), "an empty inbox")
-        if _stands_still(house):
+        await until(lambda: _is_over(harness), "an empty inbox")
+        if _stands_still(harness):
             return
         await durable.publish()
-    await until(lambda: _stands_still(house), "a committer that stands still")
+    await until(lambda: _stands_still(harness), "a committer that stands still")
 
 
-async def _is_over(house: DyingHouse) -> bool:
-    return _stands_still(house) or await house.is_settled()
+async def _is_over(harness: DyingHarness) -> bool:
+    return _stands_still(harness) or await harness.is_settled()
 
 
-def _stands_still(house: DyingHouse) -> bool:
-    assert house.committer is not None
-    status = Path(f"/proc/{house.committer.pid}/stat").read_text()
+def _stands_still(harness: DyingHarness) -> bool:
+    assert harness.committer is not None
+    status = Path(f"/proc/{harness.committer.pid}/stat").read_text()
     return status.rpartition(")")[2].split()[0] == "T"

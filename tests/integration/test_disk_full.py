@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from committer.errors import FrazilError
-from tests.integration.dying_house import DyingHouse
+from tests.integration.dying_harness import DyingHarness
 from tests.integration.exactness import check_exactly_once
 from tests.integration.mounts import full, read_only, tmpfs
-from tests.integration.real_house import living_in, until
+from tests.integration.real_harness import living_in, until
 from tests.integration.traffic import RealProducer, producers
 from workers.publisher import PublishPolicy, WrittenEpoch
 
@@ -26,8 +26,8 @@ TABLE = "db.flights"
 Spoil = Callable[[Path], AbstractContextManager[None]]
 
 
-class DisksHouse(DyingHouse):
-    """A house whose catalog is in a folder of its own, too."""
+class DisksHarness(DyingHarness):
+    """A harness whose catalog is in a folder of its own, too."""
 
     @property
     def catalog_file(self) -> Path:
@@ -35,19 +35,19 @@ class DisksHouse(DyingHouse):
 
 
 @contextmanager
-def house_with_disk(place: str) -> Iterator[tuple[DisksHouse, Path]]:
-    """A house, and one of its folders as a disk of its own."""
-    with living_in(DisksHouse) as house:
-        house.variables = {"FRAZIL_CATALOG__URI": house.settings.catalog_uri}
-        house.catalog_file.parent.mkdir()
-        assert house.server is not None
-        house.server.stop()
-        with tmpfs(house.folder / place, size="4m") as disk:
-            house.start_queue()
+def harness_with_disk(place: str) -> Iterator[tuple[DisksHarness, Path]]:
+    """A harness, and one of its folders as a disk of its own."""
+    with living_in(DisksHarness) as harness:
+        harness.variables = {"FRAZIL_CATALOG__URI": harness.settings.catalog_uri}
+        harness.catalog_file.parent.mkdir()
+        assert harness.server is not None
+        harness.server.stop()
+        with tmpfs(harness.folder / place, size="4m") as disk:
+            harness.start_queue()
             try:
-                yield house, disk
+                yield harness, disk
             finally:
-                house.close()
+                harness.close()
 
 
 # Files that are open for writing keep a disk from becoming read-only: those of catalog and queue.
@@ -61,26 +61,26 @@ def house_with_disk(place: str) -> Iterator[tuple[DisksHouse, Path]]:
     ],
 )
 async def test_requests_land_once_after_a_disk_took_nothing(place: str, spoil: Spoil) -> None:
-    with house_with_disk(place) as (house, disk):
-        table = await house.create_table(TABLE)
-        async with producers(house, table, 3, waiting=1) as published:
+    with harness_with_disk(place) as (harness, disk):
+        table = await harness.create_table(TABLE)
+        async with producers(harness, table, 3, waiting=1) as published:
             waiting, durable, clashing = published
-            await house.start()
+            await harness.start()
             await asyncio.gather(*(each.publish() for each in published))
-            await until(house.is_settled, "an empty inbox")
-            house.signal(signal.SIGSTOP)
+            await until(harness.is_settled, "an empty inbox")
+            harness.signal(signal.SIGSTOP)
             await durable.publish(2)
             await clashing.publish_again(0)
             await clashing.publish_again(0, fingerprint="another")
             written = waiting.write()
             with spoil(disk):
-                house.signal(signal.SIGCONT)
+                harness.signal(signal.SIGCONT)
                 publishing = asyncio.create_task(_publish_at_last(waiting, written))
-                await until(lambda: _shows(house), "what the matter is, or that nothing is")
+                await until(lambda: _shows(harness), "what the matter is, or that nothing is")
             await publishing
-            await until(house.is_settled, "an empty inbox")
-            await until(house.is_healthy, "a healthy committer again")
-            found = await check_exactly_once(house, TABLE, published)
+            await until(harness.is_settled, "an empty inbox")
+            await until(harness.is_healthy, "a healthy committer again")
+            found = await check_exactly_once(harness, TABLE, published)
             assert (found.superseded, found.quarantined) == (1, 1)
 
 
@@ -98,13 +98,13 @@ async def _publish_at_last(producer: RealProducer, written: WrittenEpoch) -> Non
             return
 
 
-async def _shows(house: DyingHouse) -> bool:
+async def _shows(harness: DyingHarness) -> bool:
     """The committer says what is wrong, of itself or of a request that it puts off; or there was
     room enough: SQLite has some of its own.
     """
-    assert house.committer is not None and house.committer.poll() is None
-    conditions, deferred = house.conditions(), house.events("request.deferred")
+    assert harness.committer is not None and harness.committer.poll() is None
+    conditions, deferred = harness.conditions(), harness.events("request.deferred")
     if conditions or deferred:
         print(conditions or deferred)
         return True
-    return await house.is_settled()
+    return await harness.is_settled()

@@ -22,7 +22,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
 from tests.catalog.dynamodb_items import open_items
 from tests.integration.java_engine import JavaCatalog, JavaEngine, java_engine
-from tests.integration.real_house import RealHouse
+from tests.integration.real_harness import RealHarness
 from tests.support.builders.jars import iceberg_aws_jars
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
@@ -72,18 +72,18 @@ class Shared:
 def shared(dynamodb_server: DynamoDbServer) -> Iterator[Shared]:
     table_name = dynamodb_server.new_table_name()
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
-        house = RealHouse(Path(folder), CREDENTIALS)
+        harness = RealHarness(Path(folder), CREDENTIALS)
         options = {
             "catalog-impl": "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog",
             "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
-            "warehouse": house.warehouse_location,
+            "warehouse": harness.warehouse_location,
             "client.region": REGION,
             "dynamodb.endpoint": dynamodb_server.url,
             "dynamodb.table-name": table_name,
         }
-        with java_engine(house, JavaCatalog(iceberg_aws_jars(), options)) as java:
+        with java_engine(harness, JavaCatalog(iceberg_aws_jars(), options)) as java:
             java.sql("CREATE NAMESPACE frazil.java")
-            yield Shared(java, house.warehouse_location, dynamodb_server, table_name)
+            yield Shared(java, harness.warehouse_location, dynamodb_server, table_name)
 
 
 def named(name: str) -> TableIdentifier:

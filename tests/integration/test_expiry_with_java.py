@@ -17,7 +17,7 @@ from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports.pointer_swap import LoadedTable
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import expected, live_files, local, seen_by_all
-from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.real_harness import RealHarness, real_harness, until
 from tests.integration.traffic import producers
 
 pytestmark = [
@@ -45,16 +45,16 @@ PROPERTIES = {
 class Shared:
     """One committer and one Spark for the whole file."""
 
-    house: RealHouse
+    harness: RealHarness
     java: JavaEngine
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Shared]:
-    with real_house() as house:
-        asyncio.run(house.start())
-        with java_engine(house) as java:
-            yield Shared(house, java)
+    with real_harness() as harness:
+        asyncio.run(harness.start())
+        with java_engine(harness) as java:
+            yield Shared(harness, java)
 
 
 def avro_files(table: LoadedTable) -> set[str]:
@@ -76,20 +76,20 @@ def needed(table: LoadedTable) -> set[str]:
 async def test_what_is_left_is_what_java_leaves_and_all_readers_read_it(
     shared: Shared, version: int
 ) -> None:
-    name, house, java = f"db.expiring{version}", shared.house, shared.java
-    table = await house.create_table(name, format_version=version, properties=PROPERTIES)
-    async with producers(house, table, 1, waiting=1) as [producer]:
+    name, harness, java = f"db.expiring{version}", shared.harness, shared.java
+    table = await harness.create_table(name, format_version=version, properties=PROPERTIES)
+    async with producers(harness, table, 1, waiting=1) as [producer]:
         await producer.publish(4)
         dead = [Path(each) for each in producer.paths if _has_id_below_8(each)]
         java.sql(f"DELETE FROM frazil.{name} WHERE id < 8")
         await producer.publish(KEPT + 12)
-        before = len(house.events("snapshots.expired"))
+        before = len(harness.events("snapshots.expired"))
 
         async def has_expired() -> bool:
             await producer.publish()
             return (
-                len((await house.load(name)).metadata.snapshots) <= KEPT + KEPT // 20 + 3
-                and len(house.events("snapshots.expired")) > before
+                len((await harness.load(name)).metadata.snapshots) <= KEPT + KEPT // 20 + 3
+                and len(harness.events("snapshots.expired")) > before
             )
 
         await until(has_expired, "an expiry", timeout_s=120.0)
@@ -100,13 +100,13 @@ async def test_what_is_left_is_what_java_leaves_and_all_readers_read_it(
 
         await until(is_clean, "no file of the deleted rows", timeout_s=120.0)
         ids = [each for each in producer.ids if each >= 8]
-    await until(house.is_settled, "an empty inbox")
+    await until(harness.is_settled, "an empty inbox")
     await asyncio.sleep(2.0)  # the last clean-up behind the last commit
 
-    ours = await house.load(name)
+    ours = await harness.load(name)
     assert needed(ours) <= avro_files(ours)
     files = len(live_files(ours))
-    seen = await seen_by_all(house, name)
+    seen = await seen_by_all(harness, name)
     assert seen == dict.fromkeys(seen, expected(files, ids))
     assert java.sql(f"SELECT count(*), sum(id) FROM frazil.{name}") == [[len(ids), sum(ids)]]
     oldest = ours.metadata.snapshots[0].snapshot_id
@@ -121,13 +121,13 @@ async def test_what_is_left_is_what_java_leaves_and_all_readers_read_it(
         f"CALL frazil.system.expire_snapshots(table => '{name}',"
         f" older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => {KEPT})"
     )
-    left = await house.load(name)
+    left = await harness.load(name)
     kept = [one.snapshot_id for one in left.metadata.snapshots]
     assert kept == [one.snapshot_id for one in ours.metadata.snapshots][-KEPT:]
     # Nothing of what we have expired was left behind: now there is only what is needed.
     leftover = avro_files(left) - needed(left)
     assert len(leftover) <= 2, leftover
-    expired = house.events("snapshots.expired")
+    expired = harness.events("snapshots.expired")
     print(
         f"v{version}: {sum(one['snapshots'] for one in expired)} snapshots expired so far,"
         f" {sum(one['manifest_lists'] + one['manifests'] for one in expired)} metadata and"

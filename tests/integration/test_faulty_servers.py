@@ -17,10 +17,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from committer.storage.inbox import Inbox
-from tests.integration.aws_house import AwsHouse, aws_house
+from tests.integration.aws_harness import AwsHarness, aws_harness
 from tests.integration.exactness import check_files
 from tests.integration.readers import seen_by_pyiceberg
-from tests.integration.real_house import until
+from tests.integration.real_harness import until
 from tests.integration.traffic import RealProducer, producers
 from tests.support.faults import fault_proxy
 from tests.support.faults.fault_proxy import FaultProxy
@@ -81,7 +81,7 @@ class Work:
     """One table: a producer that waits for its commits, one that does not, and one that clashes,
     whom no doorbell announces."""
 
-    house: AwsHouse
+    harness: AwsHarness
     name: str
     published: list[RealProducer]
     faults: int = 0
@@ -106,7 +106,7 @@ class Work:
 
     async def is_settled(self) -> bool:
         """By connections that are open: to make new ones takes longer than all else here."""
-        inbox = Inbox(self.published[0].connections.storage, self.house.settings.inbox)
+        inbox = Inbox(self.published[0].connections.storage, self.harness.settings.inbox)
         table_uuid = self.published[0].table.metadata.table_uuid
         return [found async for found in inbox.list(table_uuid)] == []
 
@@ -115,27 +115,27 @@ async def test_requests_land_once_whatever_the_ways_to_the_servers_do(
     dynamodb_server: DynamoDbServer, s3_server: S3Server
 ) -> None:
     async with AsyncExitStack() as stack:
-        house = stack.enter_context(aws_house(dynamodb_server, s3_server))
-        proxies = await _proxies(house, stack)
+        harness = stack.enter_context(aws_harness(dynamodb_server, s3_server))
+        proxies = await _proxies(harness, stack)
         names = ("dynamodb", "s3", "redis")
-        works = [await stack.enter_async_context(_table(house, name)) for name in names]
-        await house.start()
+        works = [await stack.enter_async_context(_table(harness, name)) for name in names]
+        await harness.start()
         async with asyncio.TaskGroup() as chains:
             chains.create_task(_spoil_dynamodb(proxies, works[0]))
             chains.create_task(_spoil_s3(proxies, works[1]))
             chains.create_task(_spoil_redis(proxies, works[2]))
-        await until(house.is_healthy, "a healthy committer again")
+        await until(harness.is_healthy, "a healthy committer again")
         for work in works:
             await _check(work)
 
 
-async def _proxies(house: AwsHouse, stack: AsyncExitStack) -> Proxies:
-    """The house's committer goes through them from now on."""
-    socket = Path(unquote(urlsplit(house.settings.queue_url).path))
-    dynamodb = await stack.enter_async_context(HttpProxy(house.places.dynamodb_url))
-    s3 = await stack.enter_async_context(HttpProxy(house.places.s3_url))
+async def _proxies(harness: AwsHarness, stack: AsyncExitStack) -> Proxies:
+    """The harness's committer goes through them from now on."""
+    socket = Path(unquote(urlsplit(harness.settings.queue_url).path))
+    dynamodb = await stack.enter_async_context(HttpProxy(harness.places.dynamodb_url))
+    s3 = await stack.enter_async_context(HttpProxy(harness.places.s3_url))
     redis = await stack.enter_async_context(FaultProxy(socket))
-    house.variables = {
+    harness.variables = {
         **SETTINGS,
         "FRAZIL_AWS__DYNAMODB_ENDPOINT_URL": dynamodb.url,
         "FRAZIL_AWS__S3_ENDPOINT_URL": s3.url,
@@ -145,13 +145,13 @@ async def _proxies(house: AwsHouse, stack: AsyncExitStack) -> Proxies:
 
 
 @asynccontextmanager
-async def _table(house: AwsHouse, name: str) -> AsyncIterator[Work]:
-    table = await house.create_table(f"db.{name}")
-    silent = await open_connections(replace(house.settings, queue_url=NO_QUEUE))
+async def _table(harness: AwsHarness, name: str) -> AsyncIterator[Work]:
+    table = await harness.create_table(f"db.{name}")
+    silent = await open_connections(replace(harness.settings, queue_url=NO_QUEUE))
     try:
-        async with producers(house, table, 2, waiting=1) as published:
-            clashing = RealProducer(2, table, silent, house.settings.s3)
-            yield Work(house, f"db.{name}", [*published, clashing])
+        async with producers(harness, table, 2, waiting=1) as published:
+            clashing = RealProducer(2, table, silent, harness.settings.s3)
+            yield Work(harness, f"db.{name}", [*published, clashing])
     finally:
         await silent.close()
 
@@ -177,7 +177,7 @@ async def _spoil_s3(proxies: Proxies, work: Work) -> None:
     """Spoil the writes of a commit and of a refusal, the listings, reads and deletions."""
     proxy = proxies.s3
     await work.refuse()
-    place = urlsplit(work.house.places.root)
+    place = urlsplit(work.harness.places.root)
     root = f"/{place.netloc}{place.path}"
     requests = (
         (f"{root}/warehouse/db/s3/metadata/", work.publish),
@@ -217,12 +217,12 @@ async def _spoil_redis(proxies: Proxies, work: Work) -> None:
 
 
 async def _check(work: Work) -> None:
-    house = work.house
-    table = await house.load(work.name)
-    found = await check_files(house, table, work.published)
+    harness = work.harness
+    table = await harness.load(work.name)
+    found = await check_files(harness, table, work.published)
     properties = {
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
-        "s3.endpoint": house.places.s3_url,
+        "s3.endpoint": harness.places.s3_url,
         "s3.region": REGION,
     }
     assert seen_by_pyiceberg(table, properties) == found.contents

@@ -19,7 +19,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
 from committer.request.request_format import EncodedRequest
 from committer.storage.inbox import Inbox
-from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.real_harness import RealHarness, real_harness, until
 from tests.support.builders.bad_requests import refer
 from tests.support.builders.request_builders import build_line, build_request, seal
 from tests.support.builders.table_builders import build_table
@@ -97,29 +97,29 @@ def fill(root: Path, table: LoadedTable) -> list[str]:
     return keys
 
 
-async def create_table(house: RealHouse) -> LoadedTable:
-    table = build_table(TABLE, warehouse=house.warehouse_location)
-    async with house.catalog() as catalog:
+async def create_table(harness: RealHarness) -> LoadedTable:
+    table = build_table(TABLE, warehouse=harness.warehouse_location)
+    async with harness.catalog() as catalog:
         await catalog.create_namespace(table.identifier.namespace)
         await catalog.create_table(table)
     return table
 
 
-async def put(house: RealHouse, *requests: EncodedRequest) -> None:
-    async with house.storage() as storage:
+async def put(harness: RealHarness, *requests: EncodedRequest) -> None:
+    async with harness.storage() as storage:
         for sealed in requests:
-            await Inbox(storage, house.settings.inbox).put(sealed)
+            await Inbox(storage, harness.settings.inbox).put(sealed)
 
 
-async def files(house: RealHouse) -> int:
-    head = (await house.load(TABLE)).metadata.current_snapshot
+async def files(harness: RealHarness) -> int:
+    head = (await harness.load(TABLE)).metadata.current_snapshot
     return int((head.summary or {})["total-data-files"]) if head else 0
 
 
 async def test_an_inbox_full_of_foreign_entries_keeps_nothing_from_landing() -> None:
-    with real_house() as house:
-        table = await create_table(house)
-        root = house.folder / "requests"
+    with real_harness() as harness:
+        table = await create_table(harness)
+        root = harness.folder / "requests"
         keys = fill(root, table)
         manifest = f"{table.metadata.location}/metadata/handed.avro"
         os.mkfifo(manifest.removeprefix("file://"))
@@ -127,20 +127,20 @@ async def test_an_inbox_full_of_foreign_entries_keeps_nothing_from_landing() -> 
         line = build_line(table, producer="by-path")
         named = seal(line.model_copy(update={"manifests": references}), ())
         good = [build_request(table, producer=f"good-{n}") for n in range(NEIGHBOURS)]
-        await put(house, named, *good)
-        await house.start()
+        await put(harness, named, *good)
+        await harness.start()
 
         async def has_landed() -> bool:
-            return await files(house) == NEIGHBOURS
+            return await files(harness) == NEIGHBOURS
 
         await until(has_landed, "the neighbours land", timeout_s=60)
 
         def quarantined() -> dict[str, str]:
-            return {line["key"]: line["reason"] for line in _quarantined(house) if "key" in line}
+            return {line["key"]: line["reason"] for line in _quarantined(harness) if "key" in line}
 
         async def is_judged() -> bool:
             return set(keys) <= quarantined().keys() and any(
-                line["reason"] == "manifest_missing" for line in _quarantined(house)
+                line["reason"] == "manifest_missing" for line in _quarantined(harness)
             )
 
         await until(is_judged, "what claims a place is quarantined", timeout_s=60)
@@ -149,60 +149,60 @@ async def test_an_inbox_full_of_foreign_entries_keeps_nothing_from_landing() -> 
             "request_not_a_file": len(keys) - 1,
             "request_too_large": 1,
         }
-        end(house)
-        once = Counter(line["key"] for line in house.events("inbox.foreign_entry"))
+        end(harness)
+        once = Counter(line["key"] for line in harness.events("inbox.foreign_entry"))
         assert set(once.values()) == {1}
-        await house.start()
-        await put(house, build_request(table, producer="late"))
+        await harness.start()
+        await put(harness, build_request(table, producer="late"))
 
         async def has_landed_late() -> bool:
-            return await files(house) == NEIGHBOURS + 1
+            return await files(harness) == NEIGHBOURS + 1
 
         await until(has_landed_late, "a later one lands", timeout_s=60)
-        end(house)
-        recorded = Counter(line["key"] for line in _quarantined(house) if "key" in line)
+        end(harness)
+        recorded = Counter(line["key"] for line in _quarantined(harness) if "key" in line)
         assert set(recorded.values()) == {1}, "a restart tells of nothing twice that has a record"
 
 
-def end(house: RealHouse) -> None:
+def end(harness: RealHarness) -> None:
     """By itself, not because its time was over."""
-    house.signal(signal.SIGTERM)
-    assert house.committer is not None
-    assert house.committer.poll() == 0
+    harness.signal(signal.SIGTERM)
+    assert harness.committer is not None
+    assert harness.committer.poll() == 0
 
 
-def _quarantined(house: RealHouse) -> list[dict[str, str]]:
-    return house.events("request.quarantined")
+def _quarantined(harness: RealHarness) -> list[dict[str, str]]:
+    return harness.events("request.quarantined")
 
 
 async def test_a_key_of_the_queue_that_something_else_takes_is_told_and_heals() -> None:
-    with real_house() as house:
-        table = await create_table(house)
+    with real_harness() as harness:
+        table = await create_table(harness)
         key = f"{{frazil:{shard_of(table.metadata.require_uuid()):02d}}}"
-        await house.start()
-        redis: Redis = Redis.from_url(house.settings.queue_url)
+        await harness.start()
+        redis: Redis = Redis.from_url(harness.settings.queue_url)
         try:
             for taken in (key, "{frazil:leases}:members"):
                 await redis.set(taken, "mine")
                 component = "leases" if "leases" in taken else f"queue key {taken}"
 
                 async def is_told(component: str = component, taken: str = taken) -> bool:
-                    return f"DEL {taken}" in house.conditions().get(component, "")
+                    return f"DEL {taken}" in harness.conditions().get(component, "")
 
                 await until(is_told, f"the condition of {taken}", timeout_s=60)
-                before = await files(house)
-                await put(house, build_request(table, producer=f"during-{component}"))
+                before = await files(harness)
+                await put(harness, build_request(table, producer=f"during-{component}"))
 
                 async def has_landed(before: int = before) -> bool:
-                    return await files(house) == before + 1
+                    return await files(harness) == before + 1
 
                 await until(has_landed, "the inbox alone serves its table", timeout_s=60)
                 await redis.delete(taken)
 
                 async def is_healthy(component: str = component) -> bool:
-                    return component not in house.conditions()
+                    return component not in harness.conditions()
 
                 await until(is_healthy, f"{taken} heals", timeout_s=60)
         finally:
             await redis.aclose()
-        end(house)
+        end(harness)

@@ -14,7 +14,7 @@ import pytest
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import expected, live_files, seen_by_all
-from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.real_harness import RealHarness, real_harness, until
 from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
 
 pytestmark = [
@@ -32,7 +32,7 @@ JAVA_APPENDS = 5
 class Shared:
     """One committer and one Spark for the whole file; each test makes a table of its own."""
 
-    house: RealHouse
+    harness: RealHarness
     java: JavaEngine
     producers_made: int = 0
     java_ids: list[int] = field(default_factory=list)
@@ -49,26 +49,26 @@ class Shared:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Shared]:
-    with real_house() as house:
-        asyncio.run(house.start())
-        with java_engine(house) as java:
-            yield Shared(house, java)
+    with real_harness() as harness:
+        asyncio.run(harness.start())
+        with java_engine(harness) as java:
+            yield Shared(harness, java)
 
 
 async def filled(
     shared: Shared, name: str, *, format_version: int, rounds: int = 2
 ) -> RealProducer:
     """A new table with some commits of one producer."""
-    table = await shared.house.create_table(name, format_version=format_version)
-    async with producers(shared.house, table, 1) as [producer]:
+    table = await shared.harness.create_table(name, format_version=format_version)
+    async with producers(shared.harness, table, 1) as [producer]:
         for _ in range(rounds):
             await producer.publish(3)
-            await until(shared.house.is_settled, "an empty inbox")
+            await until(shared.harness.is_settled, "an empty inbox")
     return producer
 
 
 async def metadata_of(shared: Shared, name: str) -> TableMetadata:
-    return (await shared.house.load(name)).metadata
+    return (await shared.harness.load(name)).metadata
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -87,7 +87,7 @@ async def test_java_reads_rows_files_partitions_and_history_as_we_wrote_them(
     assert filtered == [[sum(1 for each in producer.ids if each % 2 == 0 and each >= 6)]]
 
     files = java.sql(f"SELECT file_path, record_count FROM {table}.files ORDER BY file_path")
-    ours = live_files(await shared.house.load(name))
+    ours = live_files(await shared.harness.load(name))
     assert [(path.removeprefix("file://"), count) for path, count in files] == sorted(
         (file.path, file.record_count) for file in ours
     )
@@ -119,10 +119,10 @@ async def test_java_reads_rows_files_partitions_and_history_as_we_wrote_them(
 async def test_rows_of_java_and_ours_are_all_there_when_both_append_at_once(
     shared: Shared, version: int
 ) -> None:
-    name, house = f"db.shared{version}", shared.house
-    table = await house.create_table(name, format_version=version)
-    conflicts_before = len(house.events("commit.conflicted"))
-    async with producers(house, table, 2, waiting=1) as published:
+    name, harness = f"db.shared{version}", shared.harness
+    table = await harness.create_table(name, format_version=version)
+    conflicts_before = len(harness.events("commit.conflicted"))
+    async with producers(harness, table, 2, waiting=1) as published:
         appending = asyncio.create_task(
             asyncio.to_thread(shared.append_by_java, name, JAVA_APPENDS)
         )
@@ -130,22 +130,22 @@ async def test_rows_of_java_and_ours_are_all_there_when_both_append_at_once(
             for producer in published:
                 tasks.create_task(_publish_until(appending, producer))
         java_ids = await appending  # raises if one of Java's appends failed
-        await until(house.is_settled, "an empty inbox")
+        await until(harness.is_settled, "an empty inbox")
 
     ids = all_ids(published) + java_ids
     contents = expected(len(all_paths(published)) + len(java_ids), ids)
-    seen = await seen_by_all(house, name)
+    seen = await seen_by_all(harness, name)
     assert seen == dict.fromkeys(seen, contents)
     count = shared.java.sql(f"SELECT count(*), count(DISTINCT id), sum(id) FROM frazil.{name}")
     assert count == [[len(ids), len(set(ids)), sum(ids)]]
     metadata = await metadata_of(shared, name)
     ours = [each for each in metadata.snapshots if "frazil.requests-count" in (each.summary or {})]
     assert len(metadata.snapshots) == len(ours) + len(java_ids)
-    assert await house.quarantined() == []
+    assert await harness.quarantined() == []
     if version == 3:
         row_ids = shared.java.sql(f"SELECT _row_id FROM frazil.{name} ORDER BY 1")
         assert [each for (each,) in row_ids] == list(range(len(ids)))
-    conflicts = len(house.events("commit.conflicted")) - conflicts_before
+    conflicts = len(harness.events("commit.conflicted")) - conflicts_before
     print(
         f"v{version}: {len(java_ids)} appends by Java, none failed, among {len(ours)} commits of"
         f" ours ({sum(each.epochs for each in published)} requests, {conflicts} conflicts seen by"
@@ -165,12 +165,12 @@ async def _publish_until(done: asyncio.Task[list[int]], producer: RealProducer) 
 async def test_merged_manifests_say_to_java_what_the_small_ones_said(
     shared: Shared, version: int
 ) -> None:
-    name, house = f"db.merged{version}", shared.house
+    name, harness = f"db.merged{version}", shared.harness
     few = {"commit.manifest.min-count-to-merge": "3", "frazil.commit.min-interval-ms": "0"}
-    table = await house.create_table(name, format_version=version, properties=few)
+    table = await harness.create_table(name, format_version=version, properties=few)
     known: dict[str, list[object]] = {}
     row_ids: dict[int, int] = {}
-    async with producers(house, table, 1, waiting=1) as [producer]:
+    async with producers(harness, table, 1, waiting=1) as [producer]:
         for _ in range(2):
             await producer.publish(4)
             known |= _entries_by_java(shared, name)
@@ -178,7 +178,7 @@ async def test_merged_manifests_say_to_java_what_the_small_ones_said(
         # Iceberg Java merges too, by the same property, what it finds at its commit.
         java_ids = await asyncio.to_thread(shared.append_by_java, name, 2)
         await producer.publish(5)
-        await until(house.is_settled, "an empty inbox")
+        await until(harness.is_settled, "an empty inbox")
 
     metadata = await metadata_of(shared, name)
     replaced = [
@@ -194,7 +194,7 @@ async def test_merged_manifests_say_to_java_what_the_small_ones_said(
     assert len(set(after.values())) == len(after)
     ids = producer.ids + java_ids
     contents = expected(len(producer.paths) + len(java_ids), ids)
-    seen = await seen_by_all(house, name)
+    seen = await seen_by_all(harness, name)
     assert seen == dict.fromkeys(seen, contents)
     count = shared.java.sql(f"SELECT count(*), count(DISTINCT id), sum(id) FROM frazil.{name}")
     assert count == [[len(ids), len(set(ids)), sum(ids)]]
@@ -232,7 +232,7 @@ def _row_ids_by_java(shared: Shared, name: str, version: int) -> dict[int, int]:
 async def test_we_go_on_after_java_rewrote_manifests_and_expired_snapshots(
     shared: Shared, version: int
 ) -> None:
-    name, house = f"db.kept{version}", shared.house
+    name, harness = f"db.kept{version}", shared.harness
     first = await filled(shared, name, format_version=version, rounds=3)
     before = await metadata_of(shared, name)
     rewritten = shared.java.sql(f"CALL frazil.system.rewrite_manifests('{name}')")
@@ -243,20 +243,20 @@ async def test_we_go_on_after_java_rewrote_manifests_and_expired_snapshots(
     left = await metadata_of(shared, name)
     assert len(left.snapshots) == 1 < len(before.snapshots)
 
-    async with producers(house, await house.load(name), 1, waiting=1) as [second]:
+    async with producers(harness, await harness.load(name), 1, waiting=1) as [second]:
         second.number = 1
         await second.publish(2)
     # The epochs that landed before are still known: a replay of the first producer adds nothing.
-    await _replay(house, name, first)
-    await until(house.is_settled, "an empty inbox")
+    await _replay(harness, name, first)
+    await until(harness.is_settled, "an empty inbox")
 
     published = [first, second]
     contents = expected(len(all_paths(published)), all_ids(published))
-    seen = await seen_by_all(house, name)
+    seen = await seen_by_all(harness, name)
     assert seen == dict.fromkeys(seen, contents)
     count = shared.java.sql(f"SELECT count(*), count(DISTINCT id), sum(id) FROM frazil.{name}")
     assert count == [[contents.rows, contents.distinct_ids, contents.sum_of_ids]]
-    assert await house.quarantined() == []
+    assert await harness.quarantined() == []
     print(
         f"v{version}: Java rewrote {rewritten[0][0]} manifests into {rewritten[0][1]} and expired"
         f" {len(before.snapshots)} snapshots (deleted files: {expired[0]}); we committed"
@@ -265,10 +265,10 @@ async def test_we_go_on_after_java_rewrote_manifests_and_expired_snapshots(
     )
 
 
-async def _replay(house: RealHouse, name: str, producer: RealProducer) -> None:
+async def _replay(harness: RealHarness, name: str, producer: RealProducer) -> None:
     """Run the last epoch again, as a Spark query does after a crash: another attempt, same rows."""
     epoch = producer.epochs - 1
-    async with producers(house, await house.load(name), 1, waiting=1) as [again]:
+    async with producers(harness, await harness.load(name), 1, waiting=1) as [again]:
         again.epochs = epoch
         await again.publish()
         assert again.receipts[epoch].duplicate

@@ -31,7 +31,7 @@ from tests.integration.killing import (
     some_time,
 )
 from tests.integration.readers import expected, live_files, seen_by_all
-from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.real_harness import RealHarness, real_harness, until
 from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
 from tests.support.pyiceberg_expiry import expire_all_old, pyiceberg_table
 
@@ -54,19 +54,19 @@ ENGINES = ("PyIceberg", "Spark", "Trino's call")
 Expiry = Callable[[], object]
 
 
-def by_pyiceberg(house: RealHouse) -> None:
-    with pyiceberg_table(house, TABLE) as table:
+def by_pyiceberg(harness: RealHarness) -> None:
+    with pyiceberg_table(harness, TABLE) as table:
         expire_all_old(table)
 
 
-def expiries(house: RealHouse, java: JavaEngine) -> dict[str, Expiry]:
+def expiries(harness: RealHarness, java: JavaEngine) -> dict[str, Expiry]:
     """How each engine expires all but the head."""
     procedure = (
         f"CALL frazil.system.expire_snapshots(table => '{TABLE}',"
         " older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)"
     )
     calls = (
-        partial(by_pyiceberg, house),
+        partial(by_pyiceberg, harness),
         partial(java.sql, procedure),
         partial(java.expire_as_trino, TABLE),
     )
@@ -103,44 +103,44 @@ async def test_every_file_is_there_once_after_kills_beside_the_expiries_of_other
     seed = uuid4().int % 2**32
     chance = random.Random(seed)
     print(f"seed {seed}")
-    with real_house(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as house, java_engine(house) as java:
-        table = await house.create_table(TABLE)
-        async with producers(house, table, PRODUCERS, waiting=2) as published:
-            await house.start()
+    with real_harness(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as harness, java_engine(harness) as java:
+        table = await harness.create_table(TABLE)
+        async with producers(harness, table, PRODUCERS, waiting=2) as published:
+            await harness.start()
             await asyncio.gather(*(producer.publish() for producer in published))
-            await until(house.is_settled, "an empty inbox")
-            moments: list[Moment] = [lambda: some_time(house, chance)] * RANDOM_KILLS
-            moments += [lambda: next_swap(house)] * KILLS_AFTER_SWAP
+            await until(harness.is_settled, "an empty inbox")
+            moments: list[Moment] = [lambda: some_time(harness, chance)] * RANDOM_KILLS
+            moments += [lambda: next_swap(harness)] * KILLS_AFTER_SWAP
             chance.shuffle(moments)
-            async with expiring(expiries(house, java)) as done:
+            async with expiring(expiries(harness, java)) as done:
                 in_flight = []
                 for number, moment in enumerate(moments):
-                    await _land_alone(house, published[number % PRODUCERS], done)
-                    in_flight.append(await kill_once(house, published, moment))
-                await until(house.is_settled, "an empty inbox")
-        house.signal(signal.SIGTERM)
-        await _check(house, published, in_flight, done)
+                    await _land_alone(harness, published[number % PRODUCERS], done)
+                    in_flight.append(await kill_once(harness, published, moment))
+                await until(harness.is_settled, "an empty inbox")
+        harness.signal(signal.SIGTERM)
+        await _check(harness, published, in_flight, done)
 
 
-async def _land_alone(house: RealHouse, producer: RealProducer, done: Counter[str]) -> None:
+async def _land_alone(harness: RealHarness, producer: RealProducer, done: Counter[str]) -> None:
     """The newest snapshot is of one producer, and all behind it expires: where the others have
     landed, no history tells.
     """
-    await until(house.is_settled, "an empty inbox")
+    await until(harness.is_settled, "an empty inbox")
     await producer.publish()
-    await until(house.is_settled, "an empty inbox")
+    await until(harness.is_settled, "an empty inbox")
     before = done.copy()
     await until(lambda: all(done[name] > before[name] for name in ENGINES), "an expiry by each")
 
 
 async def _check(
-    house: RealHouse, published: list[RealProducer], in_flight: list[int], done: Counter[str]
+    harness: RealHarness, published: list[RealProducer], in_flight: list[int], done: Counter[str]
 ) -> None:
-    table = await house.load(TABLE)
+    table = await harness.load(TABLE)
     live = live_files(table)
-    assert await house.quarantined() == []
+    assert await harness.quarantined() == []
     assert sorted(file.path for file in live) == all_paths(published)
-    seen = await seen_by_all(house, TABLE)
+    seen = await seen_by_all(harness, TABLE)
     contents = expected(len(all_paths(published)), all_ids(published))
     assert seen == dict.fromkeys(seen, contents)
     receipts = check_receipts(published, {file.path: file for file in live})
@@ -148,6 +148,6 @@ async def _check(
     print(
         f"{requests} requests of {PRODUCERS} producers; {len(in_flight)} kills with {in_flight}"
         f" requests outstanding; expiries: {dict(done)}; {len(table.metadata.snapshots)} snapshots"
-        f" left; {len(house.events('request.duplicate'))} redelivered after they had landed;"
+        f" left; {len(harness.events('request.duplicate'))} redelivered after they had landed;"
         f" {contents.rows} rows, each once, by {', '.join(seen)}; {receipts} receipts are true"
     )

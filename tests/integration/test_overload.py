@@ -8,7 +8,7 @@ import pytest
 
 from committer.request.receipt_model import Receipt
 from tests.integration.exactness import check_exactly_once
-from tests.integration.real_house import real_house, until
+from tests.integration.real_harness import real_harness, until
 from tests.integration.traffic import RealProducer, producers
 from workers.backlog import BacklogPolicy
 from workers.publisher import PublishPolicy
@@ -24,18 +24,18 @@ PRODUCERS = 4
 async def test_writers_wait_while_too_much_waits_for_a_committer_and_nothing_is_lost(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with real_house(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as house:
-        table = await house.create_table(TABLE)
-        async with producers(house, table, PRODUCERS) as published:
+    with real_harness(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as harness:
+        table = await harness.create_table(TABLE)
+        async with producers(harness, table, PRODUCERS) as published:
             writing = asyncio.gather(*(_publish(producer, 15) for producer in published))
             await until(lambda: _held_up(caplog) == PRODUCERS, "writers that wait")
-            assert len(await house.outstanding()) <= REQUESTS_MAX + PRODUCERS
-            await house.start()
+            assert len(await harness.outstanding()) <= REQUESTS_MAX + PRODUCERS
+            await harness.start()
             receipts = [receipt for each in await writing for receipt in each]
             slowed = [one.backlog for one in receipts if one.backlog is not None]
             assert len(slowed) >= PRODUCERS and max(slowed) <= REQUESTS_MAX
-            await until(house.is_settled, "an empty inbox")
-            found = await check_exactly_once(house, TABLE, published)
+            await until(harness.is_settled, "an empty inbox")
+            found = await check_exactly_once(harness, TABLE, published)
             assert (found.requests, found.quarantined) == (PRODUCERS * 15, 0)
 
 

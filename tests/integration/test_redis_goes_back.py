@@ -15,9 +15,9 @@ import pytest
 from redis.asyncio import Redis
 
 from committer.queue.redis_stream import RedisQueue
-from tests.integration.dying_house import dying_house
+from tests.integration.dying_harness import dying_harness
 from tests.integration.exactness import Exactness, check_exactly_once
-from tests.integration.real_house import RealHouse, living_in, until
+from tests.integration.real_harness import RealHarness, living_in, until
 from tests.integration.traffic import RealProducer, producers
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.servers.queue_servers import TcpServer, tcp_server
@@ -43,63 +43,63 @@ async def test_requests_land_once_after_the_log_of_the_queue_lost_its_tail() -> 
     seed = uuid4().int % 2**32
     chance = random.Random(seed)
     print(f"seed {seed}")
-    with dying_house(**SETTINGS) as house:
-        table = await house.create_table(TABLE, properties=EXPIRING)
-        async with producers(house, table, 3, waiting=1) as published:
-            await house.start()
+    with dying_harness(**SETTINGS) as harness:
+        table = await harness.create_table(TABLE, properties=EXPIRING)
+        async with producers(harness, table, 3, waiting=1) as published:
+            await harness.start()
             faults = [_lose_doorbells, _undo_acknowledgements]
             faults += [partial(_cut_anywhere, chance=chance)] * RANDOM_CUTS
             for fault in faults:
                 async with asyncio.TaskGroup() as tasks:
-                    await fault(house, published, tasks)
-                    await until(house.is_healthy, "a healthy committer again")
-                await until(house.is_settled, "an empty inbox")
-                found = await check_exactly_once(house, TABLE, published)
-        house.signal(signal.SIGTERM)
-    _tell(house, found, f"{len(faults)} times without its tail")
+                    await fault(harness, published, tasks)
+                    await until(harness.is_healthy, "a healthy committer again")
+                await until(harness.is_settled, "an empty inbox")
+                found = await check_exactly_once(harness, TABLE, published)
+        harness.signal(signal.SIGTERM)
+    _tell(harness, found, f"{len(faults)} times without its tail")
 
 
 async def _lose_doorbells(
-    house: RealHouse, published: list[RealProducer], tasks: asyncio.TaskGroup
+    harness: RealHarness, published: list[RealProducer], tasks: asyncio.TaskGroup
 ) -> None:
     """Publish doorbells that no committer has read, and remove them from the server's log."""
-    house.signal(signal.SIGSTOP)
-    log = _Log(house)
+    harness.signal(signal.SIGSTOP)
+    log = _Log(harness)
     before = log.size
     for each in published[1:]:
         await each.publish(EPOCHS)
     assert log.size > before
     log.cut(before)
-    house.signal(signal.SIGCONT)
+    harness.signal(signal.SIGCONT)
 
 
 async def _undo_acknowledgements(
-    house: RealHouse, published: list[RealProducer], tasks: asyncio.TaskGroup
+    harness: RealHarness, published: list[RealProducer], tasks: asyncio.TaskGroup
 ) -> None:
     """Doorbells come back of requests that have landed, and whose snapshots have expired since."""
-    house.signal(signal.SIGSTOP)
+    harness.signal(signal.SIGSTOP)
     for each in published[1:]:
         await each.publish(EPOCHS)
-    log = _Log(house)
+    log = _Log(harness)
     rung = log.size
-    house.signal(signal.SIGCONT)
-    await until(house.is_settled, "an empty inbox")
-    landed = (await house.load(TABLE)).metadata.current_snapshot
+    harness.signal(signal.SIGCONT)
+    await until(harness.is_settled, "an empty inbox")
+    landed = (await harness.load(TABLE)).metadata.current_snapshot
     assert landed is not None
 
     async def has_expired() -> bool:
         await published[1].publish()
-        await until(house.is_settled, "an empty inbox")
-        return (await house.load(TABLE)).metadata.snapshot_by_id(landed.snapshot_id) is None
+        await until(harness.is_settled, "an empty inbox")
+        return (await harness.load(TABLE)).metadata.snapshot_by_id(landed.snapshot_id) is None
 
     await until(has_expired, "the end of the snapshot")
-    house.signal(signal.SIGSTOP)
+    harness.signal(signal.SIGSTOP)
     log.cut(rung)
-    assert await _rung(house.settings.queue_url) >= 2 * EPOCHS, (
+    assert await _rung(harness.settings.queue_url) >= 2 * EPOCHS, (
         "nothing that had landed will be handed over again"
     )
-    house.signal(signal.SIGCONT)
-    await until(lambda: _is_silent(house), "an end of all doorbells")
+    harness.signal(signal.SIGCONT)
+    await until(lambda: _is_silent(harness), "an end of all doorbells")
 
 
 async def _rung(url: str) -> int:
@@ -111,18 +111,18 @@ async def _rung(url: str) -> int:
         await queue.close()
 
 
-async def _is_silent(house: RealHouse) -> bool:
-    return await _rung(house.settings.queue_url) == 0
+async def _is_silent(harness: RealHarness) -> bool:
+    return await _rung(harness.settings.queue_url) == 0
 
 
 async def _cut_anywhere(
-    house: RealHouse,
+    harness: RealHarness,
     published: list[RealProducer],
     tasks: asyncio.TaskGroup,
     chance: random.Random,
 ) -> None:
     """In the middle of traffic, and perhaps of a command."""
-    log = _Log(house)
+    log = _Log(harness)
     before = log.size
     for each in published:
         tasks.create_task(each.publish(EPOCHS))
@@ -131,11 +131,11 @@ async def _cut_anywhere(
 
 
 class _Log:
-    """The append-only file of the house's queue server."""
+    """The append-only file of the harness's queue server."""
 
-    def __init__(self, house: RealHouse) -> None:
-        self._house = house
-        [self._file] = (house.folder / "queue/appendonlydir").glob("*.incr.aof")
+    def __init__(self, harness: RealHarness) -> None:
+        self._harness = harness
+        [self._file] = (harness.folder / "queue/appendonlydir").glob("*.incr.aof")
 
     @property
     def size(self) -> int:
@@ -143,17 +143,17 @@ class _Log:
 
     def cut(self, size_bytes: int) -> None:
         """Let the server die, and come back with so much of its log."""
-        self._house.kill_queue()
+        self._harness.kill_queue()
         with self._file.open("rb+") as file:
             file.truncate(size_bytes)
-        self._house.start_queue()
+        self._harness.start_queue()
 
 
 # --- A stale replica -----------------------------------------------------------------------------
 
 
-class ReplicatedHouse(RealHouse):
-    """A house whose queue is where `queue_url` leads to."""
+class ReplicatedHarness(RealHarness):
+    """A harness whose queue is where `queue_url` leads to."""
 
     def start_queue(self) -> None:
         """There are a primary and a replica already."""
@@ -165,37 +165,37 @@ async def test_requests_land_once_after_a_stale_replica_was_promoted() -> None:
         link = await stack.enter_async_context(FaultProxy(primary.address))
         clients = await stack.enter_async_context(FaultProxy(primary.address))
         url = f"redis://{clients.host}:{clients.port}"
-        house = stack.enter_context(
-            living_in(lambda at: ReplicatedHouse(at, SETTINGS, queue_url=url))
+        harness = stack.enter_context(
+            living_in(lambda at: ReplicatedHarness(at, SETTINGS, queue_url=url))
         )
-        table = await house.create_table(TABLE)
-        published = await stack.enter_async_context(producers(house, table, 3, waiting=1))
+        table = await harness.create_table(TABLE)
+        published = await stack.enter_async_context(producers(harness, table, 3, waiting=1))
         await _follow(replica, link)
-        await house.start()
+        await harness.start()
         await published[1].publish(EPOCHS)
-        await until(house.is_settled, "an empty inbox")
+        await until(harness.is_settled, "an empty inbox")
         await until(lambda: _is_level(primary, replica), "a replica that is level")
-        house.signal(signal.SIGSTOP)
+        harness.signal(signal.SIGSTOP)
         await published[1].publish(EPOCHS)
         await until(lambda: _is_level(primary, replica), "a replica that is level")
         # From now on the replica learns nothing: of these the acknowledgement, of others all.
         link.hold()
-        house.signal(signal.SIGCONT)
-        await until(house.is_settled, "an empty inbox")
+        harness.signal(signal.SIGCONT)
+        await until(harness.is_settled, "an empty inbox")
         async with asyncio.TaskGroup() as tasks:
             for each in published:
                 tasks.create_task(each.publish(EPOCHS))
-            await until(lambda: _has_work(house), "a request in the inbox", poll_s=0.001)
+            await until(lambda: _has_work(harness), "a request in the inbox", poll_s=0.001)
             primary.kill()
             await _promote(replica)
             again = await _rung(replica.url)
             await clients.turn_to(replica.address)
-        await until(house.is_settled, "an empty inbox")
-        await until(house.is_healthy, "a healthy committer again")
-        await until(lambda: _is_silent(house), "an end of all doorbells")
-        found = await check_exactly_once(house, TABLE, published)
+        await until(harness.is_settled, "an empty inbox")
+        await until(harness.is_healthy, "a healthy committer again")
+        await until(lambda: _is_silent(harness), "an end of all doorbells")
+        found = await check_exactly_once(harness, TABLE, published)
         assert again >= EPOCHS, "nothing that had landed was handed over again"
-        _tell(house, found, f"as a stale replica; {again} handed over again after landing")
+        _tell(harness, found, f"as a stale replica; {again} handed over again after landing")
 
 
 async def _follow(replica: TcpServer, link: FaultProxy) -> None:
@@ -220,12 +220,12 @@ async def _promote(replica: TcpServer) -> None:
         await client.replicaof("NO", "ONE")
 
 
-async def _has_work(house: RealHouse) -> bool:
-    return bool(await house.outstanding())
+async def _has_work(harness: RealHarness) -> bool:
+    return bool(await harness.outstanding())
 
 
-def _tell(house: RealHouse, found: Exactness, what: str) -> None:
-    recovered = sum(event["requests"] for event in house.events("inbox.recovered"))
+def _tell(harness: RealHarness, found: Exactness, what: str) -> None:
+    recovered = sum(event["requests"] for event in harness.events("inbox.recovered"))
     print(
         f"{found.requests} requests; the queue came back {what}; {recovered} found in the inbox;"
         f" {found.contents.rows} rows in {found.contents.files} files, each once, by three readers;"

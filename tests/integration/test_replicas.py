@@ -15,7 +15,7 @@ import pytest
 
 from committer.ports.queue import SHARDS
 from tests.integration.exactness import check_exactly_once
-from tests.integration.real_house import RealHouse, real_house, replicas, until
+from tests.integration.real_harness import RealHarness, real_harness, replicas, until
 from tests.integration.traffic import producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -27,7 +27,7 @@ EPOCHS_A_ROUND = 4
 Fault = Callable[[], Awaitable[None]]
 
 
-def owned(replica: RealHouse) -> int:
+def owned(replica: RealHarness) -> int:
     """Shards that a committer says it owns; 0 where none answers."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{replica.port}/metrics", timeout=5) as page:
@@ -39,7 +39,7 @@ def owned(replica: RealHouse) -> int:
     )
 
 
-def have_shared(*replicas: RealHouse) -> bool:
+def have_shared(*replicas: RealHarness) -> bool:
     shares = [owned(replica) for replica in replicas]
     return sum(shares) == SHARDS and all(shares)
 
@@ -47,22 +47,22 @@ def have_shared(*replicas: RealHouse) -> bool:
 async def test_committers_come_end_die_and_stand_still_while_work_goes_on() -> None:
     took_s: dict[str, float] = {}
     with (
-        real_house(
+        real_harness(
             FRAZIL_COMMIT__MIN_INTERVAL_MS="50",
             FRAZIL_SERVICE__LEASE_S=str(LEASE_S),
             FRAZIL_QUEUE__RECLAIM_IDLE_S="300",
-        ) as house,
-        replicas(house, 3) as (first, second, third),
+        ) as harness,
+        replicas(harness, 3) as (first, second, third),
     ):
-        tables = [await house.create_table(name) for name in TABLES]
+        tables = [await harness.create_table(name) for name in TABLES]
         async with AsyncExitStack() as stack:
             groups = [
-                await stack.enter_async_context(producers(house, table, 2, waiting=1))
+                await stack.enter_async_context(producers(harness, table, 2, waiting=1))
                 for table in tables
             ]
             published = [producer for group in groups for producer in group]
 
-            async def round_(fault: Fault, what: str, *owners: RealHouse) -> None:
+            async def round_(fault: Fault, what: str, *owners: RealHarness) -> None:
                 async with asyncio.TaskGroup() as tasks:
                     for producer in published:
                         tasks.create_task(producer.publish(EPOCHS_A_ROUND))
@@ -71,11 +71,11 @@ async def test_committers_come_end_die_and_stand_still_while_work_goes_on() -> N
                     await until(lambda: have_shared(*owners), f"{what}: all shards owned")
                     took_s[what] = time.monotonic() - started_s
 
-            async def sends(replica: RealHouse, number: signal.Signals) -> None:
+            async def sends(replica: RealHarness, number: signal.Signals) -> None:
                 assert replica.committer is not None
                 replica.committer.send_signal(number)
 
-            async def is_gone(replica: RealHouse) -> None:
+            async def is_gone(replica: RealHarness) -> None:
                 assert replica.committer is not None
                 await asyncio.to_thread(replica.committer.wait, 60)
 
@@ -90,11 +90,11 @@ async def test_committers_come_end_die_and_stand_still_while_work_goes_on() -> N
             await round_(lambda: sends(second, signal.SIGKILL), "kill -9", first, third)
             await round_(lambda: sends(third, signal.SIGSTOP), "SIGSTOP", first)
             await round_(lambda: sends(third, signal.SIGCONT), "SIGCONT", first, third)
-            await until(house.is_settled, "an empty inbox")
+            await until(harness.is_settled, "an empty inbox")
             for name, group in zip(TABLES, groups, strict=True):
-                found = await check_exactly_once(house, name, group)
+                found = await check_exactly_once(harness, name, group)
                 assert (found.quarantined, found.superseded) == (0, 0)
-        moves = house.events("shards.moved")
+        moves = harness.events("shards.moved")
         assert sum(event["lost"] for event in moves) > 0, "no committer was stopped for long enough"
         assert not [one for replica in (first, third) for one in replica.conditions()]
     told = ", ".join(f"{what} {s:.2f} s" for what, s in took_s.items())

@@ -16,7 +16,7 @@ import pytest
 
 from tests.integration.processes import signal_session
 from tests.integration.readers import Contents, live_files, seen_by_all
-from tests.integration.real_house import RealHouse, real_house, until
+from tests.integration.real_harness import RealHarness, real_harness, until
 from tests.integration.streaming_application import Driver, Stream, spark_driver
 
 pytestmark = [
@@ -35,10 +35,10 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class Experiment:
     """One table, one stream, and a committer that stands still whenever we need time to look."""
 
-    def __init__(self, house: RealHouse, stream: Stream, table_uuid: str) -> None:
-        self.house = house
+    def __init__(self, harness: RealHarness, stream: Stream, table_uuid: str) -> None:
+        self.harness = harness
         self.stream = stream
-        self.inbox = house.folder / "requests" / "inbox" / table_uuid
+        self.inbox = harness.folder / "requests" / "inbox" / table_uuid
         self.epochs = 0
 
     def next_epoch(self) -> int:
@@ -64,7 +64,7 @@ class Experiment:
         return published and stream.has_offsets(epoch) and not stream.has_committed(epoch)
 
     def duplicates(self, epoch: int) -> int:
-        events = self.house.events("request.duplicate")
+        events = self.harness.events("request.duplicate")
         assert all(event.get("warning") is None for event in events)
         return sum(1 for event in events if event["epoch"] == epoch)
 
@@ -74,28 +74,28 @@ class Experiment:
 
     def pause(self) -> None:
         """The committer stands still until `resume`."""
-        self.house.signal(signal.SIGSTOP)
+        self.harness.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        self.house.signal(signal.SIGCONT)
+        self.harness.signal(signal.SIGCONT)
 
 
 async def test_a_micro_batch_that_spark_runs_again_is_in_the_table_once(tmp_path: Path) -> None:
-    with real_house() as house:
-        table = await house.create_table(TABLE)
-        await house.start()
+    with real_harness() as harness:
+        table = await harness.create_table(TABLE)
+        await harness.start()
         stream = Stream(tmp_path, TABLE)
-        experiment = Experiment(house, stream, str(table.metadata.table_uuid))
+        experiment = Experiment(harness, stream, str(table.metadata.table_uuid))
         landed = await _kill_after_publish(experiment)
         waiting = await _kill_while_it_waits(experiment)
         stopped = await _stop_while_it_waits(experiment, waiting)
-        await until(house.is_settled, "an empty inbox")
+        await until(harness.is_settled, "an empty inbox")
         await _check(experiment, [landed, waiting, stopped])
 
 
 async def _kill_after_publish(experiment: Experiment) -> int:
     """Published and landed, but Spark's commit log does not have it. Ends in a killed driver."""
-    with spark_driver(experiment.house, experiment.stream) as driver:
+    with spark_driver(experiment.harness, experiment.stream) as driver:
         experiment.next_epoch()
         driver.ask("start", "durable")
         await _drain(driver)
@@ -122,7 +122,7 @@ async def _kill_while_it_waits(experiment: Experiment) -> int:
 
     The committer stands still afterwards.
     """
-    with spark_driver(experiment.house, experiment.stream) as driver:
+    with spark_driver(experiment.harness, experiment.stream) as driver:
         driver.ask("start", "committed")
         await _drain(driver)
         experiment.pause()
@@ -136,7 +136,7 @@ async def _kill_while_it_waits(experiment: Experiment) -> int:
 
 async def _stop_while_it_waits(experiment: Experiment, replayed: int) -> int:
     """The replay of the second fault; then a plain `stop()` during a commit, and a new start."""
-    with spark_driver(experiment.house, experiment.stream) as driver:
+    with spark_driver(experiment.harness, experiment.stream) as driver:
         driver.ask("start", "committed")
         await until(lambda: len(experiment.attempts(replayed)) == 2, "a second attempt")
         experiment.resume()
@@ -167,15 +167,15 @@ async def _drain(driver: Driver) -> None:
 
 
 async def _check(experiment: Experiment, replayed: list[int]) -> None:
-    house, epochs = experiment.house, experiment.epochs
+    harness, epochs = experiment.harness, experiment.epochs
     ids = range(epochs * ROWS)
-    seen = await seen_by_all(house, TABLE)
+    seen = await seen_by_all(harness, TABLE)
     files = seen["Frazil"].files
     assert seen == dict.fromkeys(seen, Contents(files, files, len(ids), len(ids), sum(ids)))
-    assert set(await _rows_by_attempt(house)) == {ROWS}, "an epoch mixes files of two attempts"
-    assert await house.quarantined() == []
+    assert set(await _rows_by_attempt(harness)) == {ROWS}, "an epoch mixes files of two attempts"
+    assert await harness.quarantined() == []
     assert all(experiment.duplicates(epoch) >= 1 for epoch in replayed)
-    on_disk = len([*house.warehouse.rglob("*.parquet")])
+    on_disk = len([*harness.warehouse.rglob("*.parquet")])
     assert on_disk > files, "no micro-batch was written twice"
     print(
         f"{epochs} micro-batches, epochs {replayed} run twice or more: {len(ids)} rows in {files}"
@@ -184,10 +184,10 @@ async def _check(experiment: Experiment, replayed: list[int]) -> None:
     )
 
 
-async def _rows_by_attempt(house: RealHouse) -> list[int]:
+async def _rows_by_attempt(harness: RealHarness) -> list[int]:
     """How many rows each attempt has in the table; its uuid is in the names of its files."""
     rows: Counter[str] = Counter()
-    for file in live_files(await house.load(TABLE)):
+    for file in live_files(await harness.load(TABLE)):
         [attempt] = _UUID.findall(Path(file.path).name)
         rows[attempt] += file.record_count
     return list(rows.values())

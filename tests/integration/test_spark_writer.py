@@ -61,7 +61,7 @@ _OURS = ("FRAZIL_", "JAVA_HOME", "PYSPARK_PYTHON")
 
 
 @dataclass(slots=True)
-class House:
+class Harness:
     """A catalog and an inbox in a folder, and the Spark session that writes to them."""
 
     folder: Path
@@ -185,10 +185,10 @@ class House:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("house")
-    house = House(folder, None)
-    house.new_table()  # the catalog exists before a writer looks for it
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    folder = tmp_path_factory.mktemp("harness")
+    harness = Harness(folder, None)
+    harness.new_table()  # the catalog exists before a writer looks for it
     before = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
     os.environ["JAVA_HOME"] = str(find_java_home(folder / "java"))
     builder = (
@@ -204,23 +204,23 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     configure(
         builder,
         catalog_uri=f"sqlite:///{folder}/catalog.db",
-        inbox=house.inbox_location,
+        inbox=harness.inbox_location,
         queue_url="none",
     )
-    house.spark = builder.getOrCreate()
-    house.spark.sparkContext.setLogLevel("OFF")
+    harness.spark = builder.getOrCreate()
+    harness.spark.sparkContext.setLogLevel("OFF")
     for name in [name for name in os.environ if name.startswith(_OURS)]:
         del os.environ[name]
     os.environ.update(before)
-    yield house
-    house.spark.stop()
+    yield harness
+    harness.spark.stop()
 
 
 @dataclass(slots=True)
 class RunningQuery:
     """A streaming query that has published one micro-batch and waits for input."""
 
-    house: House
+    harness: Harness
     table: str
     source: Path
     query: Any
@@ -284,12 +284,12 @@ def ids_of(sealed: EncodedRequest) -> list[int]:
 # --- Streaming -----------------------------------------------------------------------------------
 
 
-def test_each_micro_batch_is_one_request_of_the_querys_id(house: House, tmp_path: Path) -> None:
-    table = house.new_table()
+def test_each_micro_batch_is_one_request_of_the_querys_id(harness: Harness, tmp_path: Path) -> None:
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(10), range(10, 30), range(30, 35))
-    rows = house.stream(source).repartition(3)  # several tasks, which must agree
+    rows = harness.stream(source).repartition(3)  # several tasks, which must agree
     run_stream(rows, tmp_path / "checkpoint", table)
-    requests = house.requests(table)
+    requests = harness.requests(table)
     assert [each.request.epoch for each in requests] == [0, 1, 2]
     assert [ids_of(each) for each in requests] == [
         [*range(10)],
@@ -307,24 +307,24 @@ def test_each_micro_batch_is_one_request_of_the_querys_id(house: House, tmp_path
 
 
 def test_a_micro_batch_that_is_run_again_is_another_attempt_with_an_equal_fingerprint(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    table = house.new_table()
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(10))
     checkpoint = tmp_path / "checkpoint"
     with pytest.raises(StreamingQueryException, match="is durable, but table"):
-        run_stream(house.stream(source), checkpoint, table, wait="committed", wait_timeout_s="1")
-    run_stream(house.stream(source), checkpoint, table)
-    first, second = (each.request for each in house.requests(table))
+        run_stream(harness.stream(source), checkpoint, table, wait="committed", wait_timeout_s="1")
+    run_stream(harness.stream(source), checkpoint, table)
+    first, second = (each.request for each in harness.requests(table))
     assert (first.epoch, second.epoch) == (0, 0)
     assert first.producer == second.producer
     assert first.attempt != second.attempt
     assert first.fingerprint == second.fingerprint
-    assert [ids_of(each) for each in house.requests(table)] == [[*range(10)]] * 2
+    assert [ids_of(each) for each in harness.requests(table)] == [[*range(10)]] * 2
 
 
 def test_a_task_that_is_run_again_leaves_one_set_of_files_in_the_request(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
     def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -333,51 +333,51 @@ def test_a_task_that_is_run_again_leaves_one_set_of_files_in_the_request(
         if TaskContext.get().attemptNumber() == 0:
             raise RuntimeError("the first attempt fails after its rows")
 
-    table = house.new_table()
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(10))
-    rows = house.stream(source).mapInArrow(fail_once, SCHEMA)
+    rows = harness.stream(source).mapInArrow(fail_once, SCHEMA)
     run_stream(rows, tmp_path / "checkpoint", table)
-    (sealed,) = house.requests(table)
+    (sealed,) = harness.requests(table)
     assert ids_of(sealed) == [*range(10)]
 
 
-def test_a_micro_batch_without_rows_publishes_nothing(house: House, tmp_path: Path) -> None:
-    table = house.new_table()
+def test_a_micro_batch_without_rows_publishes_nothing(harness: Harness, tmp_path: Path) -> None:
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(10), range(-10, 0), range(20, 25))
-    run_stream(house.stream(source).where("id >= 0"), tmp_path / "checkpoint", table)
-    assert [each.request.epoch for each in house.requests(table)] == [0, 2]
+    run_stream(harness.stream(source).where("id >= 0"), tmp_path / "checkpoint", table)
+    assert [each.request.epoch for each in harness.requests(table)] == [0, 2]
     assert (tmp_path / "checkpoint" / "commits" / "1").exists()
 
 
-def test_a_sink_name_is_part_of_the_producer(house: House, tmp_path: Path) -> None:
-    table = house.new_table()
+def test_a_sink_name_is_part_of_the_producer(harness: Harness, tmp_path: Path) -> None:
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(3))
-    run_stream(house.stream(source), tmp_path / "checkpoint", table, sink="side")
-    (sealed,) = house.requests(table)
+    run_stream(harness.stream(source), tmp_path / "checkpoint", table, sink="side")
+    (sealed,) = harness.requests(table)
     assert sealed.request.producer.id.endswith("/side")
 
 
-def test_a_producer_in_quarantine_stops_its_query(house: House, tmp_path: Path) -> None:
-    table = house.new_table()
+def test_a_producer_in_quarantine_stops_its_query(harness: Harness, tmp_path: Path) -> None:
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(3))
-    run_stream(house.stream(source), tmp_path / "checkpoint", table)
-    (sealed,) = house.requests(table)
+    run_stream(harness.stream(source), tmp_path / "checkpoint", table)
+    (sealed,) = harness.requests(table)
     record = QuarantineRecord(
         key=sealed.request.inbox_key, reason="spec_mismatch", message="why", quarantined_at_ms=1
     )
-    quarantine = Quarantine(LocalStorage(), house.inbox_location)
+    quarantine = Quarantine(LocalStorage(), harness.inbox_location)
     asyncio.run(quarantine.put(record, sealed.content))
     write_input(tmp_path / "in", range(3), range(3, 6))
     with pytest.raises(StreamingQueryException, match=r"is in quarantine \(spec_mismatch: why"):
-        run_stream(house.stream(source), tmp_path / "checkpoint", table)
-    run_stream(house.stream(source), tmp_path / "checkpoint", table, on_quarantine="continue")
-    assert [each.request.epoch for each in house.requests(table)] == [0, 1]
+        run_stream(harness.stream(source), tmp_path / "checkpoint", table)
+    run_stream(harness.stream(source), tmp_path / "checkpoint", table, on_quarantine="continue")
+    assert [each.request.epoch for each in harness.requests(table)] == [0, 1]
 
 
-def test_complete_mode_is_refused(house: House, tmp_path: Path) -> None:
-    table = house.new_table()
+def test_complete_mode_is_refused(harness: Harness, tmp_path: Path) -> None:
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(3))
-    counts = house.stream(source).groupBy("carrier").count()
+    counts = harness.stream(source).groupBy("carrier").count()
     writer = counts.writeStream.format("frazil").outputMode("complete")
     query = writer.option("checkpointLocation", str(tmp_path / "c")).start(table)
     with pytest.raises(StreamingQueryException, match=r"use outputMode\(.append.\)"):
@@ -385,15 +385,15 @@ def test_complete_mode_is_refused(house: House, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def running(house: House, tmp_path: Path) -> Iterator[RunningQuery]:
+def running(harness: Harness, tmp_path: Path) -> Iterator[RunningQuery]:
     """A query that runs while another engine changes its table."""
-    table, source = house.new_table(), tmp_path / "in"
+    table, source = harness.new_table(), tmp_path / "in"
     write_input(source, range(3))
-    writer = house.stream(source).writeStream.format("frazil")
+    writer = harness.stream(source).writeStream.format("frazil")
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(table)
     query.processAllAvailable()
-    foreign = ForeignCatalog("frazil", uri=f"sqlite:///{house.folder}/catalog.db")
-    yield RunningQuery(house, table, source, query, foreign.load_table(table))
+    foreign = ForeignCatalog("frazil", uri=f"sqlite:///{harness.folder}/catalog.db")
+    yield RunningQuery(harness, table, source, query, foreign.load_table(table))
     query.stop()
 
 
@@ -406,7 +406,7 @@ def test_a_running_query_goes_on_beside_a_new_column_and_a_new_partition_field(
     with running.foreign.update_spec() as update:
         update.add_identity("id")
     running.next_micro_batch()
-    requests = running.house.requests(running.table)
+    requests = running.harness.requests(running.table)
     assert [ids_of(each) for each in requests] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     assert [
         {reference.partition_spec_id for reference in each.request.manifests} for each in requests
@@ -431,16 +431,16 @@ def test_a_running_query_fails_once_its_column_is_renamed_or_dropped(
     ):
         running.next_micro_batch()
     # Files written before the change still fit the table.
-    assert [ids_of(each) for each in running.house.requests(running.table)] == [[0, 1, 2]]
+    assert [ids_of(each) for each in running.harness.requests(running.table)] == [[0, 1, 2]]
 
 
 # --- foreachBatch --------------------------------------------------------------------------------
 
 
 def test_two_writes_of_one_micro_batch_to_one_table_ask_for_a_sink_name(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    table = house.new_table()
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(10))
 
     def twice(dataframe: Any, _: int) -> None:
@@ -448,15 +448,15 @@ def test_two_writes_of_one_micro_batch_to_one_table_ask_for_a_sink_name(
         dataframe.where("id >= 5").write.format("frazil").mode("append").save(table)
 
     with pytest.raises(StreamingQueryException, match="give each write its own `sink` option"):
-        run_foreach(house.stream(source), tmp_path / "checkpoint", twice)
-    (sealed,) = house.requests(table)
+        run_foreach(harness.stream(source), tmp_path / "checkpoint", twice)
+    (sealed,) = harness.requests(table)
     assert ids_of(sealed) == [*range(5)]
 
 
 def test_two_writes_of_one_micro_batch_with_sink_names_are_two_requests(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    table = house.new_table()
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(10))
     low, high = sink(table, sink="low"), sink(table, sink="high")
 
@@ -464,9 +464,9 @@ def test_two_writes_of_one_micro_batch_with_sink_names_are_two_requests(
         low(dataframe.where("id < 5"), batch_id)
         high(dataframe.where("id >= 5"), batch_id)
 
-    run_foreach(house.stream(source), tmp_path / "checkpoint", both)
+    run_foreach(harness.stream(source), tmp_path / "checkpoint", both)
     query_id = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
-    found = {each.request.producer.id: each for each in house.requests(table)}
+    found = {each.request.producer.id: each for each in harness.requests(table)}
     assert sorted(found) == [f"{query_id}/high", f"{query_id}/low"]
     assert ids_of(found[f"{query_id}/low"]) == [*range(5)]
     assert ids_of(found[f"{query_id}/high"]) == [*range(5, 10)]
@@ -476,20 +476,20 @@ def test_two_writes_of_one_micro_batch_with_sink_names_are_two_requests(
 
 
 def test_a_named_producer_of_foreach_batch_numbers_its_epochs_by_batch(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    table = house.new_table()
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(3), range(3, 6))
-    run_foreach(house.stream(source), tmp_path / "c", sink(table, producer="loader"))
-    requests = [each.request for each in house.requests(table)]
+    run_foreach(harness.stream(source), tmp_path / "c", sink(table, producer="loader"))
+    requests = [each.request for each in harness.requests(table)]
     assert [(each.producer.id, each.epoch) for each in requests] == [("loader", 0), ("loader", 1)]
     assert not requests[0].producer.sequential
 
 
 def test_the_querys_name_goes_along_with_what_its_foreach_batch_writes(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    tables = [house.new_table() for _ in range(4)]
+    tables = [harness.new_table() for _ in range(4)]
 
     def write(dataframe: Any, batch_id: int) -> None:
         sink(tables[0])(dataframe, batch_id)
@@ -498,82 +498,82 @@ def test_the_querys_name_goes_along_with_what_its_foreach_batch_writes(
         dataframe.write.format("frazil").mode("append").save(tables[3])
 
     source = write_input(tmp_path / "in", range(3))
-    run_foreach(house.stream(source), tmp_path / "c", write, name="the flights")
-    found = [each.request.producer.name for table in tables for each in house.requests(table)]
+    run_foreach(harness.stream(source), tmp_path / "c", write, name="the flights")
+    found = [each.request.producer.name for table in tables for each in harness.requests(table)]
     assert found == ["the flights", "the flights", "of mine", "frazil-tests"]
 
 
 def test_a_query_without_a_name_has_that_of_its_application_in_foreach_batch(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    table = house.new_table()
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(3))
-    run_foreach(house.stream(source), tmp_path / "c", sink(table))
-    assert [each.request.producer.name for each in house.requests(table)] == ["frazil-tests"]
+    run_foreach(harness.stream(source), tmp_path / "c", sink(table))
+    assert [each.request.producer.name for each in harness.requests(table)] == ["frazil-tests"]
 
 
 # --- Batch ---------------------------------------------------------------------------------------
 
 
-def test_a_batch_write_is_one_request_of_a_producer_of_its_own(house: House) -> None:
-    table = house.new_table()
-    house.frame(range(20)).repartition(3).write.format("frazil").mode("append").save(table)
-    (sealed,) = house.requests(table)
+def test_a_batch_write_is_one_request_of_a_producer_of_its_own(harness: Harness) -> None:
+    table = harness.new_table()
+    harness.frame(range(20)).repartition(3).write.format("frazil").mode("append").save(table)
+    (sealed,) = harness.requests(table)
     assert ids_of(sealed) == [*range(20)]
     assert sealed.request.producer.one_shot
     assert {file.partition for file in data_files(sealed)} == {(0,), (1,)}
-    assert [str(p) for p in house.data_files_on_disk(table)] == sorted(
+    assert [str(p) for p in harness.data_files_on_disk(table)] == sorted(
         file.file_path.removeprefix("file://") for file in data_files(sealed)
     )
 
 
-def test_a_batch_write_has_the_name_of_its_application_or_one_of_its_own(house: House) -> None:
-    table = house.new_table()
+def test_a_batch_write_has_the_name_of_its_application_or_one_of_its_own(harness: Harness) -> None:
+    table = harness.new_table()
     for epoch, options in enumerate(({}, {"queryName": "nightly load"})):
-        writer = house.frame(range(3)).write.format("frazil").mode("append").options(**options)
+        writer = harness.frame(range(3)).write.format("frazil").mode("append").options(**options)
         writer.option("producer", "loader").option("epoch", epoch).save(table)
-    found = [each.request.producer.name for each in house.requests(table)]
+    found = [each.request.producer.name for each in harness.requests(table)]
     assert found == ["frazil-tests", "nightly load"]
 
 
-def test_a_batch_write_that_is_repeated_keeps_its_producer_and_epoch(house: House) -> None:
-    table = house.new_table()
+def test_a_batch_write_that_is_repeated_keeps_its_producer_and_epoch(harness: Harness) -> None:
+    table = harness.new_table()
     for _ in range(2):
-        writer = house.frame(range(5)).write.format("frazil").mode("append")
+        writer = harness.frame(range(5)).write.format("frazil").mode("append")
         writer.option("producer", "nightly").option("epoch", 20261121).save(table)
-    first, second = (each.request for each in house.requests(table))
+    first, second = (each.request for each in harness.requests(table))
     assert (first.producer.id, first.epoch) == ("nightly", 20261121)
     assert (second.producer, second.epoch) == (first.producer, first.epoch)
     assert first.fingerprint == second.fingerprint
     assert first.attempt != second.attempt
 
 
-def test_an_empty_batch_publishes_nothing(house: House) -> None:
-    table = house.new_table()
-    house.frame([1]).where("id > 5").write.format("frazil").mode("append").save(table)
-    assert house.requests(table) == []
+def test_an_empty_batch_publishes_nothing(harness: Harness) -> None:
+    table = harness.new_table()
+    harness.frame([1]).where("id > 5").write.format("frazil").mode("append").save(table)
+    assert harness.requests(table) == []
 
 
-def test_a_temporary_view_takes_inserts(house: House) -> None:
-    table = house.new_table()
-    house.spark.sql(
+def test_a_temporary_view_takes_inserts(harness: Harness) -> None:
+    table = harness.new_table()
+    harness.spark.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW v ({SCHEMA}) USING frazil OPTIONS (table '{table}')"
     )
-    house.spark.sql("INSERT INTO v VALUES (1, 'AA'), (2, 'UA')")
-    (sealed,) = house.requests(table)
+    harness.spark.sql("INSERT INTO v VALUES (1, 'AA'), (2, 'UA')")
+    (sealed,) = harness.requests(table)
     assert ids_of(sealed) == [1, 2]
 
 
-def test_a_write_can_be_announced_at_a_queue_of_its_own(house: House, tmp_path: Path) -> None:
-    table = house.new_table()
+def test_a_write_can_be_announced_at_a_queue_of_its_own(harness: Harness, tmp_path: Path) -> None:
+    table = harness.new_table()
     server = start_redis_server(tmp_path / "queue")
     try:
-        writer = house.frame(range(5)).write.format("frazil").mode("append")
+        writer = harness.frame(range(5)).write.format("frazil").mode("append")
         writer.option("queue.url", server.url).save(table)
         announced = asyncio.run(_announced(server.url))
     finally:
         server.stop()
-    (sealed,) = house.requests(table)
+    (sealed,) = harness.requests(table)
     assert announced == [(sealed.request.inbox_key, sealed.content)]
 
 
@@ -584,14 +584,14 @@ async def _announced(url: str) -> list[tuple[str, bytes | None]]:
     return [(each.doorbell.inbox_key, each.doorbell.content) for each in deliveries]
 
 
-def test_a_running_session_can_be_given_its_settings(house: House, tmp_path: Path) -> None:
-    table = house.new_table()
-    session = configure(house.spark.newSession(), inbox=f"file://{tmp_path}/elsewhere")
+def test_a_running_session_can_be_given_its_settings(harness: Harness, tmp_path: Path) -> None:
+    table = harness.new_table()
+    session = configure(harness.spark.newSession(), inbox=f"file://{tmp_path}/elsewhere")
     frame = session.createDataFrame([(1, "AA")], SCHEMA)
     frame.write.format("frazil").mode("append").save(table)
-    assert house.requests(table) == []
+    assert harness.requests(table) == []
     inbox = Inbox(LocalStorage(), f"file://{tmp_path}/elsewhere")
-    (sealed,) = asyncio.run(house._requests(table, inbox))
+    (sealed,) = asyncio.run(harness._requests(table, inbox))
     assert ids_of(sealed) == [1]
 
 
@@ -613,32 +613,32 @@ def until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def test_a_task_whose_rows_stop_in_the_midst_leaves_no_file(house: House) -> None:
+def test_a_task_whose_rows_stop_in_the_midst_leaves_no_file(harness: Harness) -> None:
     """The JVM fails: eight Arrow batches have come, and then Spark closes the connection."""
-    table = house.new_table(SMALL)
-    rows = house.spark.range(0, ROWS, 1, 1).selectExpr(
+    table = harness.new_table(SMALL)
+    rows = harness.spark.range(0, ROWS, 1, 1).selectExpr(
         "CASE WHEN id = 85000 THEN raise_error('spoiled') ELSE id END AS id", WIDE
     )
-    assert "spoiled" in refused(house, rows, table)
-    until(lambda: house.data_files_on_disk(table) == [], "the files to be deleted")
-    assert house.requests(table) == []
+    assert "spoiled" in refused(harness, rows, table)
+    until(lambda: harness.data_files_on_disk(table) == [], "the files to be deleted")
+    assert harness.requests(table) == []
 
 
-def test_a_task_whose_rows_fail_in_python_leaves_no_file(house: House) -> None:
+def test_a_task_whose_rows_fail_in_python_leaves_no_file(harness: Harness) -> None:
     def spoil(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(batches):
             if number == 5:
                 raise RuntimeError("spoiled")
             yield batch
 
-    table = house.new_table(SMALL)
-    rows = house.spark.range(0, ROWS, 1, 1).selectExpr("id", WIDE).mapInArrow(spoil, SCHEMA)
-    assert "spoiled" in refused(house, rows, table)
-    until(lambda: house.data_files_on_disk(table) == [], "the files to be deleted")
+    table = harness.new_table(SMALL)
+    rows = harness.spark.range(0, ROWS, 1, 1).selectExpr("id", WIDE).mapInArrow(spoil, SCHEMA)
+    assert "spoiled" in refused(harness, rows, table)
+    until(lambda: harness.data_files_on_disk(table) == [], "the files to be deleted")
 
 
 def test_what_a_task_has_reported_goes_when_another_one_fails_for_good(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
     """Two tasks run at a time: the third starts, and fails, once the first has reported. The second
     waits until it is killed.
@@ -655,21 +655,21 @@ def test_what_a_task_has_reported_goes_when_another_one_fails_for_good(
             time.sleep(0.05)
         yield from batches
 
-    table = house.new_table()
-    rows = house.spark.range(0, 300, 1, 3).selectExpr("id", WIDE).mapInArrow(part, SCHEMA)
-    assert "spoiled" in refused(house, rows, table)
-    until(lambda: house.data_files_on_disk(table) == [], "the reported files to be deleted")
-    data = house.folder / "warehouse" / "db" / table.partition(".")[2] / "data"
+    table = harness.new_table()
+    rows = harness.spark.range(0, 300, 1, 3).selectExpr("id", WIDE).mapInArrow(part, SCHEMA)
+    assert "spoiled" in refused(harness, rows, table)
+    until(lambda: harness.data_files_on_disk(table) == [], "the reported files to be deleted")
+    data = harness.folder / "warehouse" / "db" / table.partition(".")[2] / "data"
     assert list(data.iterdir()), "no task has written anything"
 
 
 def test_what_a_killed_worker_leaves_is_found_by_the_search_for_orphans(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
     """The worker of a task is killed once it has files, and the task run again."""
     killed = tmp_path / "killed"
-    table = house.new_table(SMALL)
-    data = house.folder / "warehouse" / "db" / table.partition(".")[2] / "data"
+    table = harness.new_table(SMALL)
+    data = harness.folder / "warehouse" / "db" / table.partition(".")[2] / "data"
 
     def kill(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(batches):
@@ -677,16 +677,16 @@ def test_what_a_killed_worker_leaves_is_found_by_the_search_for_orphans(
                 kill_writers_of(data, killed)
             yield batch
 
-    rows = house.spark.range(0, 2 * ROWS, 1, 1).selectExpr("id", WIDER).mapInArrow(kill, SCHEMA)
+    rows = harness.spark.range(0, 2 * ROWS, 1, 1).selectExpr("id", WIDER).mapInArrow(kill, SCHEMA)
     rows.write.format("frazil").mode("append").save(table)
-    (sealed,) = house.requests(table)
+    (sealed,) = harness.requests(table)
     assert ids_of(sealed) == [*range(2 * ROWS)]
     named = {file.file_path.removeprefix("file://") for file in data_files(sealed)}
-    left = {str(path) for path in house.data_files_on_disk(table)} - named
+    left = {str(path) for path in harness.data_files_on_disk(table)} - named
     assert killed.exists() and left, "the killed task has left nothing"
     print(f"a killed worker left {len(left)} files beside the {len(named)} of the request")
-    assert house.land(table) == named
-    assert house.orphans(table) == left
+    assert harness.land(table) == named
+    assert harness.orphans(table) == left
 
 
 def kill_writers_of(data: Path, done: Path) -> None:
@@ -716,7 +716,7 @@ def writers_of(data: Path) -> list[int]:
 # --- Refused before anything is written ----------------------------------------------------------
 
 
-def refused(house: House, frame: Any, table: str, **options: str) -> str:
+def refused(harness: Harness, frame: Any, table: str, **options: str) -> str:
     writer = frame.write.format("frazil").mode(options.pop("mode", "append"))
     for name, value in options.items():
         writer = writer.option(name, value)
@@ -725,53 +725,53 @@ def refused(house: House, frame: Any, table: str, **options: str) -> str:
     return str(caught.value)
 
 
-def test_columns_that_do_not_fit_are_all_named_before_anything_is_written(house: House) -> None:
-    table = house.new_table()
-    frame = house.spark.sql("SELECT 'x' AS id, 'AA' AS carrier, 1 AS extra")
-    message = refused(house, frame, table)
+def test_columns_that_do_not_fit_are_all_named_before_anything_is_written(harness: Harness) -> None:
+    table = harness.new_table()
+    frame = harness.spark.sql("SELECT 'x' AS id, 'AA' AS carrier, 1 AS extra")
+    message = refused(harness, frame, table)
     assert f"table `{table}`: 2 columns do not fit the table" in message
     assert "id: found string, expected long" in message
     assert "extra" in message
-    assert house.data_files_on_disk(table) == []
-    assert house.requests(table) == []
+    assert harness.data_files_on_disk(table) == []
+    assert harness.requests(table) == []
 
 
 def test_a_stream_whose_columns_do_not_fit_fails_before_anything_is_written(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    table = house.new_table()
+    table = harness.new_table()
     source = write_input(tmp_path / "in", range(3))
-    rows = house.stream(source).selectExpr("cast(id AS string) AS id", "carrier")
+    rows = harness.stream(source).selectExpr("cast(id AS string) AS id", "carrier")
     with pytest.raises(StreamingQueryException, match=f"table `{table}`: 1 column does not fit"):
         run_stream(rows, tmp_path / "checkpoint", table)
-    assert house.data_files_on_disk(table) == []
+    assert harness.data_files_on_disk(table) == []
 
 
-def test_an_unknown_table_is_named(house: House) -> None:
-    message = refused(house, house.frame([1]), "db.absent")
+def test_an_unknown_table_is_named(harness: Harness) -> None:
+    message = refused(harness, harness.frame([1]), "db.absent")
     assert "has no table `db.absent`; create it first" in message
 
 
-def test_an_unknown_option_is_named_with_the_valid_ones(house: House) -> None:
-    message = refused(house, house.frame([1]), house.new_table(), produccer="x")
+def test_an_unknown_option_is_named_with_the_valid_ones(harness: Harness) -> None:
+    message = refused(harness, harness.frame([1]), harness.new_table(), produccer="x")
     assert "unknown option `produccer`" in message
     assert "on_quarantine" in message
 
 
-def test_overwriting_is_refused(house: House) -> None:
-    message = refused(house, house.frame([1]), house.new_table(), mode="overwrite")
+def test_overwriting_is_refused(harness: Harness) -> None:
+    message = refused(harness, harness.frame([1]), harness.new_table(), mode="overwrite")
     assert 'use mode("append")' in message
 
 
 def test_a_catalog_that_does_not_exist_is_named_by_its_setting(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
     options = {"catalog.uri": f"sqlite:///{tmp_path}/absent.db"}
-    message = refused(house, house.frame([1]), "db.t", **options)
+    message = refused(harness, harness.frame([1]), "db.t", **options)
     assert "setting `catalog.uri` (FRAZIL_CATALOG__URI)" in message
     assert not (tmp_path / "absent.db").exists()
 
 
-def test_a_spark_table_using_frazil_is_refused(house: House) -> None:
+def test_a_spark_table_using_frazil_is_refused(harness: Harness) -> None:
     with pytest.raises(PySparkException, match="option `table` is missing"):
-        house.frame([1]).write.format("frazil").mode("append").saveAsTable("spark_table")
+        harness.frame([1]).write.format("frazil").mode("append").saveAsTable("spark_table")

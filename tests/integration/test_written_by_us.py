@@ -26,7 +26,7 @@ from committer.iceberg.values.single_value import print_json_value
 from committer.iceberg.values.types import BinaryType
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import duckdb_with_iceberg, local
-from tests.integration.real_house import ROOT, RealHouse
+from tests.integration.real_harness import ROOT, RealHarness
 from tests.integration.written_features import (
     DUCKDB,
     FEATURES,
@@ -69,9 +69,9 @@ class Written:
 def all_written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Written]]:
     folder = tmp_path_factory.mktemp("written")
     made = {each.name: each.build(folder / "tables" / each.name) for each in FEATURES}
-    house = RealHouse(folder)
-    house.warehouse.mkdir()
-    with java_engine(house) as java:
+    harness = RealHarness(folder)
+    harness.warehouse.mkdir()
+    with java_engine(harness) as java:
         java.sql("CREATE NAMESPACE frazil.db")
         for feature in FEATURES:
             location = made[feature.name][0].metadata_location

@@ -14,7 +14,7 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.request_key import inbox_key
 from tests.integration.readers import local
-from tests.integration.real_house import RealHouse
+from tests.integration.real_harness import RealHarness
 from workers.arrow_schema import arrow_schema
 from workers.connections import Connections, open_connections
 from workers.file_writer import FileNames, PartitionedWriter
@@ -120,19 +120,19 @@ class RealProducer:
 
 @asynccontextmanager
 async def producers(
-    house: RealHouse, table: LoadedTable, count: int, *, waiting: int = 0, first: int = 0
+    harness: RealHarness, table: LoadedTable, count: int, *, waiting: int = 0, first: int = 0
 ) -> AsyncIterator[list[RealProducer]]:
     """So many producers of one table, numbered from `first` on; the first `waiting` of them wait
     for their commits.
     """
-    opened = [await open_connections(house.settings) for _ in range(count)]
+    opened = [await open_connections(harness.settings) for _ in range(count)]
     try:
         yield [
             RealProducer(
                 first + number,
                 table,
                 each,
-                house.settings.s3,
+                harness.settings.s3,
                 wait="committed" if number < waiting else "durable",
             )
             for number, each in enumerate(opened)

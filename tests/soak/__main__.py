@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.machine import describe_python
-from tests.integration.real_house import ROOT
+from tests.integration.real_harness import ROOT
 from tests.soak import backlog, page
 from tests.soak.soak import Plan, Story, soak
 

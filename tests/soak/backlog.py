@@ -99,8 +99,8 @@ class _Watch:
         return int(line.split()[1]) / 1024
 
     def _pid(self) -> int:
-        assert self._frazil.house.committer is not None
-        return self._frazil.house.committer.pid
+        assert self._frazil.harness.committer is not None
+        return self._frazil.harness.committer.pid
 
 
 def print_page(found: Recovery, environment: Mapping[str, str], picture: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from tests.integration.real_house import ROOT, RealHouse, until
+from tests.integration.real_harness import ROOT, RealHarness, until
 from tests.soak.chaos import SPOILED, FaultKind, Strike
 from tests.soak.writers import Assignment
 from tests.support.faults.fault_proxy import FaultProxy
@@ -70,8 +70,8 @@ class Crew:
     `struck`: (seconds since the start, fault). `unasked`: processes that ended by themselves.
     """
 
-    house: RealHouse
-    committers: Sequence[RealHouse]
+    harness: RealHarness
+    committers: Sequence[RealHarness]
     writers: Sequence[Writers]
     proxy: FaultProxy
     started_s: float = field(default_factory=time.monotonic)
@@ -90,8 +90,8 @@ class Crew:
         for each in self.writers:
             if each.process is not None and each.process.poll() is None:
                 found[each.name] = each.process.pid
-        if self.house.server is not None and self.house.server.process is not None:
-            found["valkey"] = self.house.server.process.pid
+        if self.harness.server is not None and self.harness.server.process is not None:
+            found["valkey"] = self.harness.server.process.pid
         return found
 
     async def strike(self, strike: Strike) -> None:
@@ -107,9 +107,9 @@ class Crew:
             case FaultKind.FLUSH:
                 await self._flush()
             case FaultKind.KILL_QUEUE:
-                self.house.kill_queue()
+                self.harness.kill_queue()
                 await asyncio.sleep(strike.lasts_s)
-                self.house.start_queue()
+                self.harness.start_queue()
             case FaultKind.SPOIL:
                 self.proxy.spoil(strike.command, strike.answer_fault, times=SPOILED)
                 await asyncio.sleep(strike.lasts_s)
@@ -119,11 +119,11 @@ class Crew:
                 await asyncio.sleep(strike.lasts_s)
                 writers.start()
 
-    def _victim(self, strike: Strike) -> RealHouse:
+    def _victim(self, strike: Strike) -> RealHarness:
         young = self.committers[1:]
         return young[strike.pick(len(young))]
 
-    async def _restarted(self, victim: RealHouse, number: signal.Signals, away_s: float) -> None:
+    async def _restarted(self, victim: RealHarness, number: signal.Signals, away_s: float) -> None:
         process = victim.committer
         assert process is not None
         if process.poll() is not None:
@@ -136,7 +136,7 @@ class Crew:
         await asyncio.sleep(away_s)
         await victim.start()
 
-    async def _stopped(self, victim: RealHouse, strike: Strike) -> None:
+    async def _stopped(self, victim: RealHarness, strike: Strike) -> None:
         victim.signal(signal.SIGSTOP)
         try:
             await asyncio.sleep(strike.lasts_s)
@@ -144,7 +144,7 @@ class Crew:
             victim.signal(signal.SIGCONT)
 
     async def _flush(self) -> None:
-        client = Redis.from_url(self.house.settings.queue_url)
+        client = Redis.from_url(self.harness.settings.queue_url)
         with suppress(RedisError):
             await client.flushall()
         await client.aclose()
@@ -155,7 +155,7 @@ class Crew:
         Errors: `TimeoutError`, `AssertionError`.
         """
         await asyncio.gather(*(each.end() for each in self.writers))
-        await until(self.house.is_settled, "an empty inbox", timeout_s=timeout_s, poll_s=0.2)
+        await until(self.harness.is_settled, "an empty inbox", timeout_s=timeout_s, poll_s=0.2)
 
     def note_the_dead(self) -> None:
         """At the end every committer has to be there."""
@@ -170,7 +170,7 @@ class Crew:
             each.kill()
 
 
-def assigned(house: RealHouse, template: Assignment, processes: int) -> list[Writers]:
+def assigned(harness: RealHarness, template: Assignment, processes: int) -> list[Writers]:
     """The template's producers, dealt to so many processes."""
     return [
         Writers(
@@ -178,9 +178,9 @@ def assigned(house: RealHouse, template: Assignment, processes: int) -> list[Wri
             replace(
                 template,
                 numbers=template.numbers[process::processes],
-                journal=str(house.folder / f"journal-{process}.jsonl"),
+                journal=str(harness.folder / f"journal-{process}.jsonl"),
             ),
-            house.folder / f"writers-{process}.log",
+            harness.folder / f"writers-{process}.log",
         )
         for process in range(processes)
     ]

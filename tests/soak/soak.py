@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from committer.errors import FrazilError
 from committer.queue.redis_stream import RedisQueue
 from tests.integration.exactness import Exactness, check_exactly_once, check_files
-from tests.integration.real_house import CATALOG, RealHouse, real_house, replicas
+from tests.integration.real_harness import CATALOG, RealHarness, real_harness, replicas
 from tests.soak.chaos import FaultKind, strikes
 from tests.soak.crew import Crew, assigned
 from tests.soak.journal import Attempt, Ended, Published, read_journal
@@ -89,18 +89,18 @@ class Story:
 async def soak(plan: Plan) -> Story:
     story = Story(plan)
     socket_of = "queue/redis.sock"
-    with real_house(**_SETTINGS) as house:
+    with real_harness(**_SETTINGS) as harness:
         tables = [f"db.table_{number}" for number in range(plan.tables)]
         for name in tables:
-            await house.create_table(name, properties=_PROPERTIES)
-        async with FaultProxy(house.folder / socket_of) as proxy:
+            await harness.create_table(name, properties=_PROPERTIES)
+        async with FaultProxy(harness.folder / socket_of) as proxy:
             variables = {
                 "FRAZIL_QUEUE__URL": f"redis://{proxy.host}:{proxy.port}",
                 "FRAZIL_SERVICE__LEASE_S": f"{plan.lease_s:g}",
             }
-            writers = assigned(house, _template(house, plan, tables), plan.writers)
-            with replicas(house, plan.replicas, variables) as committers:
-                crew = Crew(house, committers, writers, proxy)
+            writers = assigned(harness, _template(harness, plan, tables), plan.writers)
+            with replicas(harness, plan.replicas, variables) as committers:
+                crew = Crew(harness, committers, writers, proxy)
                 try:
                     await _play(crew, story)
                     await _judge(crew, story, tables)
@@ -109,8 +109,8 @@ async def soak(plan: Plan) -> Story:
     return story
 
 
-def _template(house: RealHouse, plan: Plan, tables: Sequence[str]) -> Assignment:
-    settings = house.settings
+def _template(harness: RealHarness, plan: Plan, tables: Sequence[str]) -> Assignment:
+    settings = harness.settings
     return Assignment(
         catalog_name=CATALOG,
         catalog_uri=settings.catalog_uri,
@@ -156,7 +156,7 @@ async def _play(crew: Crew, story: Story) -> None:
 
 
 async def _watch(crew: Crew, story: Story) -> None:
-    queue = RedisQueue(crew.house.settings.queue_url, consumer="soak", answer_s_max=1.0)
+    queue = RedisQueue(crew.harness.settings.queue_url, consumer="soak", answer_s_max=1.0)
     try:
         while True:
             at_s = crew.elapsed_s()
@@ -175,11 +175,11 @@ async def _watch(crew: Crew, story: Story) -> None:
 
 
 async def _judge(crew: Crew, story: Story, tables: Sequence[str]) -> None:
-    house, plan = crew.house, story.plan
-    _read_log(house, story)
-    published = [Published(await house.load(name)) for name in tables]
+    harness, plan = crew.harness, story.plan
+    _read_log(harness, story)
+    published = [Published(await harness.load(name)) for name in tables]
     for each in crew.writers:
-        for event in read_journal(house.folder / each.assignment.journal):
+        for event in read_journal(harness.folder / each.assignment.journal):
             table = published[event.number % len(tables)]
             if isinstance(event, Attempt):
                 table.attempts.append(event)
@@ -188,15 +188,15 @@ async def _judge(crew: Crew, story: Story, tables: Sequence[str]) -> None:
                 story.ends.append(event)
     looked_at = set(random.Random(plan.seed).sample(list(tables), min(_READ_BY_ALL, len(tables))))
     story.read_by_all = sorted(looked_at)
-    connections = await open_connections(house.settings)
+    connections = await open_connections(harness.settings)
     try:
         for name, table in zip(tables, published, strict=True):
             producers = table.producers(plan.waiting, connections)
             try:
                 if name in looked_at:
-                    story.exact[name] = await check_exactly_once(house, name, producers)
+                    story.exact[name] = await check_exactly_once(harness, name, producers)
                 else:
-                    story.exact[name] = await check_files(house, table.table, producers)
+                    story.exact[name] = await check_files(harness, table.table, producers)
             except AssertionError as error:
                 story.violations.append(f"{name}: {error}")
     finally:
@@ -204,11 +204,11 @@ async def _judge(crew: Crew, story: Story, tables: Sequence[str]) -> None:
     story.violations += [f"not flat: {one}" for one in story.trends if not one.is_flat]
 
 
-def _read_log(house: RealHouse, story: Story) -> None:
+def _read_log(harness: RealHarness, story: Story) -> None:
     """Read the committers' log. A crash is a violation; faults cause warnings."""
-    story.commits = len(house.events("commit.landed"))
+    story.commits = len(harness.events("commit.landed"))
     for level in ("warning", "error", "critical"):
-        for line in house.logged(level):
+        for line in harness.logged(level):
             story.events[str(line.get("event"))] += 1
             if str(line.get("event")).endswith(".crashed"):
                 story.violations.append(f"logged: {line}"[:2_000])

@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
-from tests.integration.real_house import CATALOG, RealHouse
+from tests.integration.real_harness import CATALOG, RealHarness
 
 
 @contextmanager
-def pyiceberg_table(house: RealHouse, name: str) -> Iterator[Table]:
-    uri = f"sqlite:///{house.catalog_file}"
-    catalog = SqlCatalog(CATALOG, uri=uri, warehouse=house.warehouse_location)
+def pyiceberg_table(harness: RealHarness, name: str) -> Iterator[Table]:
+    uri = f"sqlite:///{harness.catalog_file}"
+    catalog = SqlCatalog(CATALOG, uri=uri, warehouse=harness.warehouse_location)
     yield catalog.load_table(name)
     catalog.close()
 

@@ -38,7 +38,7 @@ from committer.service.checks.checks import (
     ChecksHere,
     ChecksInProcesses,
 )
-from tests.integration.real_house import ROOT, flights, until
+from tests.integration.real_harness import ROOT, flights, until
 from tests.support.builders.bad_requests import ASKED, CHECKED, good, inline_files, naming
 from tests.support.builders.flights import build_flights
 

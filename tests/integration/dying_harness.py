@@ -1,4 +1,4 @@
-"""A house whose committers are forked from a process that has imported everything, and die where
+"""A harness whose committers are forked from a process that has imported everything, and die where
 they are told to. A start takes a fraction of what it takes from nothing.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration import dying_committer
-from tests.integration.real_house import RealHouse, living_in
+from tests.integration.real_harness import RealHarness, living_in
 
 # Each commit merges manifests, expires the snapshots before it and drops old metadata files.
 PROPERTIES = {
@@ -67,8 +67,8 @@ class Forked:
 
 
 @dataclass(slots=True, kw_only=True)
-class DyingHouse(RealHouse):
-    """As `RealHouse`. `dies`: where the committer that is launched next dies, and how."""
+class DyingHarness(RealHarness):
+    """As `RealHarness`. `dies`: where the committer that is launched next dies, and how."""
 
     dies: dict[str, str] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class DyingHouse(RealHouse):
 
     def environment(self) -> dict[str, str]:
         places = {"DIES_WHEN": str(self.due), "CALLS_SEEN": str(self.calls_seen)}
-        return RealHouse.environment(self) | places | self.dies
+        return RealHarness.environment(self) | places | self.dies
 
     def launch(self) -> None:
         context = get_context("forkserver")
@@ -120,7 +120,7 @@ class DyingHouse(RealHouse):
 
 
 @contextmanager
-def dying_house(**variables: str) -> Iterator[DyingHouse]:
-    """A house with a running queue server and no committer yet. `variables`: more settings."""
-    with living_in(lambda folder: DyingHouse(folder, variables)) as house:
-        yield house
+def dying_harness(**variables: str) -> Iterator[DyingHarness]:
+    """A harness with a running queue server and no committer yet. `variables`: more settings."""
+    with living_in(lambda folder: DyingHarness(folder, variables)) as harness:
+        yield harness

@@ -93,7 +93,7 @@ class Process(Protocol):
 
 
 @dataclass(slots=True)
-class RealHouse:
+class RealHarness:
     """Folders and settings that outlive every process, and the processes that run now.
 
     `program`: what Python runs as the committer. `queue_url`: of the queue's server, if that is not
@@ -126,7 +126,7 @@ class RealHouse:
 
     @property
     def settings(self) -> WorkerSettings:
-        """How writers find this house."""
+        """How writers find this harness."""
         return WorkerSettings(
             catalog_name=CATALOG,
             catalog_uri=f"sqlite:///{self.catalog_file}",
@@ -135,7 +135,7 @@ class RealHouse:
         )
 
     def environment(self) -> dict[str, str]:
-        """Everything that a process of this house must know."""
+        """Everything that a process of this harness must know."""
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("FRAZIL_")}
         return inherited | {
             "FRAZIL_HOME": str(self.folder),
@@ -307,43 +307,43 @@ class RealHouse:
 
 
 @contextmanager
-def real_house(**variables: str) -> Iterator[RealHouse]:
-    """A house with a running queue server and no committer yet. `variables`: more settings."""
-    with living_in(lambda folder: RealHouse(folder, variables)) as house:
-        yield house
+def real_harness(**variables: str) -> Iterator[RealHarness]:
+    """A harness with a running queue server and no committer yet. `variables`: more settings."""
+    with living_in(lambda folder: RealHarness(folder, variables)) as harness:
+        yield harness
 
 
-_House = TypeVar("_House", bound=RealHouse)
+_Harness = TypeVar("_Harness", bound=RealHarness)
 
 
 @contextmanager
-def living_in(build: Callable[[Path], _House]) -> Iterator[_House]:
-    """A house in a folder of its own, with a running queue server; at the end all is gone."""
+def living_in(build: Callable[[Path], _Harness]) -> Iterator[_Harness]:
+    """A harness in a folder of its own, with a running queue server; at the end all is gone."""
     # Not pytest's folder: the path of a unix socket must be short.
     with tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True) as folder:
-        house = build(Path(folder))
+        harness = build(Path(folder))
         try:
-            house.start_queue()
-            yield house
+            harness.start_queue()
+            yield harness
         except BaseException:
-            _show_end_of(house.log_file)
+            _show_end_of(harness.log_file)
             raise
         finally:
-            house.close()
+            harness.close()
 
 
 @contextmanager
 def replicas(
-    house: RealHouse, count: int, variables: Mapping[str, str] | None = None
-) -> Iterator[list[RealHouse]]:
-    """Committers of one house, each with a name and a port of its own. `variables`: more settings
+    harness: RealHarness, count: int, variables: Mapping[str, str] | None = None
+) -> Iterator[list[RealHarness]]:
+    """Committers of one harness, each with a name and a port of its own. `variables`: more settings
     of theirs.
     """
     each = [
         replace(
-            house,
+            harness,
             variables={
-                **house.variables,
+                **harness.variables,
                 **(variables or {}),
                 "FRAZIL_QUEUE__CONSUMER": f"committer-{number}",
             },

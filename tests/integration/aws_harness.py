@@ -11,7 +11,7 @@ from pyarrow import fs
 from committer.aws.access import AwsAccess
 from committer.service.process.redis_server import private_server_url
 from tests.integration.java_engine import JavaCatalog
-from tests.integration.real_house import CATALOG, RealHouse, living_in
+from tests.integration.real_harness import CATALOG, RealHarness, living_in
 from tests.support.builders.jars import iceberg_aws_jars
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
@@ -21,7 +21,7 @@ from workers.worker_settings import WorkerSettings
 
 @dataclass(frozen=True, slots=True)
 class AwsPlaces:
-    """Where a house keeps things: a DynamoDB table and a folder of a bucket, by their servers."""
+    """Where a harness keeps things: a DynamoDB table and a folder of a bucket, by their servers."""
 
     dynamodb_url: str
     table_name: str
@@ -35,8 +35,8 @@ class AwsPlaces:
 
 
 @dataclass(slots=True, kw_only=True)
-class AwsHouse(RealHouse):
-    """As `RealHouse`; locally there are the queue's server and the logs only."""
+class AwsHarness(RealHarness):
+    """As `RealHarness`; locally there are the queue's server and the logs only."""
 
     places: AwsPlaces
 
@@ -59,7 +59,7 @@ class AwsHouse(RealHouse):
     def environment(self) -> dict[str, str]:
         settings = self.settings
         return {
-            **RealHouse.environment(self),
+            **RealHarness.environment(self),
             **CREDENTIALS,
             "FRAZIL_CATALOG__URI": settings.catalog_uri,
             "FRAZIL_CATALOG__WAREHOUSE": self.warehouse_location,
@@ -97,10 +97,10 @@ class AwsHouse(RealHouse):
 
 
 @contextmanager
-def aws_house(
+def aws_harness(
     dynamodb: DynamoDbServer, s3: S3Server, variables: Mapping[str, str] | None = None
-) -> Iterator[AwsHouse]:
-    """A house with a running queue server and no committer yet. `variables`: more settings."""
+) -> Iterator[AwsHarness]:
+    """A harness with a running queue server and no committer yet. `variables`: more settings."""
     places = AwsPlaces.new(dynamodb, s3)
-    with living_in(lambda folder: AwsHouse(folder, variables or {}, places=places)) as house:
-        yield house
+    with living_in(lambda folder: AwsHarness(folder, variables or {}, places=places)) as harness:
+        yield harness
