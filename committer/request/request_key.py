@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
@@ -58,15 +59,27 @@ def parse_inbox_key(key: str) -> RequestKey:
     return RequestKey(*parts)
 
 
-def is_key_of(key: str, published: str) -> bool:
-    """Return whether an object of this key may hold the request of a published key."""
-    if key == published:
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+# Of a producer whose id needs no escapes: most keys.
+_PLAIN_KEY = re.compile(rf"{_UUID}/[A-Za-z0-9_~-]{{1,200}}/[0-9]{{20}}/{_UUID}")
+
+
+def is_inbox_key(key: str) -> bool:
+    """Return whether `parse_inbox_key` can parse a key."""
+    if _PLAIN_KEY.fullmatch(key):
         return True
     try:
         parse_inbox_key(key)
     except ValueError:
         return False
-    return published_key(key) == published
+    return True
+
+
+def is_key_of(key: str, published: str) -> bool:
+    """Return whether an object of this key may hold the request of a published key."""
+    if key == published:
+        return True
+    return is_inbox_key(key) and published_key(key) == published
 
 
 def path_segment(text: str) -> str:

@@ -25,7 +25,7 @@ from committer.ports.storage import NewObject, Storage, create_or_equal
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest
 from committer.request.request_format import EncodedRequest
-from committer.request.request_key import parse_inbox_key, producer_prefix, published_key
+from committer.request.request_key import is_inbox_key, producer_prefix, published_key
 
 # Of an inbox key: table, producer, epoch, attempt.
 KEY_LEVELS = 4
@@ -232,9 +232,6 @@ def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]
 
 def _quarantine_name(key: str) -> str:
     """An inbox key is its own name, and so is the name of a stray."""
-    try:
-        parse_inbox_key(key)
-    except ValueError:
-        if not _STRAY.fullmatch(key):
-            return f"stray/{blake2b(key.encode(), digest_size=16).hexdigest()}"
-    return key
+    if is_inbox_key(key) or _STRAY.fullmatch(key):
+        return key
+    return f"stray/{blake2b(key.encode(), digest_size=16).hexdigest()}"

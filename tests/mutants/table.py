@@ -111,6 +111,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/service/checks/test_checks.py -k is_idle",),
     ),
     Mutant(
+        "keys_may_have_any_digits",
+        "committer/request/request_key.py",
+        "/[0-9]{{20}}/",
+        "/\\d{{20}}/",
+        ("tests/request/test_request.py -k one_way_only",),
+    ),
+    Mutant(
         "large_requests_are_read_like_small_ones",
         "committer/service/ingest/inbox_reader.py",
         "size_bytes_max=LARGE_BYTES_MIN",

@@ -28,7 +28,7 @@ from committer.request.request_format import (
     read_request,
     seal_request,
 )
-from committer.request.request_key import inbox_key, parse_inbox_key
+from committer.request.request_key import inbox_key, is_inbox_key, parse_inbox_key
 from committer.request.table_identifier import TableIdentifier
 
 TABLE = UUID("7f9c1c1e-60a6-4b39-9d2b-6f6f0b8c1d11")
@@ -616,6 +616,7 @@ def test_a_key_is_read_back_as_it_was_made(
         attempt,
     )
     assert ".." not in key.split("/")
+    assert is_inbox_key(key)
 
 
 @given(first=st.integers(0, EPOCH_MAX), second=st.integers(0, EPOCH_MAX))
@@ -635,8 +636,26 @@ def test_a_text_is_a_key_only_if_it_is_what_a_key_prints(text: str) -> None:
 
 @pytest.mark.parametrize("producer", ["..", ".", "", "%2e%2e", "a%2", "%ff", "q" * 201])
 def test_a_key_that_no_request_has_is_refused(producer: str) -> None:
+    key = f"{TABLE}/{producer}/{41:020d}/{ATTEMPT}"
     with pytest.raises(ValueError):
-        parse_inbox_key(f"{TABLE}/{producer}/{41:020d}/{ATTEMPT}")
+        parse_inbox_key(key)
+    assert not is_inbox_key(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"{str(TABLE).upper()}/q/{41:020d}/{ATTEMPT}",
+        f"{TABLE.hex}/q/{41:020d}/{ATTEMPT}",
+        f"{TABLE}/q/41/{ATTEMPT}",
+        f"{TABLE}/q/{41:020d}/{ATTEMPT}".replace("0000041", "00000\u0664\u0661"),
+        f"{TABLE}/q/{41:020d}/{ATTEMPT}\n",
+    ],
+)
+def test_a_key_is_spelled_in_one_way_only(key: str) -> None:
+    with pytest.raises(ValueError):
+        parse_inbox_key(key)
+    assert not is_inbox_key(key)
 
 
 # --- Fuzz ----------------------------------------------------------------------------------------

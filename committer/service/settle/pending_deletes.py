@@ -39,10 +39,14 @@ class PendingDeletes:
         return key in self._keys
 
     def add(self, ended: Iterable[Outcome]) -> None:
+        # The requests of a batch share a mark, and joining two marks looks at every producer.
+        proofs: dict[int, Proof] = {}
         for one in ended:
             if one.key is not None:
-                self.requeue(Proof(one.seen, [one.key]))
+                proofs.setdefault(id(one.seen), Proof(one.seen)).keys.append(one.key)
                 self._keys.add(one.key)
+        for proof in proofs.values():
+            self.requeue(proof)
 
     def take(self) -> Sequence[Proof]:
         """Everything that waits."""
