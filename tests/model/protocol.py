@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tests.model.foreign import foreign_acts
 from tests.model.one_shots import one_shot_chores
 from tests.model.operator import operator_acts
+from tests.model.quarantine import refused_deletes, replays
 from tests.model.rules import Rules
 from tests.model.state import Budget, Committer, State
 from tests.model.table import NONE, Mark, Metadata, Request, Requests, Snapshot, Versions
@@ -86,6 +87,8 @@ class Protocol:
                 if self.scenario.is_one_shot and committer.base is state.pointer:
                     yield from one_shot_chores(state, place, self.rules, self._versions)
             yield from self._settle(state, place)
+            if self.scenario.budget.replay:
+                yield from refused_deletes(state, place)
 
     def _publish(self, state: State) -> Named:
         """A sequential producer: an epoch follows the one before, attempts come in any order.
@@ -222,12 +225,11 @@ class Protocol:
     def _quarantined(self, state: State, place: int, requests: Iterable[Request]) -> State:
         committer = state.committers[place]
         refused = frozenset(requests)
-        kept = state._replace(
-            quarantine=state.quarantine | refused,
-            inbox=state.inbox - refused,
-            bells=state.bells - refused,
-        )
-        return kept.with_committer(place, committer._replace(hand=committer.hand - refused))
+        after = committer._replace(hand=committer.hand - refused)
+        kept = state._replace(quarantine=state.quarantine | refused, bells=state.bells - refused)
+        if self.scenario.budget.replay:  # a replay may come before the delete
+            return kept.with_committer(place, after._replace(refused=after.refused | refused))
+        return kept._replace(inbox=state.inbox - refused).with_committer(place, after)
 
     def _find(self, base: Metadata, request: Request) -> Request | None:
         """Return the landed request of the epoch, according to the ledger of this base."""
@@ -399,6 +401,7 @@ class Protocol:
                 )
                 yield f"a late copy of the PUT of {request} arrives", copied
         yield from self._expire(state)
+        yield from replays(state, self.rules)
         yield from operator_acts(state, self._versions)
         yield from foreign_acts(state, self._versions)
 

@@ -38,6 +38,7 @@ class Rules:
     older_proofs_are_void_after_a_thaw: bool = True
     who_waits_is_looked_up_after_a_thaw: bool = True
     expiry_spares_what_may_land_again: bool = True
+    replays_have_fresh_keys: bool = True
 
     @classmethod
     def names(cls) -> list[str]:

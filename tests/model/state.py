@@ -14,7 +14,8 @@ class Committer(NamedTuple):
     then. `flight`: what a swap without an answer would make current. `doubted`: bases of swaps
     whose answer was lost. `done`: proven to have landed, still in the inbox; `proven`: what the
     high-water mark has to know before they leave it; `decided`: the operator's decisions that it
-    knew then. `shared`: in hand when it heard of one.
+    knew then. `shared`: in hand when it heard of one. `refused`: in quarantine, and about to be
+    deleted from the inbox.
     """
 
     base: Metadata | None = None
@@ -27,6 +28,7 @@ class Committer(NamedTuple):
     proven: Mark = Mark()
     decided: int = 0
     shared: Requests = NONE
+    refused: Requests = NONE
 
 
 class Budget(NamedTuple):
@@ -44,6 +46,7 @@ class Budget(NamedTuple):
     unset: int = 0
     thaw: int = 0
     purge: int = 0
+    replay: int = 0
 
     def less(self, name: str) -> Budget:
         return self._replace(**{name: getattr(self, name) - 1})

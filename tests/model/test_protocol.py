@@ -31,6 +31,9 @@ SCENARIOS = {
         (FIRST, SECOND), Budget(append=1, expiry=1, crash=1), committers=1
     ),
     "other content under one epoch": Scenario((FIRST, OTHER), Budget(unknown=1)),
+    "refused content that is replayed, and a crash": Scenario(
+        (FIRST, OTHER), Budget(replay=2, crash=1)
+    ),
     "one-shot producers": Scenario(
         (FIRST,), Budget(rewind=1, crash=1, unknown=1), is_one_shot=True
     ),
@@ -87,6 +90,7 @@ SHOWN_BY = {
     "who_waits_is_looked_up_after_a_thaw": "a rollback of one of two, which may land again",
     "older_proofs_are_void_after_a_thaw": "a rollback, and what it took may land again",
     "expiry_spares_what_may_land_again": "a rollback, and what it took may land again",
+    "replays_have_fresh_keys": "refused content that is replayed, and a crash",
 }
 
 
