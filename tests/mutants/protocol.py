@@ -429,6 +429,13 @@ PROTOCOL = (
         ("tests/service/table/test_quarantine_interleavings.py",),
     ),
     Mutant(
+        "doorbell_says_which_object_is_a_duplicate",
+        "committer/service/table/admission_outcome.py",
+        "        return self.pending.is_inline and not is_own\n",
+        "        return self.pending is is_own\n",
+        ("tests/service/table/test_quarantine_interleavings.py -k forged",),
+    ),
+    Mutant(
         "verdict_without_an_answered_record_is_forgotten",
         "committer/service/table/verdicts.py",
         "            self._waiting.refused_in_vain(one.pending, (one.reason, one.message))\n",

@@ -38,6 +38,12 @@ class AlreadyLanded:
     landed: Landed
     warning: str | None
 
+    @property
+    def is_hearsay(self) -> bool:
+        """Whether a doorbell alone says that this attempt stands for what another one landed."""
+        is_own = self.landed.attempt == self.pending.sealed.request.attempt
+        return self.pending.is_inline and not is_own
+
 
 @dataclass(slots=True)
 class AdmissionOutcome:

@@ -67,13 +67,8 @@ class Verdicts:
     async def conclude(self, outcome: AdmissionOutcome) -> None:
         """End the duplicates, the requests that left the inbox, and those that cannot land."""
         self._end_left_before(outcome.left_before)
-        for one in outcome.duplicates:
-            _log_duplicate(one)
-        ended = [
-            (self._waiting.end(one.pending.key, Stage.DUPLICATE), one.landed)
-            for one in outcome.duplicates
-        ]
-        self._endings.duplicates(ended, self._cached_table.known)
+        self._end_duplicates([one for one in outcome.duplicates if not one.is_hearsay])
+        await finish_all(self._end_hearsay(one) for one in outcome.duplicates if one.is_hearsay)
         for pending, error in outcome.failed:
             self._waiting.defer(pending, error)
         await finish_all(
@@ -83,6 +78,29 @@ class Verdicts:
 
     def _end_left_before(self, gone: Sequence[Pending]) -> None:
         self._endings.left_before([self._waiting.end(one.key, Stage.LEFT_BEFORE) for one in gone])
+
+    def _end_duplicates(self, duplicates: Sequence[AlreadyLanded]) -> None:
+        for one in duplicates:
+            _log_duplicate(one)
+        ended = [
+            (self._waiting.end(one.pending.key, Stage.DUPLICATE), one.landed) for one in duplicates
+        ]
+        self._endings.duplicates(ended, self._cached_table.known)
+
+    async def _end_hearsay(self, one: AlreadyLanded) -> None:
+        """End a duplicate by a doorbell's word, unless the inbox object is another request: that is
+        admitted, or quarantined if it cannot be read.
+        """
+        doubt = QuarantineVerdict(one.pending, Reason.EPOCH_CONTENT_DIFFERS, "")
+        try:
+            true = await self._as_in_inbox(doubt)
+        except FrazilError as error:
+            self._waiting.defer(one.pending, error)
+            return
+        if true is not None and true[0] is doubt:
+            self._end_duplicates([one])
+        elif true is not None:
+            await self._quarantine_one(true[0])
 
     async def quarantine_all(self, refused: Sequence[QuarantineVerdict]) -> None:
         """Write the durable records, then end the requests. Of a producer that fails again and
@@ -147,7 +165,7 @@ class Verdicts:
 
     async def _as_in_inbox(self, one: QuarantineVerdict) -> tuple[QuarantineVerdict, bytes] | None:
         """Return the verdict on the inbox object, not on the doorbell's copy: write access to the
-        queue alone must not remove a request from the inbox. None: the request is not quarantined.
+        queue alone must not remove a request from the inbox. None: it does not end by this.
         """
         key, announced = one.pending.key, one.pending.sealed.content
         if not one.pending.is_inline:

@@ -10,9 +10,11 @@ from committer.errors import AccessError, FrazilError, StorageUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import property_key
 from committer.plan.batch_policy import BatchPolicy
+from committer.ports.storage import NewObject
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest
+from committer.service.settle.settler import GATHER_S
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.replays import Replays
 from tests.support.builders.bad_requests import CHECKED
@@ -306,6 +308,69 @@ async def test_a_deletion_that_comes_late_does_not_take_what_was_replayed_meanwh
     assert (record.key, record.reason) == (storage.replayed.key, Reason.BRANCH_UNKNOWN)
     assert (await house.quarantine.get(record.key))[1] == sealed.content
     assert await house.outstanding() == []
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+async def test_a_forged_doorbell_of_what_has_landed_takes_no_other_request_out_of_the_inbox(
+    is_readable: bool,
+) -> None:
+    """It says of an attempt that waits in the inbox that it stands for what has landed."""
+    house = ServiceHarness()
+    table = await house.create_table()
+    nonce = house.world.uuid()
+    true = build_request(table, epoch=0, nonce=nonce, fingerprint="something else")
+    forged = build_request(table, epoch=0, nonce=nonce, published_at_ms=house.world.now_ms())
+    content = true.content if is_readable else b"not a request"
+    async with house.running():
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        await house.storage.inner.create([NewObject(house.inbox.location(true.key), content)])
+        await house.publish(forged, durable=False)
+        await house.settle(10.0)
+    (record,) = await house.quarantined()
+    reason = Reason.EPOCH_CONTENT_DIFFERS if is_readable else Reason.REQUEST_TRUNCATED
+    assert (record.key, record.reason) == (true.key, reason)
+    assert (await house.quarantine.get(true.key))[1] == content
+    assert await house.outstanding() == []
+
+
+async def test_a_forged_doorbell_that_rings_before_its_request_is_durable_does_not_delete_it() -> (
+    None
+):
+    house = ServiceHarness()
+    table = await house.create_table()
+    nonce = house.world.uuid()
+    true = build_request(table, epoch=0, nonce=nonce, fingerprint="something else")
+    forged = build_request(table, epoch=0, nonce=nonce, published_at_ms=house.world.now_ms())
+    async with house.running(reconcile_interval_s=5.0):
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        await house.publish(forged, durable=False)
+        # Its end, but not yet the deletions of what ended.
+        await house.settle(GATHER_S / 2)
+        assert (await house.publisher_queue.depth()).waiting == 0
+        await house.publish(true, announce=False)
+        await house.settle(10.0)
+    (record,) = await house.quarantined()
+    assert (record.key, record.reason) == (true.key, Reason.EPOCH_CONTENT_DIFFERS)
+
+
+async def test_another_attempt_that_was_announced_is_a_duplicate_and_leaves_the_inbox() -> None:
+    """Its doorbell may come behind its end, too."""
+    house = ServiceHarness()
+    table = await house.create_table()
+    again = build_request(table, epoch=0, published_at_ms=house.world.now_ms())
+    async with house.running():
+        await house.publish(build_request(table, epoch=0))
+        await house.settle(1.0)
+        for durable in (True, False):
+            await house.publish(again, durable=durable)
+            await house.settle(1.0)
+            assert await house.outstanding() == []
+    assert await house.quarantined() == []
+    _, duplicate = await house.receipts()
+    assert (duplicate.state, duplicate.duplicate) == (ReceiptState.COMMITTED, True)
+    assert (await house.publisher_queue.depth()).waiting == 0
 
 
 async def test_a_replayed_request_and_its_old_object_land_once() -> None:
