@@ -56,9 +56,9 @@ class Moved(CountingStorage):
     """Something happens right after a listing of a folder, once."""
 
     def __init__(
-        self, house: ServiceHarness, folder: str, then: Callable[[], Awaitable[object]]
+        self, harness: ServiceHarness, folder: str, then: Callable[[], Awaitable[object]]
     ) -> None:
-        super().__init__(house.storage.inner)
+        super().__init__(harness.storage.inner)
         self._folder = f"{INBOX}/{folder}/"
         self._then: Callable[[], Awaitable[object]] | None = then
 
@@ -75,16 +75,16 @@ class Moved(CountingStorage):
 
 async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_replayed() -> None:
     """It is in quarantine when the inbox is listed, and in the inbox when the quarantine is."""
-    house = ServiceHarness()
-    table, other = await refused_for_its_content(house)
-    replays = Replays(house.storage.inner, INBOX)
-    moved = Moved(house, "inbox", lambda: replays.replay(other.request.inbox_key, FRESH))
-    desk = replace(producer_admin(house), replays=Replays(moved, INBOX))
+    harness = ServiceHarness()
+    table, other = await refused_for_its_content(harness)
+    replays = Replays(harness.storage.inner, INBOX)
+    moved = Moved(harness, "inbox", lambda: replays.replay(other.request.inbox_key, FRESH))
+    desk = replace(producer_admin(harness), replays=Replays(moved, INBOX))
     with pytest.raises(UnsupportedError, match=other.request.inbox_key):
         await desk.forget(table.identifier, NAME)
-    await house.run_until_settled()
-    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
-    assert len(await house.live_files()) == 1
+    await harness.run_until_settled()
+    assert await reasons(harness) == [Reason.EPOCH_CONTENT_DIFFERS]
+    assert len(await harness.live_files()) == 1
 
 
 async def test_a_one_shot_producer_is_known_while_a_request_of_it_goes_to_quarantine(
@@ -92,8 +92,8 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_goes_to_quaran
 ) -> None:
     """It is in the inbox when the quarantine is listed, and in quarantine when the inbox is."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 50.0)
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
     key = other.request.inbox_key
 
@@ -104,17 +104,17 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_goes_to_quaran
         record = QuarantineRecord(
             key=key, reason=Reason.EPOCH_CONTENT_DIFFERS, message="", quarantined_at_ms=1
         )
-        await Quarantine(house.storage.inner, INBOX).put(record, other.content)
+        await Quarantine(harness.storage.inner, INBOX).put(record, other.content)
 
-    house.quarantine = Quarantine(Moved(house, "quarantine", another_committer_refuses), INBOX)
-    async with house.running(reconcile_interval_s=20.0):
-        await house.publish(build_request(table, producer="shot", one_shot=True))
+    harness.quarantine = Quarantine(Moved(harness, "quarantine", another_committer_refuses), INBOX)
+    async with harness.running(reconcile_interval_s=20.0):
+        await harness.publish(build_request(table, producer="shot", one_shot=True))
         await is_refused.wait()
         # Before the next listing shows it.
-        await house.settle(5.0)
-        await house.publish(build_request(table))
-        await house.settle(1.0)
-    assert property_key("shot") in (await house.load()).properties
+        await harness.settle(5.0)
+        await harness.publish(build_request(table))
+        await harness.settle(1.0)
+    assert property_key("shot") in (await harness.load()).properties
 
 
 async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_refused(
@@ -122,23 +122,23 @@ async def test_a_chore_does_not_forget_a_one_shot_producer_that_has_come_back_re
 ) -> None:
     """Found while nothing of it was left; no commit took it along until it came again."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 10.0)
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
-    async with house.running(reconcile_interval_s=5.0):
-        await house.publish(build_request(table, producer="shot", one_shot=True))
-        await house.settle(60.0)
-        await house.publish(other)
+    async with harness.running(reconcile_interval_s=5.0):
+        await harness.publish(build_request(table, producer="shot", one_shot=True))
+        await harness.settle(60.0)
+        await harness.publish(other)
         # Until it does not count as just refused any more.
-        await house.settle(2 * recently_quarantined.KEPT_S)
-        assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
-        await house.publish(build_request(table))
-        await house.settle(1.0)
-        assert property_key("shot") in (await house.load()).properties
-        await Replays(house.storage.inner, INBOX).replay(other.request.inbox_key, FRESH)
-        await house.settle(60.0)
-    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
-    assert len(await house.live_files()) == 2
+        await harness.settle(2 * recently_quarantined.KEPT_S)
+        assert await reasons(harness) == [Reason.EPOCH_CONTENT_DIFFERS]
+        await harness.publish(build_request(table))
+        await harness.settle(1.0)
+        assert property_key("shot") in (await harness.load()).properties
+        await Replays(harness.storage.inner, INBOX).replay(other.request.inbox_key, FRESH)
+        await harness.settle(60.0)
+    assert await reasons(harness) == [Reason.EPOCH_CONTENT_DIFFERS]
+    assert len(await harness.live_files()) == 2
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])
@@ -146,23 +146,23 @@ async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_f
     is_frozen: bool,
 ) -> None:
     """By the very round that refuses it, before any listing shows it in quarantine."""
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     key = property_key("shot")
-    async with house.running():
-        await house.publish(build_request(table, producer="shot", one_shot=True))
-        await house.settle(5.0)
-        (committer,) = house.tables.all
+    async with harness.running():
+        await harness.publish(build_request(table, producer="shot", one_shot=True))
+        await harness.settle(5.0)
+        (committer,) = harness.tables.all
         found_due(committer, key)
         if is_frozen:
-            await producer_admin(house).freeze(table.identifier, ProducerName("shot"), "why")
+            await producer_admin(harness).freeze(table.identifier, ProducerName("shot"), "why")
         else:
             other = build_request(table, producer="shot", one_shot=True, fingerprint="another")
-            await house.publish(other)
-        await house.publish(build_request(table))
-        await house.settle(5.0)
-    assert key in (await house.load()).properties
-    assert len(await house.live_files()) == 2
+            await harness.publish(other)
+        await harness.publish(build_request(table))
+        await harness.settle(5.0)
+    assert key in (await harness.load()).properties
+    assert len(await harness.live_files()) == 2
 
 
 # --- One rollback after another ------------------------------------------------------------------
@@ -172,54 +172,54 @@ async def test_a_chore_does_not_forget_what_was_refused_or_frozen_since_it_was_f
 async def test_a_second_rollback_is_seen_although_the_first_took_all_that_was_remembered(
     again: str,
 ) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0, 1, 2, 3, 4, 5)
-    await roll_back(house, table, 2)
-    assert await state_of(house) is ProducerState.ROLLED_BACK
-    await producer_admin(house).thaw(table.identifier, NAME, EpochRanges.parse(again))
-    assert await state_of(house) is ProducerState.ACTIVE
-    await roll_back(house, table, 0)
-    assert await state_of(house) is ProducerState.ROLLED_BACK
-    current = await house.catalog.load(table.identifier)
-    assert str((await producer_admin(house).lost(current, NAME)).epochs) == "1-2"
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1, 2, 3, 4, 5)
+    await roll_back(harness, table, 2)
+    assert await state_of(harness) is ProducerState.ROLLED_BACK
+    await producer_admin(harness).thaw(table.identifier, NAME, EpochRanges.parse(again))
+    assert await state_of(harness) is ProducerState.ACTIVE
+    await roll_back(harness, table, 0)
+    assert await state_of(harness) is ProducerState.ROLLED_BACK
+    current = await harness.catalog.load(table.identifier)
+    assert str((await producer_admin(harness).lost(current, NAME)).epochs) == "1-2"
 
 
 async def test_what_was_accepted_after_a_rollback_is_not_lost_any_more() -> None:
     """Thawed with `--redo-lost` the producer would land it a second time."""
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0, 1, 2)
-    await roll_back(house, table, 0)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1, 2)
+    await roll_back(harness, table, 0)
     back = build_request(table, epoch=1)
-    await house.publish(back)
-    await house.run_until_settled()
-    assert await accept(house, table, back) == {}
-    await replay(house, back)
-    assert len(await house.live_files()) == 2
-    current = await house.catalog.load(table.identifier)
-    lost = await producer_admin(house).lost(current, NAME)
+    await harness.publish(back)
+    await harness.run_until_settled()
+    assert await accept(harness, table, back) == {}
+    await replay(harness, back)
+    assert len(await harness.live_files()) == 2
+    current = await harness.catalog.load(table.identifier)
+    lost = await producer_admin(harness).lost(current, NAME)
     assert str(lost.epochs) == "2"
-    await producer_admin(house).thaw(table.identifier, NAME, lost.epochs)
-    await land(house, table, 1, 2)
-    assert len(await house.live_files()) == 3
-    assert await epochs_of(house) == "0-2"
+    await producer_admin(harness).thaw(table.identifier, NAME, lost.epochs)
+    await land(harness, table, 1, 2)
+    assert len(await harness.live_files()) == 3
+    assert await epochs_of(harness) == "0-2"
 
 
 async def test_what_was_accepted_between_two_rollbacks_is_lost_with_the_second() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0, 1)
-    await roll_back(house, table, 0)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1)
+    await roll_back(harness, table, 0)
     between = build_request(table, epoch=2)
-    await house.publish(between)
-    await house.run_until_settled()
-    assert await accept(house, table, between) == {}
-    await replay(house, between)
-    assert len(await house.live_files()) == 2
-    await roll_back(house, table, 0)
-    current = await house.catalog.load(table.identifier)
-    lost = await producer_admin(house).lost(current, NAME)
+    await harness.publish(between)
+    await harness.run_until_settled()
+    assert await accept(harness, table, between) == {}
+    await replay(harness, between)
+    assert len(await harness.live_files()) == 2
+    await roll_back(harness, table, 0)
+    current = await harness.catalog.load(table.identifier)
+    lost = await producer_admin(harness).lost(current, NAME)
     assert (str(lost.epochs), lost.snapshots, lost.is_whole) == ("1-2", 2, True)
 
 
@@ -229,8 +229,8 @@ async def test_what_was_accepted_between_two_rollbacks_is_lost_with_the_second()
 class StandsStill(FaultyCatalog):
     """Something happens before the table is read for the second time."""
 
-    def __init__(self, house: ServiceHarness, meanwhile: Callable[[], Awaitable[object]]) -> None:
-        super().__init__(house.catalog.inner)
+    def __init__(self, harness: ServiceHarness, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(harness.catalog.inner)
         self.meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
         self.is_waiting = True
 
@@ -241,50 +241,50 @@ class StandsStill(FaultyCatalog):
         return await super().load(identifier)
 
 
-async def undo_last(house: ServiceHarness, table: LoadedTable) -> None:
+async def undo_last(harness: ServiceHarness, table: LoadedTable) -> None:
     """Roll the last commit back, let its epoch land once more, and expire it, as we do."""
-    *_, before, lost = (await house.load()).snapshots
-    kept = set(await manifests_of(house, before))
+    *_, before, lost = (await harness.load()).snapshots
+    kept = set(await manifests_of(harness, before))
     await foreign_commit(
-        house, table, SetSnapshotRef(MAIN, SnapshotRef(before.snapshot_id, "branch"))
+        harness, table, SetSnapshotRef(MAIN, SnapshotRef(before.snapshot_id, "branch"))
     )
-    desk = replace(producer_admin(house), catalog=house.catalog.inner)
-    current = await house.catalog.inner.load(table.identifier)
+    desk = replace(producer_admin(harness), catalog=harness.catalog.inner)
+    current = await harness.catalog.inner.load(table.identifier)
     again = (await desk.lost(current, NAME)).epochs
     await desk.thaw(table.identifier, NAME, again)
-    await foreign_commit(house, table, RemoveSnapshots((lost.snapshot_id,)))
-    gone = set(await manifests_of(house, lost)) - kept
-    await house.storage.inner.delete((lost.manifest_list or "", *gone))
+    await foreign_commit(harness, table, RemoveSnapshots((lost.snapshot_id,)))
+    gone = set(await manifests_of(harness, lost)) - kept
+    await harness.storage.inner.delete((lost.manifest_list or "", *gone))
 
 
-async def manifests_of(house: ServiceHarness, snapshot: Snapshot) -> list[str]:
-    content = await house.storage.inner.get(snapshot.manifest_list or "")
+async def manifests_of(harness: ServiceHarness, snapshot: Snapshot) -> list[str]:
+    content = await harness.storage.inner.get(snapshot.manifest_list or "")
     return [row.manifest_path for row in decode_manifest_list(content).rows]
 
 
 async def test_a_batch_that_landed_was_rolled_back_and_expired_is_written_anew() -> None:
     """Its answer was lost; what it has written is gone when the committer goes on."""
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0)
-    house.catalog = StandsStill(house, lambda: undo_last(house, table))
-    house.catalog.plan(Fault.LOST_REPLY)
-    await land(house, table, 1)
-    assert len(await house.live_files()) == 2
-    assert await epochs_of(house) == "0-1"
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0)
+    harness.catalog = StandsStill(harness, lambda: undo_last(harness, table))
+    harness.catalog.plan(Fault.LOST_REPLY)
+    await land(harness, table, 1)
+    assert len(await harness.live_files()) == 2
+    assert await epochs_of(harness) == "0-1"
 
 
 async def test_a_merge_that_landed_was_rolled_back_and_expired_is_not_taken_along_again() -> None:
     merging = Merging()
-    house, table = merging.house, await merging.create()
-    house.catalog = StandsStill(house, lambda: undo_last(house, table))
+    harness, table = merging.harness, await merging.create()
+    harness.catalog = StandsStill(harness, lambda: undo_last(harness, table))
     async with merging.running():
-        house.catalog.is_waiting = False
+        harness.catalog.is_waiting = False
         await merging.commit(4)
-        house.catalog.is_waiting = True
-        house.catalog.plan(Fault.LOST_REPLY)
+        harness.catalog.is_waiting = True
+        harness.catalog.plan(Fault.LOST_REPLY)
         await merging.commit()
-        await house.settle(30.0)
+        await harness.settle(30.0)
         await merging.commit(2)
     await merging.assert_each_file_once()
 
@@ -294,23 +294,23 @@ async def test_a_merge_that_landed_was_rolled_back_and_expired_is_not_taken_alon
 
 async def test_what_landed_before_the_ledger_was_taken_away_is_told_so_beside_another() -> None:
     """Seed 910408: accepted without the ledger, the table took another content of the epoch."""
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     first = build_request(table, epoch=0)
-    await house.publish(first)
-    await house.run_until_settled()
-    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
-    await house.accept()
-    await house.publish(build_request(table, epoch=0, fingerprint="another"))
-    await house.run_until_settled()
-    assert len(await house.live_files()) == 2
+    await harness.publish(first)
+    await harness.run_until_settled()
+    await foreign_commit(harness, table, RemoveProperties((NAME.key,)))
+    await harness.accept()
+    await harness.publish(build_request(table, epoch=0, fingerprint="another"))
+    await harness.run_until_settled()
+    assert len(await harness.live_files()) == 2
     # It had not left the inbox: the proof of its landing was void.
-    await house.publish(first)
-    await house.run_until_settled()
-    assert await reasons(house) == []
-    assert await house.outstanding() == []
-    assert len(await house.live_files()) == 2
-    told, snapshots = (await house.receipts())[-1], (await house.load()).snapshots
+    await harness.publish(first)
+    await harness.run_until_settled()
+    assert await reasons(harness) == []
+    assert await harness.outstanding() == []
+    assert len(await harness.live_files()) == 2
+    told, snapshots = (await harness.receipts())[-1], (await harness.load()).snapshots
     assert (told.attempt, told.snapshot_id) == (
         str(first.request.attempt),
         snapshots[0].snapshot_id,

@@ -41,45 +41,45 @@ class Yard:
     """A table that was committed to, in which files lie about."""
 
     def __init__(self) -> None:
-        self.house = ServiceHarness()
+        self.harness = ServiceHarness()
         self.epochs = count()
 
     async def open(self, properties: dict[str, str] | None = None) -> LoadedTable:
-        self.table = await self.house.create_table(properties=properties)
-        async with self.house.running():
+        self.table = await self.harness.create_table(properties=properties)
+        async with self.harness.running():
             for _ in range(3):
                 await self.publish(build_request(self.table, epoch=next(self.epochs)))
-                await self.house.settle(4.0)
+                await self.harness.settle(4.0)
         return self.table
 
     async def publish(self, sealed: EncodedRequest) -> None:
         """With the files that it names."""
         await self.drop(path_of(self.table, sealed))
-        await self.house.publish(sealed)
+        await self.harness.publish(sealed)
 
     async def drop(self, *names: str) -> list[str]:
         """Write objects, by their location or their name below the table's."""
         folder = f"{self.table.metadata.location}/"
         locations = [one if "://" in one else folder + one for one in names]
-        await self.house.storage.inner.create([NewObject(one, b"left") for one in locations])
+        await self.harness.storage.inner.create([NewObject(one, b"left") for one in locations])
         return locations
 
     async def swap_in(self, update: Update) -> None:
         """Another engine's commit."""
-        await foreign_commit(self.house, self.table, update)
+        await foreign_commit(self.harness, self.table, update)
 
     def later(self) -> None:
-        self.house.world.skew_ms += 4 * DAY_MS
+        self.harness.world.skew_ms += 4 * DAY_MS
 
     async def search(self) -> OrphanFinder:
-        house = self.house
+        harness = self.harness
         sources = Sources(
-            house.catalog,
-            house.storage.inner,
-            Replays(house.storage.inner, INBOX),
-            house.journal,
-            HighWaterMarkStore(house.high_water_marks),
-            house.world,
+            harness.catalog,
+            harness.storage.inner,
+            Replays(harness.storage.inner, INBOX),
+            harness.journal,
+            HighWaterMarkStore(harness.high_water_marks),
+            harness.world,
             INBOX,
         )
         search = await OrphanFinder.of(sources, NAME)
@@ -93,7 +93,7 @@ class Yard:
         return [one async for one in search.find(before_ms=before_ms)]
 
     async def objects(self, prefix: str = WAREHOUSE) -> set[str]:
-        return {one.location async for one in self.house.storage.inner.list(prefix)}
+        return {one.location async for one in self.harness.storage.inner.list(prefix)}
 
 
 def path_of(table: LoadedTable, sealed: EncodedRequest) -> str:
@@ -147,21 +147,21 @@ async def test_files_of_a_request_that_has_not_ended_are_not_orphans(where: str)
     table = await yard.open()
     sealed = build_request(table, producer="late", epoch=7)
     (path,) = await yard.drop(path_of(table, sealed))
-    house = yard.house
+    harness = yard.harness
     key = sealed.request.inbox_key
     record = QuarantineRecord(key=key, reason="x", message="y", quarantined_at_ms=0)
     match where:
         case "inbox":
-            await house.inbox.put(sealed)
+            await harness.inbox.put(sealed)
         case "quarantine":
-            await house.quarantine.put(record, sealed.content)
+            await harness.quarantine.put(record, sealed.content)
         case _:
-            await house.inbox.put(sealed.replayed(house.world.uuid()))
+            await harness.inbox.put(sealed.replayed(harness.world.uuid()))
     yard.later()
     assert await yard.found() == []
     for folder in ("inbox", "quarantine"):
-        left = [one.location async for one in house.storage.inner.list(f"{INBOX}/{folder}/")]
-        await house.storage.inner.delete(left)
+        left = [one.location async for one in harness.storage.inner.list(f"{INBOX}/{folder}/")]
+        await harness.storage.inner.delete(left)
     assert locations(await yard.found()) == {path}
 
 
@@ -171,7 +171,7 @@ async def test_files_that_were_there_before_and_wait_to_be_adopted_are_not_orpha
     (path,) = await yard.drop("data/imported.parquet")
     yard.later()
     assert locations(await yard.found()) == {path}
-    await yard.house.inbox.put(adopting(table, path))
+    await yard.harness.inbox.put(adopting(table, path))
     assert await yard.found() == []
 
 
@@ -181,7 +181,7 @@ async def test_files_that_wait_for_a_dropped_table_stay_in_the_folder_of_a_new_o
     line = build_line(table).model_copy(update={"table_uuid": uuid4()})
     manifest = build_manifest(table.metadata, [build_file(table.metadata, line.attempt)])
     dropped = seal(line, [manifest])
-    await yard.house.inbox.put(dropped)
+    await yard.harness.inbox.put(dropped)
     await yard.drop(path_of(table, dropped))
     yard.later()
     (found,) = await yard.found()
@@ -192,7 +192,7 @@ async def test_a_file_of_a_waiting_attempt_stays_although_its_request_does_not_n
     yard = Yard()
     table = await yard.open()
     sealed = build_request(table, producer="late", epoch=7)
-    await yard.house.inbox.put(sealed)
+    await yard.harness.inbox.put(sealed)
     await yard.drop(f"data/00001-{sealed.request.attempt}.parquet")
     yard.later()
     (found,) = await yard.found()
@@ -203,9 +203,9 @@ async def test_what_a_note_of_upkeep_names_is_left_to_upkeep() -> None:
     yard = Yard()
     table = await yard.open()
     (path,) = await yard.drop("metadata/noted-m0.avro")
-    await yard.house.journal.put(
+    await yard.harness.journal.put(
         LeftOverEntry(
-            entry_id=yard.house.world.uuid(),
+            entry_id=yard.harness.world.uuid(),
             table_uuid=table.metadata.require_uuid(),
             proven_in="",
             written_at_ms=0,
@@ -223,7 +223,7 @@ async def test_a_file_of_a_live_ones_name_is_told_and_stays() -> None:
     """The folder may be the same by another path: a link, a mount, an alias of the bucket."""
     yard = Yard()
     await yard.open()
-    live = (await yard.house.live_files())[0].file_path
+    live = (await yard.harness.live_files())[0].file_path
     (copy,) = await yard.drop(f"elsewhere/{live.rpartition('/')[2]}")
     yard.later()
     search = await yard.search()
@@ -239,9 +239,9 @@ async def test_a_file_of_a_live_ones_name_is_told_and_stays() -> None:
 async def test_another_tables_folder_within_is_not_looked_at() -> None:
     yard = Yard()
     table = await yard.open()
-    inner = await yard.house.create_table("db.flights.inner")
+    inner = await yard.harness.create_table("db.flights.inner")
     assert inner.metadata.location.startswith(table.metadata.location)
-    await yard.house.storage.inner.create(
+    await yard.harness.storage.inner.create(
         [NewObject(f"{inner.metadata.location}/data/foreign.parquet", b"")]
     )
     yard.later()
@@ -252,7 +252,7 @@ async def test_a_folder_that_another_table_writes_to_is_not_looked_at() -> None:
     yard = Yard()
     shared = f"{WAREHOUSE}/shared"
     await yard.open({"write.data.path": shared})
-    await yard.house.create_table("db.other", properties={"write.data.path": f"{shared}/"})
+    await yard.harness.create_table("db.other", properties={"write.data.path": f"{shared}/"})
     await yard.drop(f"{shared}/whose.parquet")
     yard.later()
     search = await yard.search()
@@ -272,8 +272,8 @@ async def test_an_own_folder_outside_the_location_is_looked_at_and_said_to_be_ou
 async def test_a_table_that_nobody_can_read_stops_the_report() -> None:
     yard = Yard()
     await yard.open()
-    other = await yard.house.create_table("db.other")
-    await yard.house.storage.inner.delete([other.metadata_location])
+    other = await yard.harness.create_table("db.other")
+    await yard.harness.storage.inner.delete([other.metadata_location])
     with pytest.raises(UnsupportedError, match=r"db\.other"):
         await yard.search()
 
@@ -291,7 +291,7 @@ async def test_what_is_removed_is_gone_and_the_table_is_whole() -> None:
     removed = await search.remove(await yard.found(search))
     assert locations(removed) == set(dropped)
     assert await yard.objects() == before - set(dropped)
-    assert len(await yard.house.live_files()) == 3
+    assert len(await yard.harness.live_files()) == 3
 
 
 async def test_what_somebody_came_to_name_since_the_report_stays() -> None:
@@ -304,10 +304,10 @@ async def test_what_somebody_came_to_name_since_the_report_stays() -> None:
     search = await yard.search()
     found = await yard.found(search)
     assert len(found) == 3
-    await yard.house.inbox.put(adopting(table, path))
-    async with yard.house.running():
-        await yard.house.publish(landing)
-        await yard.house.settle(1.0)
+    await yard.harness.inbox.put(adopting(table, path))
+    async with yard.harness.running():
+        await yard.harness.publish(landing)
+        await yard.harness.settle(1.0)
     removed = await search.remove(found)
     assert locations(removed) == {gone}
     assert {path, landed} <= await yard.objects()
@@ -322,13 +322,13 @@ async def test_nothing_is_removed_where_somebody_may_need_it(reason: str) -> Non
     match reason:
         case "unreadable":
             sealed = build_request(table, producer="late", epoch=7)
-            await yard.house.storage.inner.create(
+            await yard.harness.storage.inner.create(
                 [NewObject(f"{INBOX}/inbox/{sealed.request.inbox_key}", b"{}\n")]
             )
         case "gc":
             await yard.swap_in(SetProperties({"gc.enabled": "false"}))
         case "put back":
-            catalog = yard.house.catalog.inner
+            catalog = yard.harness.catalog.inner
             older = (await catalog.load(NAME)).metadata.metadata_log[1].metadata_file
             await catalog.drop_table(NAME)
             await catalog.register_table(NAME, older)
@@ -344,13 +344,13 @@ async def test_nothing_is_removed_where_somebody_may_need_it(reason: str) -> Non
 async def test_a_file_of_checksums_is_an_orphan_where_its_file_is_named_by_nothing() -> None:
     yard = Yard()
     await yard.open()
-    loaded = await yard.house.catalog.load(NAME)
+    loaded = await yard.harness.catalog.load(NAME)
     current = loaded.metadata_location.rpartition("/")[2]
     (gone,) = await yard.drop("metadata/.00099-gone.metadata.json.crc")
     (kept,) = await yard.drop(f"metadata/.{current}.crc")
     yard.later()
     search = await yard.search()
-    now_ms = yard.house.world.now_ms()
+    now_ms = yard.harness.world.now_ms()
     found = {one.location: one async for one in search.find(before_ms=now_ms)}
     assert kept not in found
     assert found[gone].kind is Kind.METADATA_FILE

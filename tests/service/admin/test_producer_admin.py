@@ -46,80 +46,80 @@ NOTHING = EpochRanges()
 
 
 async def test_a_running_committer_obeys_a_freeze_at_once_and_others_go_on() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
-        await producer_admin(house).freeze(table.identifier, NAME, "its numbers look wrong")
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
+        await producer_admin(harness).freeze(table.identifier, NAME, "its numbers look wrong")
         held = build_request(table, epoch=1)
-        await house.publish(held)
-        await house.publish(build_request(table, producer="query-2"))
-        await house.settle()
-        (record,) = await house.quarantined()
+        await harness.publish(held)
+        await harness.publish(build_request(table, producer="query-2"))
+        await harness.settle()
+        (record,) = await harness.quarantined()
         assert (record.reason, record.message) == (
             Reason.PRODUCER_FROZEN,
             "its numbers look wrong",
         )
-        assert len(await house.live_files()) == 2
-        await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
-    await replay(house, held)
-    assert await reasons(house) == []
-    assert len(await house.live_files()) == 3
-    assert await epochs_of(house) == "0-1"
+        assert len(await harness.live_files()) == 2
+        await producer_admin(harness).thaw(table.identifier, NAME, NOTHING)
+    await replay(harness, held)
+    assert await reasons(harness) == []
+    assert len(await harness.live_files()) == 3
+    assert await epochs_of(harness) == "0-1"
 
 
 async def test_a_producer_that_nobody_has_heard_of_may_be_frozen_and_is_not_landed() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await producer_admin(house).freeze(table.identifier, NAME, "not yet")
-    await land(house, table, 0)
-    assert await reasons(house) == [Reason.PRODUCER_FROZEN]
-    assert await house.live_files() == []
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await producer_admin(harness).freeze(table.identifier, NAME, "not yet")
+    await land(harness, table, 0)
+    assert await reasons(harness) == [Reason.PRODUCER_FROZEN]
+    assert await harness.live_files() == []
 
 
 async def test_what_landed_before_its_producer_was_frozen_is_told_so() -> None:
     """The answer of its swap was lost; the freeze comes before anybody asks."""
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table))
-    house.catalog.plan(Fault.LOST_REPLY)
-    async with house.running():
-        while not (await house.load()).snapshots:
-            await house.settle(0.0001)
-        await producer_admin(house).freeze(table.identifier, NAME, "too late for this one")
-        await house.settle()
-    (receipt,) = await house.receipts()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table))
+    harness.catalog.plan(Fault.LOST_REPLY)
+    async with harness.running():
+        while not (await harness.load()).snapshots:
+            await harness.settle(0.0001)
+        await producer_admin(harness).freeze(table.identifier, NAME, "too late for this one")
+        await harness.settle()
+    (receipt,) = await harness.receipts()
     assert receipt.state is ReceiptState.COMMITTED
-    assert await house.quarantined() == []
+    assert await harness.quarantined() == []
 
 
 async def test_freeze_and_thaw_may_be_repeated_and_change_nothing_then() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0)
-    before = (await house.load()).properties[NAME.key]
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0)
+    before = (await harness.load()).properties[NAME.key]
     for _ in range(2):
-        await producer_admin(house).freeze(table.identifier, NAME, "why")
-    location = await house.catalog.current_location(table.identifier)
-    await producer_admin(house).freeze(table.identifier, NAME, "another why")
-    assert await house.catalog.current_location(table.identifier) == location
+        await producer_admin(harness).freeze(table.identifier, NAME, "why")
+    location = await harness.catalog.current_location(table.identifier)
+    await producer_admin(harness).freeze(table.identifier, NAME, "another why")
+    assert await harness.catalog.current_location(table.identifier) == location
     for _ in range(2):
-        await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
-    assert (await house.load()).properties[NAME.key] == before
+        await producer_admin(harness).thaw(table.identifier, NAME, NOTHING)
+    assert (await harness.load()).properties[NAME.key] == before
 
 
 async def test_a_freeze_leaves_no_gaps_as_for_a_foreign_engine() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
-        await producer_admin(house).freeze(table.identifier, ProducerName("other"), "why")
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
+        await producer_admin(harness).freeze(table.identifier, ProducerName("other"), "why")
         for epoch in range(1, 6):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(0.2)
-    assert len(await house.live_files()) == 6
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(0.2)
+    assert len(await harness.live_files()) == 6
 
 
 @pytest.mark.parametrize(
@@ -133,158 +133,158 @@ async def test_a_freeze_leaves_no_gaps_as_for_a_foreign_engine() -> None:
     ids=lambda faults: "-".join(fault.name for fault in faults),
 )
 async def test_whatever_the_swap_answers_a_decision_is_made_once(faults: list[Fault]) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0)
-    house.catalog.plan(*faults)
-    await producer_admin(house).freeze(table.identifier, NAME, "why")
-    await house.catalog.land_late()
-    assert await state_of(house) is ProducerState.FROZEN
-    assert await epochs_of(house) == "0"
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0)
+    harness.catalog.plan(*faults)
+    await producer_admin(harness).freeze(table.identifier, NAME, "why")
+    await harness.catalog.land_late()
+    assert await state_of(harness) is ProducerState.FROZEN
+    assert await epochs_of(harness) == "0"
 
 
 async def test_a_decision_that_cannot_be_made_says_so() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    house.catalog.plan(*[Fault.CONFLICT] * ATTEMPTS_MAX)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    harness.catalog.plan(*[Fault.CONFLICT] * ATTEMPTS_MAX)
     with pytest.raises(CatalogUnavailableError, match="look first whether it was"):
-        await producer_admin(house).freeze(table.identifier, NAME, "why")
-    house.catalog.plan(Fault.REJECTED)
+        await producer_admin(harness).freeze(table.identifier, NAME, "why")
+    harness.catalog.plan(Fault.REJECTED)
     with pytest.raises(UnsupportedError, match="refused by the test"):
-        await producer_admin(house).freeze(table.identifier, NAME, "why")
+        await producer_admin(harness).freeze(table.identifier, NAME, "why")
 
 
 # --- After a rollback ----------------------------------------------------------------------------
 
 
 async def test_what_a_rollback_took_is_named_by_epoch() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0, 1, 2, 3)
-    current = await house.catalog.load(table.identifier)
-    assert await producer_admin(house).lost(current, NAME) == Lost(NOTHING, 0, is_whole=True)
-    await roll_back(house, table, 1)
-    current = await house.catalog.load(table.identifier)
-    found = await producer_admin(house).lost(current, NAME)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1, 2, 3)
+    current = await harness.catalog.load(table.identifier)
+    assert await producer_admin(harness).lost(current, NAME) == Lost(NOTHING, 0, is_whole=True)
+    await roll_back(harness, table, 1)
+    current = await harness.catalog.load(table.identifier)
+    found = await producer_admin(harness).lost(current, NAME)
     assert (str(found.epochs), found.snapshots, found.is_whole) == ("2-3", 2, True)
     lost = current.metadata.snapshots[2]
-    await house.storage.inner.delete((lost.manifest_list or "",))
-    assert not (await producer_admin(house).lost(current, NAME)).is_whole
-    await foreign_commit(house, table, RemoveSnapshots((lost.snapshot_id,)))
-    current = await house.catalog.load(table.identifier)
-    found = await producer_admin(house).lost(current, NAME)
+    await harness.storage.inner.delete((lost.manifest_list or "",))
+    assert not (await producer_admin(harness).lost(current, NAME)).is_whole
+    await foreign_commit(harness, table, RemoveSnapshots((lost.snapshot_id,)))
+    current = await harness.catalog.load(table.identifier)
+    found = await producer_admin(harness).lost(current, NAME)
     assert (str(found.epochs), found.is_whole) == ("3", False)
 
 
 async def test_after_a_thaw_that_keeps_the_rollback_epochs_go_on_and_lost_ones_stay_away() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0, 1, 2)
-    await roll_back(house, table, 0)
-    await land(house, table, 3)
-    assert await reasons(house) == [Reason.PRODUCER_FROZEN]
-    await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
-    await land(house, table, 4, 2)
-    assert sorted(await reasons(house)) == [Reason.EPOCH_LANDED_UNPROVEN, Reason.PRODUCER_FROZEN]
-    assert len(await house.live_files()) == 2
-    assert await epochs_of(house) == "0-2,4"
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1, 2)
+    await roll_back(harness, table, 0)
+    await land(harness, table, 3)
+    assert await reasons(harness) == [Reason.PRODUCER_FROZEN]
+    await producer_admin(harness).thaw(table.identifier, NAME, NOTHING)
+    await land(harness, table, 4, 2)
+    assert sorted(await reasons(harness)) == [Reason.EPOCH_LANDED_UNPROVEN, Reason.PRODUCER_FROZEN]
+    assert len(await harness.live_files()) == 2
+    assert await epochs_of(harness) == "0-2,4"
 
 
 async def test_after_a_thaw_that_repeats_the_lost_epochs_each_lands_once_more() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0, 1, 2)
-    await roll_back(house, table, 0)
-    current = await house.catalog.load(table.identifier)
-    lost = await producer_admin(house).lost(current, NAME)
-    await producer_admin(house).thaw(table.identifier, NAME, lost.epochs)
-    await land(house, table, 1, 2, 2, 1, 0)
-    assert await reasons(house) == []
-    assert len(await house.live_files()) == 3
-    assert [receipt.duplicate for receipt in await house.receipts()][-3:] == [True, True, True]
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1, 2)
+    await roll_back(harness, table, 0)
+    current = await harness.catalog.load(table.identifier)
+    lost = await producer_admin(harness).lost(current, NAME)
+    await producer_admin(harness).thaw(table.identifier, NAME, lost.epochs)
+    await land(harness, table, 1, 2, 2, 1, 0)
+    assert await reasons(harness) == []
+    assert len(await harness.live_files()) == 3
+    assert [receipt.duplicate for receipt in await harness.receipts()][-3:] == [True, True, True]
 
 
 async def test_an_entry_that_cannot_be_read_is_not_decided_about_only_forgotten() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await foreign_commit(house, table, SetProperties({NAME.key: '{"v":9}'}))
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await foreign_commit(harness, table, SetProperties({NAME.key: '{"v":9}'}))
     request = build_request(table)
     with pytest.raises(UnsupportedError, match="version 9"):
-        await producer_admin(house).freeze(table.identifier, NAME, "why")
+        await producer_admin(harness).freeze(table.identifier, NAME, "why")
     with pytest.raises(UnsupportedError, match="version 9"):
-        await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
+        await producer_admin(harness).thaw(table.identifier, NAME, NOTHING)
     with pytest.raises(UnsupportedError, match="version 9"):
-        await accept(house, table, request)
-    await producer_admin(house).forget(table.identifier, NAME)
-    assert NAME.key not in (await house.load()).properties
+        await accept(harness, table, request)
+    await producer_admin(harness).forget(table.identifier, NAME)
+    assert NAME.key not in (await harness.load()).properties
     with pytest.raises(NotFoundError, match="no producer `query-1`"):
-        await producer_admin(house).thaw(table.identifier, NAME, NOTHING)
+        await producer_admin(harness).thaw(table.identifier, NAME, NOTHING)
 
 
 # --- Forget --------------------------------------------------------------------------------------
 
 
 async def test_a_producer_is_not_forgotten_while_a_request_of_it_is_durable() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0)
     waiting = build_request(table, epoch=1)
-    await house.publish(waiting, announce=False)
+    await harness.publish(waiting, announce=False)
     with pytest.raises(UnsupportedError, match=waiting.request.inbox_key):
-        await producer_admin(house).forget(table.identifier, NAME)
-    await house.run_until_settled()
-    await producer_admin(house).forget(table.identifier, NAME)
-    assert NAME.key not in (await house.load()).properties
-    assert len(await house.live_files()) == 2
+        await producer_admin(harness).forget(table.identifier, NAME)
+    await harness.run_until_settled()
+    await producer_admin(harness).forget(table.identifier, NAME)
+    assert NAME.key not in (await harness.load()).properties
+    assert len(await harness.live_files()) == 2
 
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_an_old_doorbell_of_a_forgotten_producer_brings_nothing_back(restarts: bool) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     old = build_request(table)
-    await house.publish(old)
-    async with house.running():
-        await house.settle(5.0)
-        await producer_admin(house).forget(table.identifier, NAME)
+    await harness.publish(old)
+    async with harness.running():
+        await harness.settle(5.0)
+        await producer_admin(harness).forget(table.identifier, NAME)
         if not restarts:
-            await house.publish(old, durable=False)
-            await house.settle()
+            await harness.publish(old, durable=False)
+            await harness.settle()
     if restarts:  # nothing that this one has seen tells of the decision
-        async with house.running():
-            await house.settle(5.0)
-            await house.publish(old, durable=False)
-            await house.settle()
-    assert len(await house.live_files()) == 1
+        async with harness.running():
+            await harness.settle(5.0)
+            await harness.publish(old, durable=False)
+            await harness.settle()
+    assert len(await harness.live_files()) == 1
 
 
 # --- Accept --------------------------------------------------------------------------------------
 
 
 async def test_an_accepted_request_lands_once_beside_what_landed_as_its_epoch() -> None:
-    house = ServiceHarness()
-    table, other = await refused_for_its_content(house)
-    assert await accept(house, table, other) == {}
-    await replay(house, other)
-    assert len(await house.live_files()) == 2
-    assert await reasons(house) == []
-    assert await house.outstanding() == []
+    harness = ServiceHarness()
+    table, other = await refused_for_its_content(harness)
+    assert await accept(harness, table, other) == {}
+    await replay(harness, other)
+    assert len(await harness.live_files()) == 2
+    assert await reasons(harness) == []
+    assert await harness.outstanding() == []
     # Its leave is used up, and both contents have landed.
-    assert parse_entry((await house.load()).properties[NAME.key]).accepted == ()
+    assert parse_entry((await harness.load()).properties[NAME.key]).accepted == ()
     for fingerprint in ("something else", "offsets-0"):
-        await house.publish(build_request(table, epoch=0, fingerprint=fingerprint))
-        await house.run_until_settled()
-    assert [receipt.duplicate for receipt in await house.receipts()][-2:] == [True, True]
+        await harness.publish(build_request(table, epoch=0, fingerprint=fingerprint))
+        await harness.run_until_settled()
+    assert [receipt.duplicate for receipt in await harness.receipts()][-2:] == [True, True]
     # Also when the ledger has forgotten both, and only manifest lists know.
-    await land(house, table, 1, 2, 3)
+    await land(harness, table, 1, 2, 3)
     for fingerprint in ("something else", "offsets-0"):
-        await house.publish(build_request(table, epoch=0, fingerprint=fingerprint))
-        await house.run_until_settled()
-    assert [receipt.duplicate for receipt in await house.receipts()][-2:] == [True, True]
-    await house.publish(build_request(table, epoch=0, fingerprint="a third"))
-    await house.run_until_settled()
-    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
-    assert len(await house.live_files()) == 5
+        await harness.publish(build_request(table, epoch=0, fingerprint=fingerprint))
+        await harness.run_until_settled()
+    assert [receipt.duplicate for receipt in await harness.receipts()][-2:] == [True, True]
+    await harness.publish(build_request(table, epoch=0, fingerprint="a third"))
+    await harness.run_until_settled()
+    assert await reasons(harness) == [Reason.EPOCH_CONTENT_DIFFERS]
+    assert len(await harness.live_files()) == 5
 
 
 @pytest.mark.parametrize(
@@ -301,69 +301,69 @@ async def test_an_accepted_request_lands_once_beside_what_landed_as_its_epoch() 
 async def test_whatever_its_swap_answers_an_accepted_request_lands_at_most_once(
     faults: list[Fault],
 ) -> None:
-    house = ServiceHarness()
-    table, other = await refused_for_its_content(house)
-    await accept(house, table, other)
-    house.catalog.plan(*faults)
-    await replay(house, other)
-    await house.catalog.land_late()
-    await house.run_until_settled(seconds=60.0)
+    harness = ServiceHarness()
+    table, other = await refused_for_its_content(harness)
+    await accept(harness, table, other)
+    harness.catalog.plan(*faults)
+    await replay(harness, other)
+    await harness.catalog.land_late()
+    await harness.run_until_settled(seconds=60.0)
     rejected = faults == [Fault.REJECTED]
-    assert await reasons(house) == ([Reason.COMMIT_REJECTED] if rejected else [])
-    assert len(await house.live_files()) == (1 if rejected else 2)
+    assert await reasons(harness) == ([Reason.COMMIT_REJECTED] if rejected else [])
+    assert len(await harness.live_files()) == (1 if rejected else 2)
 
 
 async def test_an_accepted_request_of_a_frozen_producer_lands_and_the_producer_stays_frozen() -> (
     None
 ):
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0, 1)
-    await roll_back(house, table, 0)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1)
+    await roll_back(harness, table, 0)
     wanted, other = build_request(table, epoch=2), build_request(table, epoch=3)
     for sealed in (wanted, other):
-        await house.publish(sealed)
-        await house.run_until_settled()
-    assert await accept(house, table, wanted) == {}
-    await replay(house, wanted)
-    await replay(house, other)
-    assert await reasons(house) == [Reason.PRODUCER_FROZEN]
-    assert len(await house.live_files()) == 2
-    assert await state_of(house) is ProducerState.ROLLED_BACK
-    current = await house.catalog.load(table.identifier)
-    assert str((await producer_admin(house).lost(current, NAME)).epochs) == "1"
+        await harness.publish(sealed)
+        await harness.run_until_settled()
+    assert await accept(harness, table, wanted) == {}
+    await replay(harness, wanted)
+    await replay(harness, other)
+    assert await reasons(harness) == [Reason.PRODUCER_FROZEN]
+    assert len(await harness.live_files()) == 2
+    assert await state_of(harness) is ProducerState.ROLLED_BACK
+    current = await harness.catalog.load(table.identifier)
+    assert str((await producer_admin(harness).lost(current, NAME)).epochs) == "1"
 
 
 async def test_what_nothing_proves_any_more_may_be_accepted() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, *range(4))
-    snapshots = (await house.load()).snapshots[:-1]
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, *range(4))
+    snapshots = (await harness.load()).snapshots[:-1]
     gone = RemoveSnapshots(tuple(one.snapshot_id for one in snapshots))
-    await foreign_commit(house, table, gone)
+    await foreign_commit(harness, table, gone)
     again = build_request(table, epoch=0)
-    await house.publish(again)
-    await house.run_until_settled()
-    assert await reasons(house) == [Reason.EPOCH_LANDED_UNPROVEN]
-    assert await accept(house, table, again) == {}
-    await replay(house, again)
-    assert len(await house.live_files()) == 5
+    await harness.publish(again)
+    await harness.run_until_settled()
+    assert await reasons(harness) == [Reason.EPOCH_LANDED_UNPROVEN]
+    assert await accept(harness, table, again) == {}
+    await replay(harness, again)
+    assert len(await harness.live_files()) == 5
 
 
 async def test_a_request_that_has_landed_itself_is_not_accepted() -> None:
     """It landed, its answer was lost, and the freeze behind it made its end look like a refusal."""
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     landed = build_request(table, epoch=0)
-    await house.publish(landed)
-    await house.run_until_settled()
-    (why,) = (await accept(house, table, landed)).values()
+    await harness.publish(landed)
+    await harness.run_until_settled()
+    (why,) = (await accept(harness, table, landed)).values()
     assert "it has landed" in why
     # The same where the ledger has forgotten the attempt.
-    await land(house, table, 1, 2, 3)
-    (why,) = (await accept(house, table, landed)).values()
+    await land(harness, table, 1, 2, 3)
+    (why,) = (await accept(harness, table, landed)).values()
     assert "it has landed" in why
-    assert parse_entry((await house.load()).properties[NAME.key]).accepted == ()
+    assert parse_entry((await harness.load()).properties[NAME.key]).accepted == ()
 
 
 async def test_a_request_that_landed_before_all_proofs_is_not_accepted(
@@ -371,89 +371,89 @@ async def test_a_request_that_landed_before_all_proofs_is_not_accepted(
 ) -> None:
     """A second copy of it would name its data files a second time."""
     monkeypatch.setattr(evidence, "SNAPSHOTS_MAX", 2)
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     first = build_request(table)
     later = (build_request(table, epoch=epoch) for epoch in (1, 2, 3, 4))
-    await house.land_in_turn(first, *later)
-    await house.publish(first)
-    await house.run_until_settled()
-    assert await reasons(house) == [Reason.EPOCH_LANDED_UNPROVEN]
-    refused = await accept(house, table, first)
+    await harness.land_in_turn(first, *later)
+    await harness.publish(first)
+    await harness.run_until_settled()
+    assert await reasons(harness) == [Reason.EPOCH_LANDED_UNPROVEN]
+    refused = await accept(harness, table, first)
     assert "its data files are in the table" in refused[first.request.inbox_key]
-    assert await epochs_of(house) == "0-4"
+    assert await epochs_of(harness) == "0-4"
 
 
 async def test_many_requests_are_accepted_by_reading_the_table_once() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, *range(4))
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, *range(4))
     others = [build_request(table, epoch=epoch, fingerprint="other") for epoch in range(4)]
     for other in others:
-        await house.publish(other)
-    await house.run_until_settled()
-    storage = CountingStorage(house.storage.inner)
+        await harness.publish(other)
+    await harness.run_until_settled()
+    storage = CountingStorage(harness.storage.inner)
     lines = [sealed.request for sealed in others]
-    desk = replace(producer_admin(house), storage=storage)
+    desk = replace(producer_admin(harness), storage=storage)
     assert await desk.accept(table.identifier, NAME, lines) == {}
     # Each manifest list for its proof, the newest once more for its files, and each manifest.
     assert storage.calls["get"] == 4 + 1 + 4
 
 
 async def test_nothing_is_accepted_where_the_files_of_the_table_cannot_be_seen() -> None:
-    house = ServiceHarness()
-    table, other = await refused_for_its_content(house)
-    paths = [one.location async for one in house.storage.inner.list(table.metadata.location)]
+    harness = ServiceHarness()
+    table, other = await refused_for_its_content(harness)
+    paths = [one.location async for one in harness.storage.inner.list(table.metadata.location)]
     (manifest,) = [path for path in paths if path.endswith("-m0.avro")]
-    await house.storage.inner.delete([manifest])
-    (why,) = (await accept(house, table, other)).values()
+    await harness.storage.inner.delete([manifest])
+    (why,) = (await accept(harness, table, other)).values()
     assert "it is unknown whether its data files are in the table" in why
     assert manifest in why
 
 
 async def test_a_request_of_a_table_that_was_made_again_is_not_accepted() -> None:
-    house = ServiceHarness()
-    table, other = await refused_for_its_content(house)
-    await house.catalog.drop_table(table.identifier)
-    await house.create_table()
-    (why,) = (await accept(house, table, other)).values()
+    harness = ServiceHarness()
+    table, other = await refused_for_its_content(harness)
+    await harness.catalog.drop_table(table.identifier)
+    await harness.create_table()
+    (why,) = (await accept(harness, table, other)).values()
     assert "another uuid" in why
 
 
 async def test_an_accepted_request_that_was_discarded_lands_by_no_old_doorbell() -> None:
-    house = ServiceHarness()
-    table, other = await refused_for_its_content(house)
-    await accept(house, table, other)
-    await producer_admin(house).replays.discard(other.request.inbox_key)
-    async with house.running():
-        await house.publish(other, durable=False)
-        await house.settle()
-    assert len(await house.live_files()) == 1
+    harness = ServiceHarness()
+    table, other = await refused_for_its_content(harness)
+    await accept(harness, table, other)
+    await producer_admin(harness).replays.discard(other.request.inbox_key)
+    async with harness.running():
+        await harness.publish(other, durable=False)
+        await harness.settle()
+    assert len(await harness.live_files()) == 1
     # The next decision deletes the entries that are not needed any more.
     third = build_request(table, epoch=0, fingerprint="a third")
-    await house.publish(third)
-    await house.run_until_settled()
-    await accept(house, table, third)
-    entry = parse_entry((await house.load()).properties[NAME.key])
+    await harness.publish(third)
+    await harness.run_until_settled()
+    await accept(harness, table, third)
+    entry = parse_entry((await harness.load()).properties[NAME.key])
     assert entry.accepted == ((0, third.request.attempt),)
 
 
 async def test_a_crash_behind_the_swap_that_lands_an_accepted_request_repeats_nothing() -> None:
     """It is still in the inbox, and the ledger has forgotten all but the newest epochs."""
-    house = ServiceHarness()
-    table, other = await refused_for_its_content(house)
-    await accept(house, table, other)
-    await producer_admin(house).replays.replay(other.request.inbox_key, FRESH)
+    harness = ServiceHarness()
+    table, other = await refused_for_its_content(harness)
+    await accept(harness, table, other)
+    await producer_admin(harness).replays.replay(other.request.inbox_key, FRESH)
     for epoch in (1, 2, 3):
-        await house.inbox.put(build_request(table, epoch=epoch))
-    async with house.running():
-        while len(await house.live_files()) < 2:
-            await house.settle(0.0001)
-    await house.inbox.put(other)
-    await land(house, table, 4, 5)
-    await house.run_until_settled()
-    assert len(await house.live_files()) == 7
-    assert await reasons(house) == []
+        await harness.inbox.put(build_request(table, epoch=epoch))
+    async with harness.running():
+        while len(await harness.live_files()) < 2:
+            await harness.settle(0.0001)
+    await harness.inbox.put(other)
+    await land(harness, table, 4, 5)
+    await harness.run_until_settled()
+    assert len(await harness.live_files()) == 7
+    assert await reasons(harness) == []
 
 
 def test_an_entry_of_the_release_before_is_read_and_written_as_it_was() -> None:

@@ -33,9 +33,9 @@ class ProbedQueue(MemoryQueue):
 
 
 async def test_a_server_is_probed_once_and_not_before_every_read() -> None:
-    house = ServiceHarness()
-    house.queue = queue = ProbedQueue(house.server, consumer="committer")
-    await house.run_until_settled(seconds=60)
+    harness = ServiceHarness()
+    harness.queue = queue = ProbedQueue(harness.server, consumer="committer")
+    await harness.run_until_settled(seconds=60)
     assert queue.probes == 1
 
 
@@ -63,25 +63,25 @@ class FailsOnce(MemoryStorage):
 async def test_a_doorbell_whose_object_could_not_be_read_is_looked_up_again_and_acknowledged() -> (
     None
 ):
-    house = ServiceHarness(wrap=lambda storage: FailsOnce())
-    table = await house.create_table()
+    harness = ServiceHarness(wrap=lambda storage: FailsOnce())
+    table = await harness.create_table()
     # Too large to be in its doorbell, and ended before: no listing of the inbox shows it.
-    old = replace(house.doorbell(build_request(table)), content=None)
-    await house.publisher_queue.announce([old])
-    await house.run_until_settled(seconds=200)
-    assert await house.publisher_queue.depth() == QueueDepth(waiting=0, pending=0)
+    old = replace(harness.doorbell(build_request(table)), content=None)
+    await harness.publisher_queue.announce([old])
+    await harness.run_until_settled(seconds=200)
+    assert await harness.publisher_queue.depth() == QueueDepth(waiting=0, pending=0)
 
 
 class Shares(ShardLeases):
     """Shards that come and go as the test says."""
 
-    def __init__(self, house: ServiceHarness) -> None:
+    def __init__(self, harness: ServiceHarness) -> None:
         super().__init__(
-            leases=MemoryLeases(house.server, member="ours", process=UUID(int=1)),
+            leases=MemoryLeases(harness.server, member="ours", process=UUID(int=1)),
             member="ours",
-            world=house.world,
-            health=house.health,
-            metrics=house.metrics,
+            world=harness.world,
+            health=harness.health,
+            metrics=harness.metrics,
             lease_s=30.0,
         )
 
@@ -115,17 +115,17 @@ class Takes:
 async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken_over_again() -> (
     None
 ):
-    house = ServiceHarness()
-    bell = house.doorbell(build_request(await house.create_table()))
+    harness = ServiceHarness()
+    bell = harness.doorbell(build_request(await harness.create_table()))
     shard = shard_of(bell.table_uuid)
-    ours, other = (MemoryQueue(house.server, consumer=name) for name in ("ours", "other"))
-    await house.publisher_queue.announce([bell])
+    ours, other = (MemoryQueue(harness.server, consumer=name) for name in ("ours", "other"))
+    await harness.publisher_queue.announce([bell])
     assert len(await other.read(count_max=1, wait_s=0.0)) == 1
-    shares = Shares(house)
+    shares = Shares(harness)
 
     async def goes_and_comes_back() -> None:
         shares.become()
-        assert len(await MemoryQueue(house.server, consumer="third").reclaim(idle_s=0.0)) == 1
+        assert len(await MemoryQueue(harness.server, consumer="third").reclaim(idle_s=0.0)) == 1
         shares.become(shard)
 
     doorbells = Takes(goes_and_comes_back)
@@ -134,8 +134,8 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
         doorbells=cast("Doorbells", doorbells),
         intake=cast("Intake", Free()),
         shards=shares,
-        world=house.world,
-        health=house.health,
+        world=harness.world,
+        health=harness.health,
         reclaim_idle_s=60.0,
     )
     shares.become(shard)

@@ -27,104 +27,104 @@ VIRTUAL_TIME = True
 
 
 def request(
-    house: ServiceHarness, table: LoadedTable, producer: str = "query-1", epoch: int = 0
+    harness: ServiceHarness, table: LoadedTable, producer: str = "query-1", epoch: int = 0
 ) -> EncodedRequest:
     """Published now."""
-    now_ms = house.world.now_ms()
+    now_ms = harness.world.now_ms()
     return build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
 
 
-def hits(house: ServiceHarness) -> float:
-    samples = house.metrics.instruments.samples()
+def hits(harness: ServiceHarness) -> float:
+    samples = harness.metrics.instruments.samples()
     return sum(one.value for one in samples if one.name == "frazil_missed_doorbells_total")
 
 
-async def quarantine(house: ServiceHarness, sealed: EncodedRequest) -> None:
+async def quarantine(harness: ServiceHarness, sealed: EncodedRequest) -> None:
     """Write a record, as another committer does before the request leaves the inbox."""
     key = sealed.request.inbox_key
     record = QuarantineRecord(
         key=key, reason=Reason.SCHEMA_MISMATCH, message="", quarantined_at_ms=0
     )
-    await house.quarantine.put(record, sealed.content)
+    await harness.quarantine.put(record, sealed.content)
 
 
 # --- What it takes and leaves --------------------------------------------------------------------
 
 
 async def test_a_clock_that_is_hours_behind_keeps_nothing_in_the_inbox() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=10.0, reconcile_age_s=15.0):
-        await house.settle(20.0)
-        await house.publish(request(house, table), announce=False)
-        house.world.skew_ms = -7_200_000
-        await house.settle(60.0)
-        assert await house.outstanding() == []
-        assert len(await house.live_files()) == 1
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0, reconcile_age_s=15.0):
+        await harness.settle(20.0)
+        await harness.publish(request(harness, table), announce=False)
+        harness.world.skew_ms = -7_200_000
+        await harness.settle(60.0)
+        assert await harness.outstanding() == []
+        assert len(await harness.live_files()) == 1
 
 
 async def test_in_steady_state_it_finds_nothing() -> None:
-    house = ServiceHarness(min_interval_ms=1_000)
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=10.0, reconcile_age_s=2.0):
+    harness = ServiceHarness(min_interval_ms=1_000)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0, reconcile_age_s=2.0):
         for epoch in range(15):
             for producer in ("query-1", "query-2", "query-3"):
-                await house.publish(request(house, table, producer, epoch))
-                await house.settle(1.3)
-        await house.settle()
-        assert hits(house) == 0
+                await harness.publish(request(harness, table, producer, epoch))
+                await harness.settle(1.3)
+        await harness.settle()
+        assert hits(harness) == 0
         # And it does find a request without a doorbell.
-        await house.publish(request(house, table, epoch=15), announce=False)
-        await house.settle()
-        assert hits(house) == 1
-    assert len(await house.live_files()) == 46
-    assert await house.outstanding() == []
+        await harness.publish(request(harness, table, epoch=15), announce=False)
+        await harness.settle()
+        assert hits(harness) == 1
+    assert len(await harness.live_files()) == 46
+    assert await harness.outstanding() == []
 
 
 async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_again() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    sealed = request(house, table)
-    await house.publish(sealed, announce=False)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    sealed = request(harness, table)
+    await harness.publish(sealed, announce=False)
     # The cause may be gone by now: it could land.
-    await quarantine(house, sealed)
-    async with house.running(reconcile_interval_s=10.0):
-        await house.settle()
-        assert await house.outstanding() == []
-        assert hits(house) == 1
-    assert [record.reason for record in await house.quarantined()] == [Reason.SCHEMA_MISMATCH]
-    assert await house.live_files() == []
+    await quarantine(harness, sealed)
+    async with harness.running(reconcile_interval_s=10.0):
+        await harness.settle()
+        assert await harness.outstanding() == []
+        assert hits(harness) == 1
+    assert [record.reason for record in await harness.quarantined()] == [Reason.SCHEMA_MISMATCH]
+    assert await harness.live_files() == []
 
 
 async def test_a_request_that_was_replayed_is_taken_however_old_its_record_was() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    sealed = request(house, table)
-    await quarantine(house, sealed)
-    await house.settle(600.0)
-    async with house.running(reconcile_interval_s=10.0):
-        await Replays(house.storage.inner, INBOX).replay(
-            sealed.request.inbox_key, house.world.uuid()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    sealed = request(harness, table)
+    await quarantine(harness, sealed)
+    await harness.settle(600.0)
+    async with harness.running(reconcile_interval_s=10.0):
+        await Replays(harness.storage.inner, INBOX).replay(
+            sealed.request.inbox_key, harness.world.uuid()
         )
-        await house.settle(60.0)
-    assert await house.quarantined() == []
-    assert len(await house.live_files()) == 1
+        await harness.settle(60.0)
+    assert await harness.quarantined() == []
+    assert len(await harness.live_files()) == 1
 
 
 async def test_while_the_quarantine_cannot_be_asked_nothing_lands_and_nothing_is_lost() -> None:
-    house = ServiceHarness(with_queue=False)
-    table = await house.create_table()
+    harness = ServiceHarness(with_queue=False)
+    table = await harness.create_table()
     for epoch in range(3):
-        await house.publish(request(house, table, epoch=epoch), announce=False)
-    away = CountingStorage(house.storage.inner)
+        await harness.publish(request(harness, table, epoch=epoch), announce=False)
+    away = CountingStorage(harness.storage.inner)
     away.is_away = True
-    house.quarantine = Quarantine(away, INBOX)
-    async with house.running():
-        await house.settle()
-        assert await house.live_files() == []
+    harness.quarantine = Quarantine(away, INBOX)
+    async with harness.running():
+        await harness.settle()
+        assert await harness.live_files() == []
         away.is_away = False
-        await house.settle()
-    assert len(await house.live_files()) == 3
+        await harness.settle()
+    assert len(await harness.live_files()) == 3
 
 
 class SlowStorage(CountingStorage):
@@ -155,60 +155,60 @@ class SlowQueue(MemoryQueue):
 
 
 async def test_a_backlog_is_read_many_at_a_time() -> None:
-    house = ServiceHarness(with_queue=False)
-    table = await house.create_table()
-    house.inbox = Inbox(SlowStorage(house.storage.inner), INBOX)
+    harness = ServiceHarness(with_queue=False)
+    table = await harness.create_table()
+    harness.inbox = Inbox(SlowStorage(harness.storage.inner), INBOX)
     for epoch in range(200):
-        await house.inbox.put(request(house, table, epoch=epoch))
-    async with house.running():
-        await house.settle(15.0)
-        assert len(await house.live_files()) == 200
+        await harness.inbox.put(request(harness, table, epoch=epoch))
+    async with harness.running():
+        await harness.settle(15.0)
+        assert len(await harness.live_files()) == 200
 
 
 async def test_a_large_backlog_in_the_queue_is_not_read_from_the_inbox() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     for epoch in range(1_000):
-        await house.publish(request(house, table, epoch=epoch))
-    house.queue = SlowQueue(house.server, consumer="committer")
-    async with house.running(reconcile_interval_s=10.0, reconcile_age_s=1.0):
-        await house.settle(60.0)
-        assert len(await house.live_files()) < 1_000
-        assert hits(house) == 0
-        await house.settle(60.0)
-        assert len(await house.live_files()) == 1_000
-        assert await house.outstanding() == []
+        await harness.publish(request(harness, table, epoch=epoch))
+    harness.queue = SlowQueue(harness.server, consumer="committer")
+    async with harness.running(reconcile_interval_s=10.0, reconcile_age_s=1.0):
+        await harness.settle(60.0)
+        assert len(await harness.live_files()) < 1_000
+        assert hits(harness) == 0
+        await harness.settle(60.0)
+        assert len(await harness.live_files()) == 1_000
+        assert await harness.outstanding() == []
 
 
 # --- Doorbells -----------------------------------------------------------------------------------
 
 
 async def test_an_old_doorbell_of_a_request_that_was_discarded_does_not_land() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(request(house, table, epoch=0))
-        await house.settle()
-        discarded = request(house, table, epoch=1)
-        await house.settle(TRUSTED_MS / 1000 + 1)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(request(harness, table, epoch=0))
+        await harness.settle()
+        discarded = request(harness, table, epoch=1)
+        await harness.settle(TRUSTED_MS / 1000 + 1)
         # The queue was put back: it hands out for the first time what it had handed out before.
-        await house.publish(discarded, durable=False)
-        await house.settle()
-        depth = await house.publisher_queue.depth()
+        await harness.publish(discarded, durable=False)
+        await harness.settle()
+        depth = await harness.publisher_queue.depth()
         assert (depth.waiting, depth.pending) == (0, 0)
-    assert len(await house.live_files()) == 1
-    assert await house.quarantined() == []
+    assert len(await harness.live_files()) == 1
+    assert await harness.quarantined() == []
 
 
 async def test_an_old_doorbell_of_a_request_that_waits_lands_it() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    sealed = request(house, table)
-    await house.publish(sealed)
-    await house.settle(86_400.0)
-    await house.run_until_settled()
-    assert len(await house.live_files()) == 1
-    assert await house.outstanding() == []
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    sealed = request(harness, table)
+    await harness.publish(sealed)
+    await harness.settle(86_400.0)
+    await harness.run_until_settled()
+    assert len(await harness.live_files()) == 1
+    assert await harness.outstanding() == []
 
 
 # --- Tables that get nowhere ---------------------------------------------------------------------
@@ -219,51 +219,51 @@ async def test_a_table_that_gets_nowhere_leaves_the_memory_to_the_others(
 ) -> None:
     monkeypatch.setattr(committer_pool, "STUCK_REQUESTS_MAX", 5)
     monkeypatch.setattr(committer_pool, "PENDING_REQUESTS_MAX", 20)
-    house = ServiceHarness()
-    frozen = await house.create_table()
-    other = await house.create_table("db.other")
-    async with house.running(reconcile_interval_s=60.0, reconcile_age_s=120.0):
-        await house.publish(request(house, frozen, epoch=0))
-        await house.settle()
-        await foreign_commit(house, frozen, RemoveProperties((property_key("query-1"),)))
-        await house.publish(request(house, frozen, epoch=1))
-        await house.settle()
+    harness = ServiceHarness()
+    frozen = await harness.create_table()
+    other = await harness.create_table("db.other")
+    async with harness.running(reconcile_interval_s=60.0, reconcile_age_s=120.0):
+        await harness.publish(request(harness, frozen, epoch=0))
+        await harness.settle()
+        await foreign_commit(harness, frozen, RemoveProperties((property_key("query-1"),)))
+        await harness.publish(request(harness, frozen, epoch=1))
+        await harness.settle()
         for epoch in range(2, 40):
-            await house.publish(request(house, frozen, epoch=epoch))
-            await house.settle(1.0)
-        await house.settle(300.0)
-        assert not house.tables.are_full
-        (stuck,) = (one for one in house.tables.all if one.identifier == frozen.identifier)
+            await harness.publish(request(harness, frozen, epoch=epoch))
+            await harness.settle(1.0)
+        await harness.settle(300.0)
+        assert not harness.tables.are_full
+        (stuck,) = (one for one in harness.tables.all if one.identifier == frozen.identifier)
         assert len(stuck.waiting) == 5
-        await house.publish(request(house, other))
-        await house.settle()
-        assert len(await house.live_files("db.other")) == 1
+        await harness.publish(request(harness, other))
+        await harness.settle()
+        assert len(await harness.live_files("db.other")) == 1
         # The oldest of what was left where it is durable counts for the lag.
-        assert (house.status_collector.status().lag_s or 0) > 300
-        await house.accept()
-        await house.settle(300.0)
-        assert await house.outstanding() == []
-        depth = await house.publisher_queue.depth()
+        assert (harness.status_collector.status().lag_s or 0) > 300
+        await harness.accept()
+        await harness.settle(300.0)
+        assert await harness.outstanding() == []
+        depth = await harness.publisher_queue.depth()
         assert (depth.waiting, depth.pending) == (0, 0)
-    assert len(await house.live_files()) == 40
+    assert len(await harness.live_files()) == 40
 
 
 async def test_a_request_that_a_scan_finds_for_a_stuck_table_lands_soon_after_its_repair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(committer_pool, "STUCK_REQUESTS_MAX", 1)
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=1_000.0):
-        await house.publish(request(house, table, epoch=0))
-        await house.settle()
-        await foreign_commit(house, table, RemoveProperties((property_key("query-1"),)))
-        await house.publish(request(house, table, epoch=1))
-        await house.settle(100.0)
-        await house.publish(request(house, table, epoch=2), announce=False)
-        await house.settle(900.0)
-        assert len(await house.outstanding()) == 2
-        await house.accept()
-        await house.settle(200.0)
-        assert await house.outstanding() == []
-    assert len(await house.live_files()) == 3
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=1_000.0):
+        await harness.publish(request(harness, table, epoch=0))
+        await harness.settle()
+        await foreign_commit(harness, table, RemoveProperties((property_key("query-1"),)))
+        await harness.publish(request(harness, table, epoch=1))
+        await harness.settle(100.0)
+        await harness.publish(request(harness, table, epoch=2), announce=False)
+        await harness.settle(900.0)
+        assert len(await harness.outstanding()) == 2
+        await harness.accept()
+        await harness.settle(200.0)
+        assert await harness.outstanding() == []
+    assert len(await harness.live_files()) == 3

@@ -25,25 +25,25 @@ VIRTUAL_TIME = True
 RUNS = ("0a2c5f40-3f0b-4c1b-9d4e-000000000001", "0a2c5f40-3f0b-4c1b-9d4e-000000000002")
 
 
-async def landed_attempts(house: ServiceHarness) -> Counter[str]:
+async def landed_attempts(harness: ServiceHarness) -> Counter[str]:
     """How many live files each attempt has."""
-    return Counter(file.file_path.rsplit("/", 1)[1][6:42] for file in await house.live_files())
+    return Counter(file.file_path.rsplit("/", 1)[1][6:42] for file in await harness.live_files())
 
 
 # --- Age -----------------------------------------------------------------------------------------
 
 
 async def _age(
-    house: ServiceHarness, table: LoadedTable, epochs: int, *, has_expired: bool
+    harness: ServiceHarness, table: LoadedTable, epochs: int, *, has_expired: bool
 ) -> None:
     """Let so many epochs land, each with a commit of its own, and perhaps their snapshots go."""
     for epoch in range(1, 1 + epochs):
-        await house.publish(build_request(table, epoch=epoch))
-        await house.settle(1.0)
+        await harness.publish(build_request(table, epoch=epoch))
+        await harness.settle(1.0)
     if has_expired:
-        old = (await house.load()).snapshots[:-1]
+        old = (await harness.load()).snapshots[:-1]
         gone = tuple(one.snapshot_id for one in old)
-        await foreign_commit(house, table, RemoveSnapshots(gone))
+        await foreign_commit(harness, table, RemoveSnapshots(gone))
 
 
 # The ledger knows the fingerprints of the last two epochs, manifest lists those before.
@@ -60,49 +60,49 @@ AGES = [
 async def test_a_replay_of_any_age_lands_nothing_and_is_answered_by_what_proves_it(
     epochs: int, has_expired: bool, equal: Reason | None, other: Reason, is_restarted: bool
 ) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
-        await _age(house, table, epochs, has_expired=has_expired)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
+        await _age(harness, table, epochs, has_expired=has_expired)
         if not is_restarted:
-            await _replay_both(house, table)
+            await _replay_both(harness, table)
     if is_restarted:
-        async with house.running():
-            await _replay_both(house, table)
-    assert len(await house.live_files()) == 1 + epochs
-    assert await house.outstanding() == []
+        async with harness.running():
+            await _replay_both(harness, table)
+    assert len(await harness.live_files()) == 1 + epochs
+    assert await harness.outstanding() == []
     expected = sorted(reason for reason in (equal, other) if reason is not None)
-    assert sorted(record.reason for record in await house.quarantined()) == expected
-    _, answer, refusal = [one for one in await house.receipts() if one.epoch == 0]
+    assert sorted(record.reason for record in await harness.quarantined()) == expected
+    _, answer, refusal = [one for one in await harness.receipts() if one.epoch == 0]
     assert (answer.duplicate, answer.reason) == (equal is None, equal)
     assert (refusal.state, refusal.reason) == (ReceiptState.QUARANTINED, other)
 
 
-async def _replay_both(house: ServiceHarness, table: LoadedTable) -> None:
+async def _replay_both(harness: ServiceHarness, table: LoadedTable) -> None:
     """Another attempt that stands for the same, and one that does not."""
     for fingerprint in (None, "something else"):
-        await house.publish(build_request(table, epoch=0, fingerprint=fingerprint))
-        await house.settle(6.0)
+        await harness.publish(build_request(table, epoch=0, fingerprint=fingerprint))
+        await harness.settle(6.0)
 
 
 @pytest.mark.parametrize(("epochs", "has_expired", "equal", "other"), AGES)
 async def test_a_doorbell_of_any_age_brings_nothing_back(
     epochs: int, has_expired: bool, equal: Reason | None, other: Reason
 ) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     first = build_request(table, epoch=0)
-    async with house.running():
-        await house.publish(first)
-        await house.settle(1.0)
-        await _age(house, table, epochs, has_expired=has_expired)
-        await house.publish(first, durable=False)
-        await house.settle(6.0)
-    assert len(await house.live_files()) == 1 + epochs
-    assert await house.quarantined() == []
-    assert (await house.publisher_queue.depth()).waiting == 0
+    async with harness.running():
+        await harness.publish(first)
+        await harness.settle(1.0)
+        await _age(harness, table, epochs, has_expired=has_expired)
+        await harness.publish(first, durable=False)
+        await harness.settle(6.0)
+    assert len(await harness.live_files()) == 1 + epochs
+    assert await harness.quarantined() == []
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 # --- Runs and sinks ------------------------------------------------------------------------------
@@ -111,82 +111,82 @@ async def test_a_doorbell_of_any_age_brings_nothing_back(
 @pytest.mark.parametrize("is_announced", [False, True])
 async def test_of_two_runs_of_a_query_each_epoch_lands_whole_and_once(is_announced: bool) -> None:
     """The earlier driver lives on, and both cut the rows into files of their own."""
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     tries: dict[int, dict[str, int]] = {epoch: {} for epoch in range(6)}
-    async with house.running(reconcile_interval_s=5.0):
+    async with harness.running(reconcile_interval_s=5.0):
         for epoch in range(6):
             for number, run in enumerate(RUNS if epoch % 2 else RUNS[::-1], start=1):
                 nonce = MicroBatch("query-1", run, epoch).nonce("")
                 sealed = build_request(table, epoch=epoch, nonce=nonce, files_count=number)
                 tries[epoch][str(sealed.request.attempt)] = number
-                await house.publish(sealed, announce=is_announced)
-                await house.settle(0.001 * epoch)
-        await house.settle()
-    landed = await landed_attempts(house)
+                await harness.publish(sealed, announce=is_announced)
+                await harness.settle(0.001 * epoch)
+        await harness.settle()
+    landed = await landed_attempts(harness)
     for files in tries.values():
         (winner,) = files.keys() & landed.keys()
         assert landed[winner] == files[winner]
     assert len(landed) == 6
-    assert await house.outstanding() == []
-    assert await house.quarantined() == []
+    assert await harness.outstanding() == []
+    assert await harness.quarantined() == []
 
 
 async def test_two_sinks_of_one_query_are_two_producers() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
         for epoch in range(3):
             for sink in ("", "errors"):
                 producer = f"query-1/{sink}" if sink else "query-1"
                 nonce = MicroBatch("query-1", RUNS[0], epoch).nonce(sink)
-                await house.publish(
+                await harness.publish(
                     build_request(table, producer=producer, epoch=epoch, nonce=nonce)
                 )
-        await house.settle()
-    properties = (await house.load()).properties
+        await harness.settle()
+    properties = (await harness.load()).properties
     for producer in ("query-1", "query-1/errors"):
         assert str(parse_entry(properties[property_key(producer)]).epochs) == "0-2"
-    assert len(await landed_attempts(house)) == 6
-    assert await house.quarantined() == []
+    assert len(await landed_attempts(harness)) == 6
+    assert await harness.quarantined() == []
 
 
 # --- Gaps ----------------------------------------------------------------------------------------
 
 
 async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_quarantine() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     refused = build_request(table, epoch=1)
-    house.catalog.plan(Fault.REJECTED)
-    async with house.running(reconcile_interval_s=5.0):
-        await house.publish(refused)
-        await house.settle()
+    harness.catalog.plan(Fault.REJECTED)
+    async with harness.running(reconcile_interval_s=5.0):
+        await harness.publish(refused)
+        await harness.settle()
         for epoch in range(2, 26, 2):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(6.0)
-    assert [record.reason for record in await house.quarantined()] == [Reason.COMMIT_REJECTED]
-    await replay(house, refused)
-    entry = parse_entry((await house.load()).properties[property_key("query-1")])
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(6.0)
+    assert [record.reason for record in await harness.quarantined()] == [Reason.COMMIT_REJECTED]
+    await replay(harness, refused)
+    entry = parse_entry((await harness.load()).properties[property_key("query-1")])
     assert str(entry.epochs).startswith("1-2,4,6")
-    assert len(await house.live_files()) == 13
+    assert len(await harness.live_files()) == 13
 
 
 async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_the_inbox() -> None:
     """It was not announced, and no committer takes it before it has waited a minute."""
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=5.0, reconcile_age_s=60.0):
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=5.0, reconcile_age_s=60.0):
         for epoch in range(0, 24, 2):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(0.2)
-        await house.publish(build_request(table, epoch=7), announce=False)
-        await house.settle(20.0)
-        await house.publish(build_request(table, epoch=24))
-        await house.settle(60.0)
-    assert len(await house.live_files()) == 14
-    assert await house.quarantined() == []
-    entry = parse_entry((await house.load()).properties[property_key("query-1")])
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(0.2)
+        await harness.publish(build_request(table, epoch=7), announce=False)
+        await harness.settle(20.0)
+        await harness.publish(build_request(table, epoch=24))
+        await harness.settle(60.0)
+    assert len(await harness.live_files()) == 14
+    assert await harness.quarantined() == []
+    entry = parse_entry((await harness.load()).properties[property_key("query-1")])
     assert str(entry.epochs).startswith("0,2,4,6-8,10")
 
 
@@ -194,71 +194,73 @@ async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_the_inbox(
 
 
 async def test_a_thousand_one_shot_producers_land_once_and_leave_nothing_in_the_ledger() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     shots = [build_request(table, producer=f"shot-{n}", one_shot=True) for n in range(1_000)]
-    async with house.running(reconcile_interval_s=300.0):
+    async with harness.running(reconcile_interval_s=300.0):
         for shot in shots:
-            await house.publish(shot)
-        await house.settle()
-        assert len(await _producers(house)) == 1_000
+            await harness.publish(shot)
+        await harness.settle()
+        assert len(await _producers(harness)) == 1_000
         for epoch in range(3):
-            await house.settle(ONE_SHOT_KEPT_S / 2)
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(1.0)
-        assert await _producers(house) == ["query-1"]
+            await harness.settle(ONE_SHOT_KEPT_S / 2)
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(1.0)
+        assert await _producers(harness) == ["query-1"]
         for shot in shots[::100]:
-            await house.publish(shot, durable=False)
-        await house.settle()
-    assert set((await landed_attempts(house)).values()) == {1}
-    assert len(await house.live_files()) == 1_003
-    assert await house.outstanding() == []
-    assert await house.quarantined() == []
+            await harness.publish(shot, durable=False)
+        await harness.settle()
+    assert set((await landed_attempts(harness)).values()) == {1}
+    assert len(await harness.live_files()) == 1_003
+    assert await harness.outstanding() == []
+    assert await harness.quarantined() == []
 
 
-async def _producers(house: ServiceHarness) -> list[str]:
+async def _producers(harness: ServiceHarness) -> list[str]:
     """Whom the ledger knows."""
-    parsed = map(parse_property_key, (await house.load()).properties)
+    parsed = map(parse_property_key, (await harness.load()).properties)
     return [one[0] for one in parsed if one is not None]
 
 
 async def test_a_one_shot_producer_is_known_while_a_request_of_it_is_in_quarantine() -> None:
     """Or what was refused because its epoch has landed would land when it is replayed."""
-    house = ServiceHarness()
-    table = await house.create_table()
-    refused = await _land_one_and_refuse_another(house, table)
-    async with house.running(reconcile_interval_s=300.0):
-        await _outlive_one_shots(house, table)
-        assert "shot" in await _producers(house)
-        await Replays(house.storage.inner, INBOX).replay(
-            refused.request.inbox_key, house.world.uuid()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    refused = await _land_one_and_refuse_another(harness, table)
+    async with harness.running(reconcile_interval_s=300.0):
+        await _outlive_one_shots(harness, table)
+        assert "shot" in await _producers(harness)
+        await Replays(harness.storage.inner, INBOX).replay(
+            refused.request.inbox_key, harness.world.uuid()
         )
-        await house.settle(400.0)
-        assert len(await house.live_files()) == 6
-        (record,) = await house.quarantined()
+        await harness.settle(400.0)
+        assert len(await harness.live_files()) == 6
+        (record,) = await harness.quarantined()
         assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
-        await house.quarantine.delete((record.key,))
-        await _outlive_one_shots(house, table, first_epoch=5)
-    assert await _producers(house) == ["query-1"]
+        await harness.quarantine.delete((record.key,))
+        await _outlive_one_shots(harness, table, first_epoch=5)
+    assert await _producers(harness) == ["query-1"]
 
 
-async def _land_one_and_refuse_another(house: ServiceHarness, table: LoadedTable) -> EncodedRequest:
+async def _land_one_and_refuse_another(
+    harness: ServiceHarness, table: LoadedTable
+) -> EncodedRequest:
     """Two attempts of a one-shot producer's epoch with different content."""
-    async with house.running():
-        await house.publish(build_request(table, producer="shot", one_shot=True))
-        await house.settle()
+    async with harness.running():
+        await harness.publish(build_request(table, producer="shot", one_shot=True))
+        await harness.settle()
         refused = build_request(table, producer="shot", one_shot=True, fingerprint="another")
-        await house.publish(refused)
-        await house.settle()
-    assert len(await house.quarantined()) == 1
+        await harness.publish(refused)
+        await harness.settle()
+    assert len(await harness.quarantined()) == 1
     return refused
 
 
 async def _outlive_one_shots(
-    house: ServiceHarness, table: LoadedTable, *, first_epoch: int = 0
+    harness: ServiceHarness, table: LoadedTable, *, first_epoch: int = 0
 ) -> None:
     """Commits that take along what has been found."""
     for epoch in range(first_epoch, first_epoch + 5):
-        await house.settle(ONE_SHOT_KEPT_S / 2)
-        await house.publish(build_request(table, epoch=epoch))
-        await house.settle(1.0)
+        await harness.settle(ONE_SHOT_KEPT_S / 2)
+        await harness.publish(build_request(table, epoch=epoch))
+        await harness.settle(1.0)

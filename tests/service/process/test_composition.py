@@ -1,4 +1,4 @@
-"""Opening a catalog: an empty one is made for a new house, never in place of one that is away."""
+"""Opening a catalog: an empty one is made for a new harness, never in place of one that is away."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_place_of_keys_that_no_storage_serves_is_named_by_its_setting(tmp_path
         open_request_parts(Settings(home=tmp_path, security=security))
 
 
-async def test_catalog_of_a_new_house_is_made(tmp_path: Path) -> None:
+async def test_catalog_of_a_new_harness_is_made(tmp_path: Path) -> None:
     parts = parts_in(tmp_path / "home")
     catalog = await open_known_catalog(parts)
     assert await catalog.list_namespaces() == []

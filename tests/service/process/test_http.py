@@ -22,7 +22,7 @@ TABLE = "db.flights"
 
 
 class ProducerAdmin:
-    """Asks the endpoints of a house."""
+    """Asks the endpoints of a harness."""
 
     def __init__(self, client: TestClient) -> None:  # type: ignore[type-arg]
         self._client = client
@@ -39,41 +39,41 @@ class ProducerAdmin:
 
 
 @asynccontextmanager
-async def operating(house: ServiceHarness) -> AsyncIterator[ProducerAdmin]:
-    async with TestClient(TestServer(application(house.status_collector))) as client:
+async def operating(harness: ServiceHarness) -> AsyncIterator[ProducerAdmin]:
+    async with TestClient(TestServer(application(harness.status_collector))) as client:
         yield ProducerAdmin(client)
 
 
-async def receipts(house: ServiceHarness, producer: str, count: int) -> list[Receipt]:
+async def receipts(harness: ServiceHarness, producer: str, count: int) -> list[Receipt]:
     """The next receipts of a producer, as soon as they are there."""
     found: list[Receipt] = []
     while len(found) < count:
-        found.extend(await house.publisher_queue.wait_for_receipts(producer, wait_s=10.0))
+        found.extend(await harness.publisher_queue.wait_for_receipts(producer, wait_s=10.0))
     return found
 
 
 async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     for number in range(3):
-        await house.publish(build_request(table, producer=f"query-{number}", files_count=2))
-    async with operating(house) as operator, house.running():
+        await harness.publish(build_request(table, producer=f"query-{number}", files_count=2))
+    async with operating(harness) as operator, harness.running():
         for number in range(3):
-            await receipts(house, f"query-{number}", 1)
-        house.catalog.plan(Fault.CONFLICT)
-        await house.publish(build_request(table, producer="query-0", epoch=1))
-        await receipts(house, "query-0", 1)
-        house.catalog.plan(Fault.LOST_REPLY)
-        await house.publish(build_request(table, producer="query-0", epoch=2))
-        await receipts(house, "query-0", 1)
-        await house.publish(build_request(table, producer="query-0", epoch=1))
-        await receipts(house, "query-0", 1)
+            await receipts(harness, f"query-{number}", 1)
+        harness.catalog.plan(Fault.CONFLICT)
+        await harness.publish(build_request(table, producer="query-0", epoch=1))
+        await receipts(harness, "query-0", 1)
+        harness.catalog.plan(Fault.LOST_REPLY)
+        await harness.publish(build_request(table, producer="query-0", epoch=2))
+        await receipts(harness, "query-0", 1)
+        await harness.publish(build_request(table, producer="query-0", epoch=1))
+        await receipts(harness, "query-0", 1)
         other = build_request(table, producer="query-0", epoch=1, fingerprint="another")
-        await house.publish(other)
-        await receipts(house, "query-0", 1)
-        house.catalog.plan(Fault.REJECTED)
-        await house.publish(build_request(table, producer="query-0", epoch=3))
-        await receipts(house, "query-0", 1)
+        await harness.publish(other)
+        await receipts(harness, "query-0", 1)
+        harness.catalog.plan(Fault.REJECTED)
+        await harness.publish(build_request(table, producer="query-0", epoch=3))
+        await receipts(harness, "query-0", 1)
         page = await operator.page()
         code, status = await operator.ask("/status")
 
@@ -135,14 +135,14 @@ def _listed_s(page: Page) -> float | None:
 
 
 async def test_metadata_is_as_large_as_its_file() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table))
-    async with house.running():
-        await receipts(house, "query-1", 1)
-    current = await house.catalog.inner.load(table.identifier)
-    written = await house.storage.inner.head(current.metadata_location)
-    page = Page(house.status_collector.page().decode())
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table))
+    async with harness.running():
+        await receipts(harness, "query-1", 1)
+    current = await harness.catalog.inner.load(table.identifier)
+    written = await harness.storage.inner.head(current.metadata_location)
+    page = Page(harness.status_collector.page().decode())
     assert page("frazil_metadata_bytes", table=TABLE) == written.size_bytes
 
 
@@ -162,10 +162,10 @@ async def test_metadata_is_as_large_as_its_file() -> None:
 async def test_readiness_is_running_with_catalog_and_inbox_and_no_tables_affair(
     phase: Phase, conditions: dict[str, str], code: int
 ) -> None:
-    house = ServiceHarness()
-    house.health.phase = phase
-    house.health.conditions = dict(conditions)
-    async with operating(house) as operator:
+    harness = ServiceHarness()
+    harness.health.phase = phase
+    harness.health.conditions = dict(conditions)
+    async with operating(harness) as operator:
         assert await operator.ask("/readyz") == (
             code,
             {
@@ -184,13 +184,13 @@ async def test_readiness_is_running_with_catalog_and_inbox_and_no_tables_affair(
 
 
 async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.storage.inner.delete([table.metadata_location])
-    async with operating(house) as operator, house.running():
-        house.health.phase = "running"
-        await house.publish(build_request(table))
-        await house.settle()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.storage.inner.delete([table.metadata_location])
+    async with operating(harness) as operator, harness.running():
+        harness.health.phase = "running"
+        await harness.publish(build_request(table))
+        await harness.settle()
         code, _ = await operator.ask("/readyz")
         _, status = await operator.ask("/status")
         page = await operator.page()
@@ -200,20 +200,20 @@ async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status
 
 
 async def test_liveness_is_the_heartbeat_and_no_condition_outside() -> None:
-    house = ServiceHarness()
-    house.health.conditions = {"queue": "away", "catalog": "away", "inbox": "away"}
-    async with operating(house) as operator:
+    harness = ServiceHarness()
+    harness.health.conditions = {"queue": "away", "catalog": "away", "inbox": "away"}
+    async with operating(harness) as operator:
         assert (await operator.ask("/livez"))[0] == 200
-        house.health.last_beat_s = house.world.monotonic_s() - 31
+        harness.health.last_beat_s = harness.world.monotonic_s() - 31
         assert (await operator.ask("/livez"))[0] == 503
-        house.health.last_beat_s = house.world.monotonic_s() - 1
+        harness.health.last_beat_s = harness.world.monotonic_s() - 1
         assert (await operator.ask("/livez"))[0] == 200
 
 
 async def test_before_the_start_metrics_and_status_answer_and_the_lag_is_not_known() -> None:
-    house = ServiceHarness()
-    house.health.degraded("catalog", "it does not answer")
-    async with operating(house) as operator:
+    harness = ServiceHarness()
+    harness.health.degraded("catalog", "it does not answer")
+    async with operating(harness) as operator:
         page = await operator.page()
         _, status = await operator.ask("/status")
     assert page("frazil_lag_seconds") is None

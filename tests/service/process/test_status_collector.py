@@ -53,46 +53,46 @@ def seconds(number: float) -> object:
     return pytest.approx(number, abs=0.01)
 
 
-def page(house: ServiceHarness) -> Page:
-    return Page(house.status_collector.page().decode())
+def page(harness: ServiceHarness) -> Page:
+    return Page(harness.status_collector.page().decode())
 
 
 # --- Lag -----------------------------------------------------------------------------------------
 
 
 async def test_the_lag_is_the_age_of_the_oldest_request_until_it_is_committed() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.settle(100.0)
-        assert page(house)("frazil_lag_seconds") == 0
-        house.catalog.plan(*AWAY)
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(20.0)
-        await house.publish(build_request(table, epoch=1))
-        await house.settle(22.5)
-        seen = page(house)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.settle(100.0)
+        assert page(harness)("frazil_lag_seconds") == 0
+        harness.catalog.plan(*AWAY)
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(20.0)
+        await harness.publish(build_request(table, epoch=1))
+        await harness.settle(22.5)
+        seen = page(harness)
         assert seen("frazil_lag_seconds") == seconds(42.5)
         assert seen("frazil_table_lag_seconds", table=TABLE) == seconds(42.5)
         assert seen("frazil_pending_requests", table=TABLE) == 2
         assert seen("frazil_component_degraded", component=f"table {TABLE}") == 1
-        house.catalog.recover()
-        await house.settle(60.0)
-        seen = page(house)
+        harness.catalog.recover()
+        await harness.settle(60.0)
+        seen = page(harness)
         assert seen("frazil_lag_seconds") == 0
         assert seen("frazil_pending_requests", table=TABLE) == 0
         assert seen("frazil_component_degraded", component=f"table {TABLE}") is None
 
 
 async def test_the_lag_sees_a_request_that_nobody_announced() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=30.0):
-        await house.settle(5.0)
-        house.catalog.plan(*AWAY)
-        await house.publish(build_request(table), announce=False)
-        await house.settle(40.0)
-        seen = page(house)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=30.0):
+        await harness.settle(5.0)
+        harness.catalog.plan(*AWAY)
+        await harness.publish(build_request(table), announce=False)
+        await harness.settle(40.0)
+        seen = page(harness)
         assert seen("frazil_lag_seconds") == seconds(40)
         assert seen("frazil_missed_doorbells_total") == 1
         assert seen("frazil_inbox_requests") == 1
@@ -100,37 +100,37 @@ async def test_the_lag_sees_a_request_that_nobody_announced() -> None:
 
 @pytest.mark.parametrize("with_queue", [True, False])
 async def test_the_lag_goes_on_over_a_restart_and_needs_no_queue(with_queue: bool) -> None:
-    house = ServiceHarness(with_queue=with_queue)
-    table = await house.create_table()
-    house.server.available = with_queue
-    await house.publish(build_request(table), announce=with_queue)
-    house.catalog.plan(*AWAY)
-    await house.settle(3_600.0)
-    async with house.running():
-        await house.settle(10.0)
-        assert page(house)("frazil_lag_seconds") == seconds(3_610)
+    harness = ServiceHarness(with_queue=with_queue)
+    table = await harness.create_table()
+    harness.server.available = with_queue
+    await harness.publish(build_request(table), announce=with_queue)
+    harness.catalog.plan(*AWAY)
+    await harness.settle(3_600.0)
+    async with harness.running():
+        await harness.settle(10.0)
+        assert page(harness)("frazil_lag_seconds") == seconds(3_610)
 
 
 async def test_the_lag_counts_what_memory_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer_pool, "PENDING_REQUESTS_MAX", 0)
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table), announce=False)
-    async with house.running(reconcile_interval_s=30.0):
-        await house.settle(95.0)
-        seen = page(house)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table), announce=False)
+    async with harness.running(reconcile_interval_s=30.0):
+        await harness.settle(95.0)
+        seen = page(harness)
         assert seen("frazil_lag_seconds") == seconds(95)
         assert seen("frazil_pending_requests", table=TABLE) is None
 
 
 async def test_the_lag_counts_what_cannot_be_read() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table), announce=False)
-    house.inbox_storage.get = _away  # type: ignore[method-assign]
-    async with house.running(reconcile_interval_s=30.0):
-        await house.settle(95.0)
-        assert page(house)("frazil_lag_seconds") == seconds(95)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table), announce=False)
+    harness.inbox_storage.get = _away  # type: ignore[method-assign]
+    async with harness.running(reconcile_interval_s=30.0):
+        await harness.settle(95.0)
+        assert page(harness)("frazil_lag_seconds") == seconds(95)
 
 
 async def _no_table(identifier: TableIdentifier) -> LoadedTable:
@@ -148,33 +148,33 @@ async def _away(
 
 
 async def test_without_a_listing_the_lag_is_not_known_and_said_so() -> None:
-    house = ServiceHarness()
-    await house.create_table()
-    house.inbox_storage.is_away = True
-    async with house.running(reconcile_interval_s=30.0):
-        await house.settle(95.0)
-        seen = page(house)
+    harness = ServiceHarness()
+    await harness.create_table()
+    harness.inbox_storage.is_away = True
+    async with harness.running(reconcile_interval_s=30.0):
+        await harness.settle(95.0)
+        seen = page(harness)
         assert seen("frazil_lag_seconds") is None
         assert seen("frazil_inbox_listed_timestamp_seconds") is None
-        house.inbox_storage.is_away = False
-        await house.settle(30.0)
-        seen = page(house)
+        harness.inbox_storage.is_away = False
+        await harness.settle(30.0)
+        seen = page(harness)
         assert seen("frazil_lag_seconds") == 0
         listed_s = seen("frazil_inbox_listed_timestamp_seconds")
         assert listed_s is not None
-        assert 0 <= house.world.now_ms() / 1000 - listed_s <= 30
+        assert 0 <= harness.world.now_ms() / 1000 - listed_s <= 30
 
 
 async def test_tables_that_the_catalog_has_not_shown_share_one_label() -> None:
-    house = ServiceHarness()
-    first, second = await house.create_table(), await house.create_table("db.other")
-    house.catalog.load = _no_table  # type: ignore[method-assign]
-    async with house.running():
-        await house.publish(build_request(first))
-        await house.settle(10.0)
-        await house.publish(build_request(second))
-        await house.settle(10.0)
-        seen = page(house)
+    harness = ServiceHarness()
+    first, second = await harness.create_table(), await harness.create_table("db.other")
+    harness.catalog.load = _no_table  # type: ignore[method-assign]
+    async with harness.running():
+        await harness.publish(build_request(first))
+        await harness.settle(10.0)
+        await harness.publish(build_request(second))
+        await harness.settle(10.0)
+        seen = page(harness)
     assert seen("frazil_pending_requests", table="unknown") == 2
     assert seen("frazil_table_lag_seconds", table="unknown") == seconds(20)
     assert seen("frazil_lag_seconds") == seconds(20)
@@ -196,43 +196,43 @@ async def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
 
 
 async def test_a_doorbell_that_rings_again_is_counted() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        house.catalog.plan(*AWAY)
-        await house.publish(build_request(table))
-        await house.settle(1.0)
-    house.catalog.recover()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        harness.catalog.plan(*AWAY)
+        await harness.publish(build_request(table))
+        await harness.settle(1.0)
+    harness.catalog.recover()
     # Another process takes over what the first has left unacknowledged.
-    house.queue = MemoryQueue(house.server, consumer="another")
-    async with house.running():
-        await house.settle(400.0)
-        assert page(house)("frazil_redelivered_doorbells_total") == 1
+    harness.queue = MemoryQueue(harness.server, consumer="another")
+    async with harness.running():
+        await harness.settle(400.0)
+        assert page(harness)("frazil_redelivered_doorbells_total") == 1
 
 
 async def test_without_a_queue_no_doorbell_counts_as_missed() -> None:
-    house = ServiceHarness(with_queue=False)
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table), announce=False)
-        await house.settle(30.0)
-        assert page(house)("frazil_missed_doorbells_total") == 0
-    assert len(await house.live_files()) == 1
+    harness = ServiceHarness(with_queue=False)
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table), announce=False)
+        await harness.settle(30.0)
+        assert page(harness)("frazil_missed_doorbells_total") == 0
+    assert len(await harness.live_files()) == 1
 
 
 async def test_labels_are_bounded_whatever_requests_name() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        house.catalog.plan(*AWAY)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        harness.catalog.plan(*AWAY)
         for number in range(5):
-            await house.publish(build_request(table, producer=f"producer-{number}"))
-        await house.settle(10.0)
-        other = await house.create_table("db.gone")
-        await house.catalog.inner.drop_table(other.identifier)
-        await house.publish(build_request(other, producer="stranger"))
-        await house.settle(10.0)
-        seen = page(house)
+            await harness.publish(build_request(table, producer=f"producer-{number}"))
+        await harness.settle(10.0)
+        other = await harness.create_table("db.gone")
+        await harness.catalog.inner.drop_table(other.identifier)
+        await harness.publish(build_request(other, producer="stranger"))
+        await harness.settle(10.0)
+        seen = page(harness)
     assert seen.labels <= LABELS | {"version"}
     tables = {labels for _, labels in seen.values if "table" in dict(labels)}
     assert {dict(labels)["table"] for labels in tables} <= {TABLE, "unknown"}
@@ -242,89 +242,89 @@ async def test_labels_are_bounded_whatever_requests_name() -> None:
 # --- The watch -----------------------------------------------------------------------------------
 
 
-def watch(house: ServiceHarness) -> Poller:
+def watch(harness: ServiceHarness) -> Poller:
     return Poller(
-        queue=house.queue,
-        quarantine=Quarantine(house.inbox_storage, INBOX),
-        storage=house.storage.inner,
+        queue=harness.queue,
+        quarantine=Quarantine(harness.inbox_storage, INBOX),
+        storage=harness.storage.inner,
         folders={"witness": f"{INBOX}/witness/"},
-        resolved_refusals=ResolvedRefusals(house.catalog, house.storage, house.quarantine),
-        world=house.world,
-        metrics=house.metrics,
+        resolved_refusals=ResolvedRefusals(harness.catalog, harness.storage, harness.quarantine),
+        world=harness.world,
+        metrics=harness.metrics,
     )
 
 
-async def quarantine(house: ServiceHarness, epochs: range, reason: str) -> list[str]:
-    table = await house.create_table(f"db.{reason}")
+async def quarantine(harness: ServiceHarness, epochs: range, reason: str) -> list[str]:
+    table = await harness.create_table(f"db.{reason}")
     keys = []
     for epoch in epochs:
         sealed = build_request(table, epoch=epoch)
         record = QuarantineRecord(
             key=sealed.request.inbox_key, reason=reason, message="", quarantined_at_ms=0
         )
-        await house.quarantine.put(record, sealed.content)
+        await harness.quarantine.put(record, sealed.content)
         keys.append(record.key)
     return keys
 
 
 async def test_what_lies_in_quarantine_is_counted_by_reason_until_it_leaves() -> None:
-    house = ServiceHarness()
-    gone = await quarantine(house, range(3), "table_unknown")
-    await quarantine(house, range(2), "of_another_release")
-    looking = asyncio.ensure_future(watch(house).run())
-    await house.settle(1.0)
-    seen = page(house)
+    harness = ServiceHarness()
+    gone = await quarantine(harness, range(3), "table_unknown")
+    await quarantine(harness, range(2), "of_another_release")
+    looking = asyncio.ensure_future(watch(harness).run())
+    await harness.settle(1.0)
+    seen = page(harness)
     assert seen("frazil_quarantine_requests", reason="table_unknown") == 3
     assert seen("frazil_quarantine_requests", reason=OTHER_REASON) == 2
-    await house.quarantine.delete(gone)
-    await house.settle(INTERVAL_S)
-    seen = page(house)
+    await harness.quarantine.delete(gone)
+    await harness.settle(INTERVAL_S)
+    seen = page(harness)
     assert seen("frazil_quarantine_requests", reason="table_unknown") is None
     assert seen("frazil_quarantine_requests", reason=OTHER_REASON) == 2
     looking.cancel()
 
 
 async def test_the_quarantine_has_a_size_and_an_age() -> None:
-    house = ServiceHarness()
-    await watch(house).look()
-    assert page(house)("frazil_quarantine_bytes") == 0
-    assert page(house)("frazil_quarantine_age_seconds") == 0
-    (first,) = await quarantine(house, range(1), "table_unknown")
-    await house.settle(50.0)
-    await quarantine(house, range(1), "unsupported")
-    await house.settle(10.0)
-    await watch(house).look()
-    sizes = [one.size_bytes async for one in house.quarantine.list()]
-    assert page(house)("frazil_quarantine_bytes") == sum(sizes)
-    assert page(house)("frazil_quarantine_age_seconds") == seconds(60.0)
-    await house.quarantine.delete([first])
-    await watch(house).look()
-    assert page(house)("frazil_quarantine_age_seconds") == seconds(10.0)
-    assert house.status_collector.status().quarantine_age_s == seconds(10.0)
+    harness = ServiceHarness()
+    await watch(harness).look()
+    assert page(harness)("frazil_quarantine_bytes") == 0
+    assert page(harness)("frazil_quarantine_age_seconds") == 0
+    (first,) = await quarantine(harness, range(1), "table_unknown")
+    await harness.settle(50.0)
+    await quarantine(harness, range(1), "unsupported")
+    await harness.settle(10.0)
+    await watch(harness).look()
+    sizes = [one.size_bytes async for one in harness.quarantine.list()]
+    assert page(harness)("frazil_quarantine_bytes") == sum(sizes)
+    assert page(harness)("frazil_quarantine_age_seconds") == seconds(60.0)
+    await harness.quarantine.delete([first])
+    await watch(harness).look()
+    assert page(harness)("frazil_quarantine_age_seconds") == seconds(10.0)
+    assert harness.status_collector.status().quarantine_age_s == seconds(10.0)
 
 
 async def test_a_quarantine_that_cannot_be_listed_has_no_size_and_no_age() -> None:
-    house = ServiceHarness()
-    house.inbox_storage.is_away = True
-    await watch(house).look()
+    harness = ServiceHarness()
+    harness.inbox_storage.is_away = True
+    await watch(harness).look()
     for name in ("frazil_quarantine_bytes", "frazil_quarantine_age_seconds"):
-        assert page(house)(name) is None
-    assert house.status_collector.status().quarantine_age_s is None
+        assert page(harness)(name) is None
+    assert harness.status_collector.status().quarantine_age_s is None
 
 
 async def test_open_breakers_and_frozen_producers_are_shown() -> None:
-    house = ServiceHarness(breaker_threshold=2)
-    table = await house.create_table()
+    harness = ServiceHarness(breaker_threshold=2)
+    table = await harness.create_table()
     frozen = replace(ProducerEntry(table.metadata.require_uuid()), frozen=Freeze("why", 17))
-    await foreign_commit(house, table, SetProperties({property_key("q"): print_entry(frozen)}))
-    async with house.running():
+    await foreign_commit(harness, table, SetProperties({property_key("q"): print_entry(frozen)}))
+    async with harness.running():
         for epoch in range(4):
-            await house.publish(build_request(table, epoch=epoch, producer="bad", branch="none"))
-        await house.publish(build_request(table))
-        await house.settle(20.0)
-        assert page(house)("frazil_open_breakers") == 1
-        assert page(house)("frazil_frozen_producers", table=TABLE) == 1
-        status = house.status_collector.status()
+            await harness.publish(build_request(table, epoch=epoch, producer="bad", branch="none"))
+        await harness.publish(build_request(table))
+        await harness.settle(20.0)
+        assert page(harness)("frazil_open_breakers") == 1
+        assert page(harness)("frazil_frozen_producers", table=TABLE) == 1
+        status = harness.status_collector.status()
     (opened,) = status.open_breakers
     assert (opened.table, opened.producer, opened.failures) == (TABLE, "bad", 2)
     assert (opened.reason, opened.again_s) == ("branch_unknown", seconds(40.0))
@@ -334,42 +334,42 @@ async def test_open_breakers_and_frozen_producers_are_shown() -> None:
 async def test_a_large_quarantine_costs_a_listing_and_a_hundred_reads_and_each_record_once() -> (
     None
 ):
-    house = ServiceHarness()
-    await quarantine(house, range(RECORDS_MAX + 20), "table_unknown")
-    watching = watch(house)
+    harness = ServiceHarness()
+    await quarantine(harness, range(RECORDS_MAX + 20), "table_unknown")
+    watching = watch(harness)
     await watching.look()
-    assert dict(house.inbox_storage.calls) == {"list": 1, "get": RECORDS_MAX}
-    assert page(house)("frazil_quarantine_requests", reason=NOT_READ) == 20
+    assert dict(harness.inbox_storage.calls) == {"list": 1, "get": RECORDS_MAX}
+    assert page(harness)("frazil_quarantine_requests", reason=NOT_READ) == 20
     await watching.look()
     await watching.look()
-    assert dict(house.inbox_storage.calls) == {"list": 3, "get": RECORDS_MAX + 20}
-    assert page(house)("frazil_quarantine_requests", reason="table_unknown") == RECORDS_MAX + 20
-    assert page(house)("frazil_quarantine_requests", reason=NOT_READ) is None
+    assert dict(harness.inbox_storage.calls) == {"list": 3, "get": RECORDS_MAX + 20}
+    assert page(harness)("frazil_quarantine_requests", reason="table_unknown") == RECORDS_MAX + 20
+    assert page(harness)("frazil_quarantine_requests", reason=NOT_READ) is None
 
 
 async def test_a_listing_of_the_quarantine_ends_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_module, "LISTED_MAX", 5)
-    house = ServiceHarness()
-    await quarantine(house, range(8), "table_unknown")
-    await watch(house).look()
-    assert page(house)("frazil_quarantine_requests", reason="table_unknown") == 5
+    harness = ServiceHarness()
+    await quarantine(harness, range(8), "table_unknown")
+    await watch(harness).look()
+    assert page(harness)("frazil_quarantine_requests", reason="table_unknown") == 5
 
 
 async def test_the_depth_of_the_queue_is_shown_while_it_answers() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table, epoch=0))
-    await house.publish(build_request(table, epoch=1))
-    assert house.queue is not None
-    await house.queue.read(count_max=1, wait_s=0.0)
-    watching = watch(house)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table, epoch=0))
+    await harness.publish(build_request(table, epoch=1))
+    assert harness.queue is not None
+    await harness.queue.read(count_max=1, wait_s=0.0)
+    watching = watch(harness)
     await watching.look()
-    seen = page(house)
+    seen = page(harness)
     assert seen("frazil_queue_waiting_doorbells") == 2
     assert seen("frazil_queue_pending_doorbells") == 1
-    house.server.available = False
-    house.inbox_storage.is_away = True
+    harness.server.available = False
+    harness.inbox_storage.is_away = True
     with capture_logs() as events:
         await watching.look()
-    assert page(house)("frazil_queue_waiting_doorbells") is None
+    assert page(harness)("frazil_queue_waiting_doorbells") is None
     assert [event["what"] for event in events] == ["quarantine"]

@@ -30,180 +30,180 @@ def bad(table: LoadedTable, epoch: int, producer: str = "bad") -> EncodedRequest
     return build_request(table, epoch=epoch, producer=producer, branch="audit")
 
 
-async def make_branch(house: ServiceHarness, table: LoadedTable) -> None:
+async def make_branch(harness: ServiceHarness, table: LoadedTable) -> None:
     """Make the missing branch, as an operator would."""
-    head = (await house.load()).current_snapshot_id or 0
-    await foreign_commit(house, table, SetSnapshotRef("audit", SnapshotRef(head, "branch")))
+    head = (await harness.load()).current_snapshot_id or 0
+    await foreign_commit(harness, table, SetSnapshotRef("audit", SnapshotRef(head, "branch")))
 
 
 # --- In the service ------------------------------------------------------------------------------
 
 
 async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER)
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=10.0):
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0):
         for epoch in range(8):
-            await house.publish(bad(table, epoch))
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(1.0)
-        assert len(await house.quarantined()) == AFTER
-        assert len(await house.outstanding()) == 8 - AFTER
-        assert len(await house.live_files()) == 8
-        (opened,) = house.wiring.breakers.open_breakers()
+            await harness.publish(bad(table, epoch))
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(1.0)
+        assert len(await harness.quarantined()) == AFTER
+        assert len(await harness.outstanding()) == 8 - AFTER
+        assert len(await harness.live_files()) == 8
+        (opened,) = harness.wiring.breakers.open_breakers()
         assert (opened.producer, opened.failures) == ("bad", AFTER)
         assert (opened.table, opened.reason) == ("db.flights", Reason.BRANCH_UNKNOWN)
         # Durable and not acknowledged: the next owner finds them.
-        assert (await house.publisher_queue.depth()).pending == 8 - AFTER
-        assert len(house.tables.all[0].waiting) == 0
-        await house.settle(30.0)
-        page = Page(house.status_collector.page().decode())
+        assert (await harness.publisher_queue.depth()).pending == 8 - AFTER
+        assert len(harness.tables.all[0].waiting) == 0
+        await harness.settle(30.0)
+        page = Page(harness.status_collector.page().decode())
         assert page("frazil_lag_seconds") == pytest.approx(35.0, abs=0.1)
         assert page("frazil_missed_doorbells_total") == 0
 
 
 async def test_of_one_batch_no_more_go_to_quarantine_than_it_takes_to_hold_the_others() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER)
-    table = await house.create_table()
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
     for epoch in range(20):
-        await house.publish(bad(table, epoch))
-    await house.run_until_settled()
-    assert len(await house.quarantined()) == AFTER
-    assert len(await house.outstanding()) == 20 - AFTER
+        await harness.publish(bad(table, epoch))
+    await harness.run_until_settled()
+    assert len(await harness.quarantined()) == AFTER
+    assert len(await harness.outstanding()) == 20 - AFTER
 
 
 async def test_what_waited_lands_by_itself_once_the_table_is_repaired() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER)
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=10.0):
-        await house.publish(build_request(table))
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0):
+        await harness.publish(build_request(table))
         for epoch in range(8):
-            await house.publish(bad(table, epoch))
-            await house.settle(1.0)
-        await make_branch(house, table)
-        await house.settle(120.0)
-        assert await house.outstanding() == []
-        assert list(house.wiring.breakers.open_breakers()) == []
-    entry = (await house.load()).properties["frazil.producer@audit.bad"]
+            await harness.publish(bad(table, epoch))
+            await harness.settle(1.0)
+        await make_branch(harness, table)
+        await harness.settle(120.0)
+        assert await harness.outstanding() == []
+        assert list(harness.wiring.breakers.open_breakers()) == []
+    entry = (await harness.load()).properties["frazil.producer@audit.bad"]
     assert '"epochs":"3-7"' in entry
     # Every producer has its answer, and none of their doorbells is left in the queue.
-    states = [receipt.state for receipt in await house.receipts("bad")]
+    states = [receipt.state for receipt in await harness.receipts("bad")]
     assert states.count(ReceiptState.QUARANTINED) == AFTER
     assert states.count(ReceiptState.COMMITTED) == 8 - AFTER
-    assert (await house.publisher_queue.depth()).waiting == 0
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 async def test_what_is_discarded_while_it_waits_leaves_no_doorbell_behind() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER)
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=10.0):
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0):
         for epoch in range(6):
-            await house.publish(bad(table, epoch))
-        await house.settle(5.0)
-        await house.inbox.delete(await house.outstanding())
-        await house.publish(build_request(table, producer="bad", epoch=100), announce=False)
-        await house.settle(400.0)
-    assert not house.wiring.breakers.are_open
-    assert (await house.publisher_queue.depth()).waiting == 0
+            await harness.publish(bad(table, epoch))
+        await harness.settle(5.0)
+        await harness.inbox.delete(await harness.outstanding())
+        await harness.publish(build_request(table, producer="bad", epoch=100), announce=False)
+        await harness.settle(400.0)
+    assert not harness.wiring.breakers.are_open
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 async def test_while_it_goes_on_to_fail_one_request_is_tried_after_ever_longer_pauses() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER)
-    table = await house.create_table()
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
     for epoch in range(20):
-        await house.publish(bad(table, epoch))
+        await harness.publish(bad(table, epoch))
     found = []
-    async with house.running(reconcile_interval_s=10.0):
+    async with harness.running(reconcile_interval_s=10.0):
         for _ in range(20):
-            await house.settle(60.0)
-            found.append(len(await house.quarantined()) - AFTER)
+            await harness.settle(60.0)
+            found.append(len(await harness.quarantined()) - AFTER)
     # Pauses of 1, 2, 4 and 8 minutes.
     assert found[1:3] + found[4:6] + found[8:10] + found[17:] == [1, 1, 2, 2, 3, 3, 4, 4, 4]
-    keys = [one.key async for one in house.quarantine.list()]
+    keys = [one.key async for one in harness.quarantine.list()]
     assert [int(key.split("/")[2]) for key in keys] == list(range(AFTER + 4))
 
 
 async def test_requests_that_cannot_be_read_count_too() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER, with_queue=False)
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness(breaker_threshold=AFTER, with_queue=False)
+    table = await harness.create_table()
+    async with harness.running():
         for epoch in range(6):
             sealed = build_request(table, producer="bad", epoch=epoch)
-            location = house.inbox.location(sealed.request.inbox_key)
-            await house.storage.inner.create((NewObject(location, sealed.content[:-1]),))
-            await house.settle(2.0)
-    assert [one.reason for one in await house.quarantined()] == [Reason.REQUEST_TRUNCATED] * AFTER
-    assert len(await house.outstanding()) == 6 - AFTER
+            location = harness.inbox.location(sealed.request.inbox_key)
+            await harness.storage.inner.create((NewObject(location, sealed.content[:-1]),))
+            await harness.settle(2.0)
+    assert [one.reason for one in await harness.quarantined()] == [Reason.REQUEST_TRUNCATED] * AFTER
+    assert len(await harness.outstanding()) == 6 - AFTER
 
 
 async def test_a_success_in_between_ends_the_row() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER)
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running():
         for epoch in range(10):
             good = epoch % AFTER == AFTER - 1
-            await house.publish(
+            await harness.publish(
                 build_request(table, epoch=epoch, producer="bad") if good else bad(table, epoch)
             )
-            await house.settle(1.0)
-    assert await house.outstanding() == []
-    assert len(await house.live_files()) == 3
+            await harness.settle(1.0)
+    assert await harness.outstanding() == []
+    assert len(await harness.live_files()) == 3
 
 
 async def test_one_shot_producers_are_never_held() -> None:
-    house = ServiceHarness(breaker_threshold=1)
-    table = await house.create_table()
+    harness = ServiceHarness(breaker_threshold=1)
+    table = await harness.create_table()
     for number in range(5):
         request = build_request(table, producer=f"shot-{number}", one_shot=True, branch="audit")
-        await house.publish(request)
-    await house.run_until_settled()
-    assert len(await house.quarantined()) == 5
+        await harness.publish(request)
+    await harness.run_until_settled()
+    assert len(await harness.quarantined()) == 5
 
 
 async def test_a_request_that_landed_unnoticed_is_told_so_though_its_producer_waits() -> None:
     """The answer of its swap is lost, and the breaker opens before the ledger is asked."""
-    house = ServiceHarness(breaker_threshold=AFTER)
-    table = await house.create_table()
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
     good = build_request(table, producer="bad", epoch=100)
-    house.catalog.plan(Fault.LOST_REPLY)
-    async with house.running(reconcile_interval_s=10.0):
-        await house.publish(good)
+    harness.catalog.plan(Fault.LOST_REPLY)
+    async with harness.running(reconcile_interval_s=10.0):
+        await harness.publish(good)
         for epoch in range(6):
-            await house.publish(bad(table, epoch))
-        await house.settle(20.0)
-        assert house.wiring.breakers.are_open
-        told = [one.state for one in await house.receipts("bad") if one.epoch == 100]
+            await harness.publish(bad(table, epoch))
+        await harness.settle(20.0)
+        assert harness.wiring.breakers.are_open
+        told = [one.state for one in await harness.receipts("bad") if one.epoch == 100]
         assert told == [ReceiptState.COMMITTED]
-    assert good.request.inbox_key not in await house.outstanding()
+    assert good.request.inbox_key not in await harness.outstanding()
 
 
 async def test_a_replay_of_what_has_landed_shows_that_a_producer_is_well() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER)
-    table = await house.create_table()
-    await house.publish(build_request(table, producer="bad", epoch=100))
-    async with house.running(reconcile_interval_s=10.0):
-        await house.settle(1.0)
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    await harness.publish(build_request(table, producer="bad", epoch=100))
+    async with harness.running(reconcile_interval_s=10.0):
+        await harness.settle(1.0)
         for epoch in range(10, 10 + AFTER):
-            await house.publish(bad(table, epoch))
-            await house.settle(1.0)
-        assert house.wiring.breakers.are_open
-        await house.settle(60.0)
-        await house.publish(build_request(table, producer="bad", epoch=100))
-        await house.settle(1.0)
-        assert not house.wiring.breakers.are_open
+            await harness.publish(bad(table, epoch))
+            await harness.settle(1.0)
+        assert harness.wiring.breakers.are_open
+        await harness.settle(60.0)
+        await harness.publish(build_request(table, producer="bad", epoch=100))
+        await harness.settle(1.0)
+        assert not harness.wiring.breakers.are_open
 
 
 async def test_a_request_that_comes_while_a_commit_has_to_wait_is_held_too() -> None:
-    house = ServiceHarness(breaker_threshold=AFTER, min_interval_ms=1_000)
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness(breaker_threshold=AFTER, min_interval_ms=1_000)
+    table = await harness.create_table()
+    async with harness.running():
         for epoch in range(10):
             for number in (0, 1):
-                await house.publish(build_request(table, epoch=2 * epoch + number))
-                await house.settle(0.2)
-            await house.publish(bad(table, epoch))
-            await house.settle(1.6)
-    assert len(await house.quarantined()) == AFTER
+                await harness.publish(build_request(table, epoch=2 * epoch + number))
+                await harness.settle(0.2)
+            await harness.publish(bad(table, epoch))
+            await harness.settle(1.6)
+    assert len(await harness.quarantined()) == AFTER
 
 
 # --- The breakers as such ------------------------------------------------------------------------

@@ -30,13 +30,13 @@ Make = Callable[[Path], object]
 Lines = list[Any]
 
 
-def disk_house(root: Path, **options: Any) -> ServiceHarness:
-    """A house whose inbox and quarantine are folders."""
-    house = ServiceHarness(**options)
+def disk_harness(root: Path, **options: Any) -> ServiceHarness:
+    """A harness whose inbox and quarantine are folders."""
+    harness = ServiceHarness(**options)
     storage = LocalStorage(prune_below=[str(root)])
-    house.inbox = Inbox(storage, str(root))
-    house.quarantine = Quarantine(storage, str(root))
-    return house
+    harness.inbox = Inbox(storage, str(root))
+    harness.quarantine = Quarantine(storage, str(root))
+    return harness
 
 
 def place(root: Path, sealed: EncodedRequest) -> Path:
@@ -60,15 +60,15 @@ STANDING: dict[str, tuple[Make, str]] = {
 }
 
 
-async def files(house: ServiceHarness) -> int:
-    metadata = await house.load()
+async def files(harness: ServiceHarness) -> int:
+    metadata = await harness.load()
     head = metadata.current_snapshot
     return int((head.summary or {})["total-data-files"]) if head else 0
 
 
-async def neighbours(house: ServiceHarness, table: LoadedTable) -> None:
+async def neighbours(harness: ServiceHarness, table: LoadedTable) -> None:
     for number in range(3):
-        await house.publish(build_request(table, producer=f"good-{number}"), announce=False)
+        await harness.publish(build_request(table, producer=f"good-{number}"), announce=False)
 
 
 def named(lines: Lines, event: str) -> list[str]:
@@ -81,72 +81,72 @@ async def test_what_stands_in_the_place_of_a_request_is_quarantined_by_reference
     tmp_path: Path, kind: str, with_queue: bool
 ) -> None:
     make, reason = STANDING[kind]
-    house = disk_house(tmp_path, with_queue=with_queue)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path, with_queue=with_queue)
+    table = await harness.create_table()
     sealed = build_request(table, producer="bad")
     key, path = sealed.request.inbox_key, place(tmp_path, sealed)
     make(path)
-    await neighbours(house, table)
+    await neighbours(harness, table)
     with capture_logs() as lines:
-        async with house.running(reconcile_interval_s=30.0):
-            await house.settle(200.0)
-            assert await files(house) == 3
-            status = house.status_collector.status()
-        await house.run_until_settled()
+        async with harness.running(reconcile_interval_s=30.0):
+            await harness.settle(200.0)
+            assert await files(harness) == 3
+            status = harness.status_collector.status()
+        await harness.run_until_settled()
     assert named(lines, "request.quarantined") == [reason], "once, a restart included"
     assert named(lines, "inbox.foreign_entry") == []
-    record, content = await house.quarantine.get(key)
+    record, content = await harness.quarantine.get(key)
     assert (record.reason, record.by_reference, content) == (reason, True, b"")
     assert str(path) in record.message
     assert path.is_symlink() or path.exists(), "nothing of others is removed"
     assert (status.inbox.requests, sum(status.inbox.foreign.values())) == (0, 1)
     assert status.lag_s == 0.0, "it waits for nothing"
-    assert not house.health.conditions
+    assert not harness.health.conditions
 
 
 @pytest.mark.parametrize("kind", STANDING)
 async def test_a_discarded_reference_takes_its_entry_along(tmp_path: Path, kind: str) -> None:
-    house = disk_house(tmp_path)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path)
+    table = await harness.create_table()
     sealed = build_request(table, producer="bad")
     path = place(tmp_path, sealed)
     STANDING[kind][0](path)
-    await house.run_until_settled()
+    await harness.run_until_settled()
     replays = Replays(LocalStorage(prune_below=[str(tmp_path)]), str(tmp_path))
     await replays.discard(sealed.request.inbox_key)
     assert not path.is_symlink()
     assert not path.exists()
     with pytest.raises(NotFoundError):
-        await house.quarantine.record(sealed.request.inbox_key)
+        await harness.quarantine.record(sealed.request.inbox_key)
 
 
 async def test_a_discarded_reference_leaves_the_request_that_has_taken_the_place(
     tmp_path: Path,
 ) -> None:
     """Nothing has judged it yet."""
-    house = disk_house(tmp_path)
-    sealed = build_request(await house.create_table(), producer="bad")
+    harness = disk_harness(tmp_path)
+    sealed = build_request(await harness.create_table(), producer="bad")
     key = sealed.request.inbox_key
     record = QuarantineRecord(key=key, reason="x", message="", quarantined_at_ms=0)
-    assert await house.quarantine.refer(record)
-    assert not await house.quarantine.refer(record), "told once"
-    await house.inbox.put(sealed)
+    assert await harness.quarantine.refer(record)
+    assert not await harness.quarantine.refer(record), "told once"
+    await harness.inbox.put(sealed)
     replays = Replays(LocalStorage(prune_below=[str(tmp_path)]), str(tmp_path))
     with pytest.raises(InvalidRequestError, match="an entry of the inbox that was never read"):
-        await replays.replay(key, house.world.uuid())
+        await replays.replay(key, harness.world.uuid())
     await replays.discard(key)
-    assert await house.inbox.get(key) == sealed.content
-    assert not await house.quarantine.contains(key)
+    assert await harness.inbox.get(key) == sealed.content
+    assert not await harness.quarantine.contains(key)
 
 
 async def test_a_folder_that_holds_something_stays_where_it_is(tmp_path: Path) -> None:
-    house = disk_house(tmp_path)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path)
+    table = await harness.create_table()
     sealed = build_request(table, producer="bad")
     path = place(tmp_path, sealed)
     path.mkdir()
     (path / "mine").write_bytes(b"x")
-    await house.run_until_settled()
+    await harness.run_until_settled()
     replays = Replays(LocalStorage(prune_below=[str(tmp_path)]), str(tmp_path))
     await replays.discard(sealed.request.inbox_key)
     assert (path / "mine").read_bytes() == b"x"
@@ -156,24 +156,24 @@ async def test_a_folder_that_holds_something_stays_where_it_is(tmp_path: Path) -
 async def test_a_request_that_takes_the_place_later_lands_whatever_was_there_before(
     tmp_path: Path, kind: str
 ) -> None:
-    house = disk_house(tmp_path)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path)
+    table = await harness.create_table()
     sealed = build_request(table, producer="bad")
     path = place(tmp_path, sealed)
     STANDING[kind][0](path)
-    async with house.running(reconcile_interval_s=30.0):
-        await house.settle(60.0)
+    async with harness.running(reconcile_interval_s=30.0):
+        await harness.settle(60.0)
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
         else:
             path.unlink()
-        await house.publish(sealed, announce=False)
-        await house.settle(300.0)
-        assert await files(house) == 1
+        await harness.publish(sealed, announce=False)
+        await harness.settle(300.0)
+        assert await files(harness) == 1
     with pytest.raises(NotFoundError):
-        await house.quarantine.record(sealed.request.inbox_key)
+        await harness.quarantine.record(sealed.request.inbox_key)
     # And an operator who discards late takes nothing of it.
-    await house.publish(sealed, announce=False)
+    await harness.publish(sealed, announce=False)
     replays = Replays(LocalStorage(prune_below=[str(tmp_path)]), str(tmp_path))
     await replays.discard(sealed.request.inbox_key)
     assert path.is_file()
@@ -182,17 +182,17 @@ async def test_a_request_that_takes_the_place_later_lands_whatever_was_there_bef
 async def test_a_malformed_request_that_takes_the_place_later_is_kept_whole(
     tmp_path: Path,
 ) -> None:
-    house = disk_house(tmp_path)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path)
+    table = await harness.create_table()
     sealed = build_request(table, producer="bad")
     path = place(tmp_path, sealed)
     os.mkfifo(path)
-    async with house.running(reconcile_interval_s=30.0):
-        await house.settle(60.0)
+    async with harness.running(reconcile_interval_s=30.0):
+        await harness.settle(60.0)
         path.unlink()
         path.write_bytes(b"rubbish\n")
-        await house.settle(100.0)
-    record, content = await house.quarantine.get(sealed.request.inbox_key)
+        await harness.settle(100.0)
+    record, content = await harness.quarantine.get(sealed.request.inbox_key)
     assert (record.reason, record.by_reference, content) == (
         "request_malformed",
         False,
@@ -201,17 +201,17 @@ async def test_a_malformed_request_that_takes_the_place_later_is_kept_whole(
 
 
 async def test_who_waits_for_an_oversized_request_hears_of_it(tmp_path: Path) -> None:
-    house = disk_house(tmp_path)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path)
+    table = await harness.create_table()
     sealed = build_request(table, producer="bad")
     request = sealed.request
     make_oversized(place(tmp_path, sealed))
     bell = Doorbell(request.table_uuid, request.inbox_key, line_digest(sealed.content), None, "bad")
-    await house.publisher_queue.announce([bell])
-    await house.run_until_settled(seconds=5.0)
-    (receipt,) = await house.receipts("bad")
+    await harness.publisher_queue.announce([bell])
+    await harness.run_until_settled(seconds=5.0)
+    (receipt,) = await harness.receipts("bad")
     assert (receipt.state, receipt.reason) == (ReceiptState.QUARANTINED, "request_too_large")
-    assert (await house.publisher_queue.depth()).waiting == 0
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 FOREIGN: dict[str, tuple[Make, SkipKind]] = {
@@ -226,36 +226,36 @@ FOREIGN: dict[str, tuple[Make, SkipKind]] = {
 async def test_any_other_entry_is_named_once_and_counted_until_it_goes(
     tmp_path: Path, level: str
 ) -> None:
-    house = disk_house(tmp_path)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path)
+    table = await harness.create_table()
     folder = tmp_path / "inbox" / level.format(uuid=table.metadata.require_uuid())
     folder.mkdir(parents=True)
     for name, (make, _) in FOREIGN.items():
         make(folder / name)
-    await neighbours(house, table)
+    await neighbours(harness, table)
     with capture_logs() as lines:
-        async with house.running(reconcile_interval_s=30.0):
-            await house.settle(200.0)
-            assert await files(house) == 3
-            found = house.status_collector.status().inbox.foreign
+        async with harness.running(reconcile_interval_s=30.0):
+            await harness.settle(200.0)
+            assert await files(harness) == 3
+            found = harness.status_collector.status().inbox.foreign
             assert found == {"symbolic_link": 1, "fifo": 2, "name": 1}
             (folder / "b").unlink()
-            await house.settle(60.0)
-            assert house.status_collector.status().inbox.foreign["fifo"] == 1
+            await harness.settle(60.0)
+            assert harness.status_collector.status().inbox.foreign["fifo"] == 1
             os.mkfifo(folder / "b")
-            await house.settle(60.0)
+            await harness.settle(60.0)
     told = named(lines, "inbox.foreign_entry")
     assert sorted(told) == ["fifo", "fifo", "fifo", "name", "symbolic_link"], "again once it is new"
     assert all(line["key"].isprintable() for line in lines if "key" in line)
-    assert [found async for found in house.quarantine.list()] == []
+    assert [found async for found in harness.quarantine.list()] == []
 
 
 async def test_files_of_any_name_and_at_any_level_leave_the_inbox_for_the_quarantine(
     tmp_path: Path,
 ) -> None:
     """And none takes a place there that a request may need."""
-    house = disk_house(tmp_path)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path)
+    table = await harness.create_table()
     uuid = str(table.metadata.require_uuid())
     long = "/".join(["n" * 255] * 3)
     names = ("file", f"{uuid}x", f"{uuid}/p/file", f"{uuid}/p/e/n\n\x1b[2J", long)
@@ -263,35 +263,37 @@ async def test_files_of_any_name_and_at_any_level_leave_the_inbox_for_the_quaran
         path = tmp_path / "inbox" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"rubbish\n")
-    await neighbours(house, table)
+    await neighbours(harness, table)
     with capture_logs() as lines:
-        async with house.running(reconcile_interval_s=30.0):
-            await house.settle(100.0)
-            assert await files(house) == 3
+        async with harness.running(reconcile_interval_s=30.0):
+            await harness.settle(100.0)
+            assert await files(harness) == 3
     assert all(line["key"].isprintable() for line in lines if "key" in line)
     assert not [line for line in lines if line["log_level"] == "error"]
-    assert [one.key async for one in house.inbox.list()] == []
-    keys = [one.key async for one in house.quarantine.list()]
+    assert [one.key async for one in harness.inbox.list()] == []
+    keys = [one.key async for one in harness.quarantine.list()]
     assert len(keys) == len(names)
     assert all(key.startswith("stray/") for key in keys)
-    assert {(await house.quarantine.record(key)).key for key in keys} == set(names)
+    assert {(await harness.quarantine.record(key)).key for key in keys} == set(names)
 
 
 async def test_a_file_in_the_place_of_a_tables_folder_blocks_no_quarantine_of_its_requests(
     tmp_path: Path,
 ) -> None:
-    house = disk_house(tmp_path)
-    table = await house.create_table()
+    harness = disk_harness(tmp_path)
+    table = await harness.create_table()
     uuid = str(table.metadata.require_uuid())
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / uuid).write_bytes(b"rubbish\n")
-    async with house.running(reconcile_interval_s=30.0):
-        await house.settle(60.0)
+    async with harness.running(reconcile_interval_s=30.0):
+        await harness.settle(60.0)
         refused = build_request(table, producer="bad")
         path = place(tmp_path, refused)
         path.write_bytes(b"rubbish\n")
-        await house.settle(60.0)
-    assert (await house.quarantine.record(refused.request.inbox_key)).reason == "request_malformed"
+        await harness.settle(60.0)
+    assert (
+        await harness.quarantine.record(refused.request.inbox_key)
+    ).reason == "request_malformed"
     assert not path.exists()
 
 
@@ -301,24 +303,24 @@ async def test_of_a_producer_whose_folder_cannot_be_seen_nothing_is_known_to_be_
     """A hidden folder may hold landed requests: its producer's epochs are not forgotten in the
     meantime.
     """
-    house = disk_house(tmp_path)
+    harness = disk_harness(tmp_path)
     folders, skips = Folders(), Skips(levels_max=4)
-    folders.cannot_see(skips, house.inbox)
-    skips.add(house.inbox.location("u/q/e"), SkipKind.NO_ACCESS)
-    skips.add(house.inbox.location("v"), SkipKind.NO_ACCESS)
-    skips.add(house.inbox.location("w"), SkipKind.FIFO)
+    folders.cannot_see(skips, harness.inbox)
+    skips.add(harness.inbox.location("u/q/e"), SkipKind.NO_ACCESS)
+    skips.add(harness.inbox.location("v"), SkipKind.NO_ACCESS)
+    skips.add(harness.inbox.location("w"), SkipKind.FIFO)
     names = ("u/p", "u/q", "v/p", "w/p")
     assert [name for name in names if name in folders] == ["u/q", "v/p"]
 
 
 async def test_a_link_in_the_place_of_the_whole_inbox_is_named(tmp_path: Path) -> None:
-    house = disk_house(tmp_path / "requests")
+    harness = disk_harness(tmp_path / "requests")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "requests").mkdir()
     (tmp_path / "requests/inbox").symlink_to(tmp_path / "elsewhere")
     with capture_logs() as lines:
-        async with house.running(reconcile_interval_s=30.0):
-            await house.settle(100.0)
+        async with harness.running(reconcile_interval_s=30.0):
+            await harness.settle(100.0)
     told = [line["key"] for line in lines if line["event"] == "inbox.foreign_entry"]
     assert told == [f"{tmp_path}/requests/inbox"]
 
@@ -326,8 +328,8 @@ async def test_a_link_in_the_place_of_the_whole_inbox_is_named(tmp_path: Path) -
 async def test_entries_of_other_folders_are_named_once(tmp_path: Path) -> None:
     skips = Skips(levels_max=4)
     skips.add(str(tmp_path / "inbox" / "u"), SkipKind.NO_ACCESS)
-    house = disk_house(tmp_path)
+    harness = disk_harness(tmp_path)
     with capture_logs() as lines:
-        known = show("witness", skips, house.metrics, frozenset())
-        show("witness", skips, house.metrics, known)
+        known = show("witness", skips, harness.metrics, frozenset())
+        show("witness", skips, harness.metrics, known)
     assert named(lines, "inbox.foreign_entry") == ["no_access"]

@@ -42,15 +42,15 @@ async def test_a_key_is_parsed_once_on_the_way_of_its_request(
         return parse_inbox_key(key)
 
     monkeypatch.setattr(inbox_keys, "parse_inbox_key", count)
-    house = ServiceHarness()
-    sealed = build_request(await house.create_table())
+    harness = ServiceHarness()
+    sealed = build_request(await harness.create_table())
     if way == "unreadable":
-        await put_raw(house, sealed.key, b"nothing that can be read\n")
+        await put_raw(harness, sealed.key, b"nothing that can be read\n")
     else:
-        await house.publish(sealed, announce=way == "inline")
+        await harness.publish(sealed, announce=way == "inline")
     if way == "by its key":
-        await house.publisher_queue.announce([replace(house.doorbell(sealed), content=None)])
-    await house.run_until_settled()
-    assert await house.outstanding() == []
-    assert len(await house.quarantined()) == (way == "unreadable")
+        await harness.publisher_queue.announce([replace(harness.doorbell(sealed), content=None)])
+    await harness.run_until_settled()
+    assert await harness.outstanding() == []
+    assert len(await harness.quarantined()) == (way == "unreadable")
     assert counted == [sealed.key]

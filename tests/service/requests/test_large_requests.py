@@ -123,8 +123,8 @@ def large(table: LoadedTable, producer: str, **more: object) -> EncodedRequest:
     return sealed
 
 
-async def landed(house: ServiceHarness, producer: str) -> bool:
-    receipts = await house.receipts(producer)
+async def landed(harness: ServiceHarness, producer: str) -> bool:
+    receipts = await harness.receipts(producer)
     return [one.state for one in receipts] == [ReceiptState.COMMITTED]
 
 
@@ -133,86 +133,86 @@ async def landed(house: ServiceHarness, producer: str) -> bool:
 
 async def test_small_requests_land_while_large_ones_of_their_table_are_checked() -> None:
     checks = SlowChecks()
-    house = ServiceHarness(checks=checks)
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness(checks=checks)
+    table = await harness.create_table()
+    async with harness.running():
         for number in range(5):
-            await house.publish(large(table, f"large-{number}"))
-        await house.settle(1.0)
-        await house.publish(build_request(table, producer="small"))
-        await house.settle(1.0)
-        assert await landed(house, "small")
-        await house.settle(6 * CHECK_S)
-        assert all([await landed(house, f"large-{number}") for number in range(5)])
+            await harness.publish(large(table, f"large-{number}"))
+        await harness.settle(1.0)
+        await harness.publish(build_request(table, producer="small"))
+        await harness.settle(1.0)
+        assert await landed(harness, "small")
+        await harness.settle(6 * CHECK_S)
+        assert all([await landed(harness, f"large-{number}") for number in range(5)])
     assert len(checks.checked) == 5
-    assert len(await house.live_files()) == 5 * FILES + 1
-    assert await house.outstanding() == []
+    assert len(await harness.live_files()) == 5 * FILES + 1
+    assert await harness.outstanding() == []
 
 
 async def test_large_requests_that_are_checked_soon_after_one_another_land_in_one_commit() -> None:
-    house = ServiceHarness(checks=SlowChecks(large_checks.GATHER_S / 10))
-    table = await house.create_table()
+    harness = ServiceHarness(checks=SlowChecks(large_checks.GATHER_S / 10))
+    table = await harness.create_table()
     for number in range(5):
-        await house.publish(large(table, f"large-{number}"))
-    await house.run_until_settled()
-    assert len((await house.load()).snapshots) == 1
-    assert len(await house.live_files()) == 5 * FILES
+        await harness.publish(large(table, f"large-{number}"))
+    await harness.run_until_settled()
+    assert len((await harness.load()).snapshots) == 1
+    assert len(await harness.live_files()) == 5 * FILES
 
 
 async def test_a_checked_request_does_not_wait_for_a_long_check_of_another() -> None:
-    house = ServiceHarness(checks=SlowChecks())
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness(checks=SlowChecks())
+    table = await harness.create_table()
+    async with harness.running():
         for number in range(2):
-            await house.publish(large(table, f"large-{number}"))
-        await house.settle(CHECK_S + 2 * large_checks.GATHER_S)
-        assert await landed(house, "large-0")
+            await harness.publish(large(table, f"large-{number}"))
+        await harness.settle(CHECK_S + 2 * large_checks.GATHER_S)
+        assert await landed(harness, "large-0")
 
 
 async def test_a_doorbell_behind_large_requests_is_not_delayed_by_them() -> None:
-    house = ServiceHarness(wrap=SlowReads)
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness(wrap=SlowReads)
+    table = await harness.create_table()
+    async with harness.running():
         for number in range(40):
-            await house.publish(large(table, f"large-{number}"))
-        await house.settle(1.0)
-        await house.publish(build_request(table, producer="small"))
-        await house.settle(1.0)
-        assert await landed(house, "small")
+            await harness.publish(large(table, f"large-{number}"))
+        await harness.settle(1.0)
+        await harness.publish(build_request(table, producer="small"))
+        await harness.settle(1.0)
+        assert await landed(harness, "small")
 
 
 async def test_a_good_request_lands_before_all_of_many_bad_ones_of_its_table_are_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(verdicts, "RECORDS_A_ROUND", 4)
-    house = ServiceHarness(wrap=SlowQuarantine)
-    table = await house.create_table()
+    harness = ServiceHarness(wrap=SlowQuarantine)
+    table = await harness.create_table()
     for number in range(60):
-        await house.inbox.put(large(table, f"bad-{number}", catalog="elsewhere"))
-    async with house.running(reconcile_interval_s=5.0):
-        await house.settle(0.5)
-        await house.publish(build_request(table, producer="small"))
-        await house.settle(2 * RECORD_S)
-        assert await landed(house, "small")
-        assert len(await house.quarantined()) < 20
-        await house.settle(60 * RECORD_S)
-        assert len(await house.quarantined()) == 60
+        await harness.inbox.put(large(table, f"bad-{number}", catalog="elsewhere"))
+    async with harness.running(reconcile_interval_s=5.0):
+        await harness.settle(0.5)
+        await harness.publish(build_request(table, producer="small"))
+        await harness.settle(2 * RECORD_S)
+        assert await landed(harness, "small")
+        assert len(await harness.quarantined()) < 20
+        await harness.settle(60 * RECORD_S)
+        assert len(await harness.quarantined()) == 60
 
 
 async def test_names_that_are_no_tables_are_not_remembered() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     for number in range(20):
         sealed = build_request(table, producer=f"query-{number}")
         line = sealed.request.model_copy(
             update={"table": sealed.request.table.model_copy(update={"name": f"no{number}"})}
         )
         content = line.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n"
-        await put_raw(house, line.inbox_key, content + sealed.content[sealed.body :])
-    async with house.running(reconcile_interval_s=5.0):
-        await house.settle(30.0)
-        assert house.tables.all == ()
-    assert {one.reason for one in await house.quarantined()} == {Reason.TABLE_UNKNOWN}
+        await put_raw(harness, line.inbox_key, content + sealed.content[sealed.body :])
+    async with harness.running(reconcile_interval_s=5.0):
+        await harness.settle(30.0)
+        assert harness.tables.all == ()
+    assert {one.reason for one in await harness.quarantined()} == {Reason.TABLE_UNKNOWN}
 
 
 # --- Turns and room ------------------------------------------------------------------------------
@@ -285,30 +285,30 @@ async def test_one_producers_backlog_does_not_delay_another_producers_request() 
 
 
 async def test_a_table_that_gets_nowhere_holds_no_large_request_in_memory() -> None:
-    house = ServiceHarness()
-    frozen = await house.create_table()
-    other = await house.create_table("db.other")
-    async with house.running(reconcile_interval_s=60.0, reconcile_age_s=120.0):
-        await house.publish(build_request(frozen, producer="query-1", epoch=0))
-        await house.settle()
-        await foreign_commit(house, frozen, RemoveProperties((property_key("query-1"),)))
-        await house.publish(large(frozen, "query-1", epoch=1))
-        await house.settle(300.0)
-        assert [one.waiting.large_bytes for one in house.tables.all] == [0]
-        await house.publish(large(other, "query-2"))
-        await house.settle()
-        assert len(await house.live_files("db.other")) == FILES
-        await house.accept()
-        await house.settle(300.0)
-        assert await house.outstanding() == []
+    harness = ServiceHarness()
+    frozen = await harness.create_table()
+    other = await harness.create_table("db.other")
+    async with harness.running(reconcile_interval_s=60.0, reconcile_age_s=120.0):
+        await harness.publish(build_request(frozen, producer="query-1", epoch=0))
+        await harness.settle()
+        await foreign_commit(harness, frozen, RemoveProperties((property_key("query-1"),)))
+        await harness.publish(large(frozen, "query-1", epoch=1))
+        await harness.settle(300.0)
+        assert [one.waiting.large_bytes for one in harness.tables.all] == [0]
+        await harness.publish(large(other, "query-2"))
+        await harness.settle()
+        assert len(await harness.live_files("db.other")) == FILES
+        await harness.accept()
+        await harness.settle(300.0)
+        assert await harness.outstanding() == []
 
 
 # --- Manifests that are named --------------------------------------------------------------------
 
 
 async def test_more_bytes_of_named_manifests_than_a_request_may_have_are_not_read() -> None:
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
     sealed, _ = naming(table, "query-1")
     references = sealed.request.manifests
     many = [
@@ -317,9 +317,9 @@ async def test_more_bytes_of_named_manifests_than_a_request_may_have_are_not_rea
     ]
     line = sealed.request.model_copy(update={"manifests": tuple(many)})
     content = line.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n"
-    await put_raw(house, line.inbox_key, content)
-    await house.run_until_settled()
-    [record] = await house.quarantined()
+    await put_raw(harness, line.inbox_key, content)
+    await harness.run_until_settled()
+    [record] = await harness.quarantined()
     assert record.reason == Reason.REQUEST_TOO_LARGE
 
 
@@ -336,51 +336,51 @@ async def test_what_stays_inflated_waits_for_room_and_lands(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(large_requests, "IN_HAND_BYTES_MAX", 2 * FAT_BYTES + 100 * KIB)
-    house = ServiceHarness(min_interval_ms=60_000)
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, producer="first"))
-        await house.settle(1.0)
+    harness = ServiceHarness(min_interval_ms=60_000)
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, producer="first"))
+        await harness.settle(1.0)
         for number in range(5):
-            await house.publish(fat(table, f"fat-{number}"))
-        await house.publish(build_request(table, producer="thin"))
+            await harness.publish(fat(table, f"fat-{number}"))
+        await harness.publish(build_request(table, producer="thin"))
         most = 0
         for _ in range(40):
-            await house.settle(10.0)
-            most = max(most, house.wiring.named.in_hand_bytes)
+            await harness.settle(10.0)
+            most = max(most, harness.wiring.named.in_hand_bytes)
         assert 2 * FAT_BYTES < most <= large_requests.IN_HAND_BYTES_MAX
-        assert house.wiring.named.in_hand_bytes == 0
-        assert await house.outstanding() == []
-    assert len(await house.live_files()) == 7
+        assert harness.wiring.named.in_hand_bytes == 0
+        assert await harness.outstanding() == []
+    assert len(await harness.live_files()) == 7
 
 
 async def test_more_that_stays_inflated_than_a_request_may_have_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(large_checks, "REQUEST_BYTES_MAX", FAT_BYTES - 1)
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(fat(table, "fat"))
-    await house.publish(build_request(table, producer="thin"))
-    await house.run_until_settled()
-    [record] = await house.quarantined()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(fat(table, "fat"))
+    await harness.publish(build_request(table, producer="thin"))
+    await harness.run_until_settled()
+    [record] = await harness.quarantined()
     assert record.reason == Reason.REQUEST_TOO_LARGE
-    assert len(await house.live_files()) == 1
-    assert house.wiring.named.in_hand_bytes == 0
+    assert len(await harness.live_files()) == 1
+    assert harness.wiring.named.in_hand_bytes == 0
 
 
 async def test_few_bytes_that_announce_many_entries_are_not_walked_in_the_round() -> None:
     checks = SlowChecks()
-    house = ServiceHarness(checks=checks)
-    table = await house.create_table()
+    harness = ServiceHarness(checks=checks)
+    table = await harness.create_table()
     line = build_line(table, producer="many")
     files = [build_file(table.metadata, line.attempt, number=number) for number in range(800)]
     sealed = seal(line, [build_manifest(table.metadata, files)])
     assert len(sealed.content) < large_requests.LARGE_BYTES_MIN
-    await house.publish(sealed)
-    await house.run_until_settled(seconds=2 * CHECK_S)
+    await harness.publish(sealed)
+    await harness.run_until_settled(seconds=2 * CHECK_S)
     assert checks.checked == ["many"]
-    assert len(await house.live_files()) == 800
+    assert len(await harness.live_files()) == 800
 
 
 # --- Small ones ----------------------------------------------------------------------------------
@@ -390,17 +390,17 @@ async def test_small_requests_whose_lines_become_many_objects_weigh_what_they_ta
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(committer_pool, "PENDING_WEIGHT_BYTES_MAX", 20 * 1024 * KIB)
-    house = ServiceHarness(min_interval_ms=3_600_000)
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=5.0):
-        await house.publish(build_request(table))
-        await house.settle(1.0)
+    harness = ServiceHarness(min_interval_ms=3_600_000)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=5.0):
+        await harness.publish(build_request(table))
+        await harness.settle(1.0)
         for number in range(200):
             line = build_line(table, producer=f"hostile-{number}")
-            await house.publish(seal_request(line.model_copy(update={"files": ({},) * 20_000})))
-            await house.settle(0.1)
-        assert house.tables.are_full
-        assert sum(len(one.waiting) for one in house.tables.all) < 40
+            await harness.publish(seal_request(line.model_copy(update={"files": ({},) * 20_000})))
+            await harness.settle(0.1)
+        assert harness.tables.are_full
+        assert sum(len(one.waiting) for one in harness.tables.all) < 40
 
 
 class WatchedQueue(MemoryQueue):
@@ -416,16 +416,16 @@ class WatchedQueue(MemoryQueue):
 
 
 async def test_few_doorbells_are_read_at_once_until_they_are_known_to_be_small() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    house.queue = queue = WatchedQueue(house.server, consumer="committer")
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    harness.queue = queue = WatchedQueue(harness.server, consumer="committer")
     queue.asked = []
     line = build_line(table).model_copy(update={"files": ({},) * 15_000})
     fat = seal_request(line)
-    async with house.running():
-        await house.settle(60.0)
+    async with harness.running():
+        await harness.settle(60.0)
         assert queue.asked[0] <= 32 and queue.asked[-1] == 128
         for _ in range(100):
-            await house.publish(fat, durable=False)
-        await house.settle(1.0)
+            await harness.publish(fat, durable=False)
+        await harness.settle(1.0)
         assert 32 in queue.asked[queue.asked.index(128) :]

@@ -44,9 +44,9 @@ class UndeletingStorage(CountingStorage):
         await self.inner.delete(locations)
 
 
-async def entry_of(house: ServiceHarness) -> tuple[list[int], int]:
+async def entry_of(harness: ServiceHarness) -> tuple[list[int], int]:
     """The epochs whose details are remembered, the oldest first, and the bytes of the entry."""
-    text = (await house.load()).properties[KEY]
+    text = (await harness.load()).properties[KEY]
     return [one.epoch for one in reversed(parse_entry(text).latest)], len(text)
 
 
@@ -54,126 +54,126 @@ def backlog(table: LoadedTable, count: int) -> list[EncodedRequest]:
     return [build_request(table, epoch=epoch) for epoch in range(count)]
 
 
-async def publish_all(house: ServiceHarness, requests: Sequence[EncodedRequest]) -> None:
+async def publish_all(harness: ServiceHarness, requests: Sequence[EncodedRequest]) -> None:
     for sealed in requests:
-        await house.publish(sealed)
+        await harness.publish(sealed)
 
 
 # --- In one process ------------------------------------------------------------------------------
 
 
 async def test_an_entry_grows_with_a_backlog_and_is_short_again_with_the_next_commit() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await publish_all(house, backlog(table, 300))
-    async with house.running():
-        await house.settle(5.0)
-        assert (await house.load()).current_snapshot is not None
-        epochs, size = await entry_of(house)
-        assert (epochs, await house.outstanding()) == ([*range(300)], [])
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await publish_all(harness, backlog(table, 300))
+    async with harness.running():
+        await harness.settle(5.0)
+        assert (await harness.load()).current_snapshot is not None
+        epochs, size = await entry_of(harness)
+        assert (epochs, await harness.outstanding()) == ([*range(300)], [])
         assert 10_000 < size < 20_000
-        await house.publish(build_request(table, epoch=300))
-        await house.settle(5.0)
-        epochs, size = await entry_of(house)
+        await harness.publish(build_request(table, epoch=300))
+        await harness.settle(5.0)
+        epochs, size = await entry_of(harness)
     assert epochs == [299, 300]
     assert size < 300
 
 
 async def test_a_producer_that_goes_on_steadily_has_two_epochs_in_its_entry() -> None:
-    house = ServiceHarness(min_interval_ms=1_000)
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=3.0):
+    harness = ServiceHarness(min_interval_ms=1_000)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=3.0):
         for epoch in range(20):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(1.0)
-            epochs, size = await entry_of(house)
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(1.0)
+            epochs, size = await entry_of(harness)
             assert epochs == [*range(max(0, epoch - 1), epoch + 1)]
             assert size < 300
 
 
 async def test_the_entry_of_a_producer_that_rests_is_shortened_by_anothers_commit() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await publish_all(house, backlog(table, 5))
-    async with house.running(reconcile_interval_s=10.0):
-        await house.settle(15.0)
-        assert (await entry_of(house))[0] == [0, 1, 2, 3, 4]
-        await house.publish(build_request(table, producer="another"))
-        await house.settle(1.0)
-    assert (await entry_of(house))[0] == [3, 4]
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await publish_all(harness, backlog(table, 5))
+    async with harness.running(reconcile_interval_s=10.0):
+        await harness.settle(15.0)
+        assert (await entry_of(harness))[0] == [0, 1, 2, 3, 4]
+        await harness.publish(build_request(table, producer="another"))
+        await harness.settle(1.0)
+    assert (await entry_of(harness))[0] == [3, 4]
 
 
 async def test_what_cannot_be_deleted_stays_remembered_until_it_can() -> None:
-    house = ServiceHarness()
-    storage = UndeletingStorage(house.storage.inner)
-    house.inbox = Inbox(storage, INBOX)
-    table = await house.create_table()
+    harness = ServiceHarness()
+    storage = UndeletingStorage(harness.storage.inner)
+    harness.inbox = Inbox(storage, INBOX)
+    table = await harness.create_table()
     requests = backlog(table, 9)
-    async with house.running(reconcile_interval_s=5.0):
+    async with harness.running(reconcile_interval_s=5.0):
         for start in (0, 3, 6):
-            await publish_all(house, requests[start : start + 3])
-            await house.settle(20.0)
-        assert (await entry_of(house))[0] == [*range(9)]
+            await publish_all(harness, requests[start : start + 3])
+            await harness.settle(20.0)
+        assert (await entry_of(harness))[0] == [*range(9)]
         storage.is_stuck = False
-        await house.settle(60.0)
-        assert await house.outstanding() == []
-        await house.publish(build_request(table, epoch=9))
-        await house.settle(1.0)
-    assert (await entry_of(house))[0] == [8, 9]
+        await harness.settle(60.0)
+        assert await harness.outstanding() == []
+        await harness.publish(build_request(table, epoch=9))
+        await harness.settle(1.0)
+    assert (await entry_of(harness))[0] == [8, 9]
 
 
 # --- In several ----------------------------------------------------------------------------------
 
 
-async def land_and_end(house: ServiceHarness, table: LoadedTable, *, deleted: bool) -> None:
+async def land_and_end(harness: ServiceHarness, table: LoadedTable, *, deleted: bool) -> None:
     """A process lands five epochs in one commit, and ends with its inbox clean or not."""
-    storage = UndeletingStorage(house.storage.inner)
+    storage = UndeletingStorage(harness.storage.inner)
     storage.is_stuck = not deleted
-    inbox, house.inbox = house.inbox, Inbox(storage, INBOX)
-    await publish_all(house, backlog(table, 5))
-    await house.run_until_settled(seconds=5.0)
-    house.inbox = inbox
+    inbox, harness.inbox = harness.inbox, Inbox(storage, INBOX)
+    await publish_all(harness, backlog(table, 5))
+    await harness.run_until_settled(seconds=5.0)
+    harness.inbox = inbox
 
 
 async def test_what_another_process_has_deleted_is_forgotten_after_a_listing() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land_and_end(house, table, deleted=True)
-    async with house.running(reconcile_interval_s=10.0):
-        await house.publish(build_request(table, producer="another"))
-        await house.settle(1.0)
-        assert (await entry_of(house))[0] == [0, 1, 2, 3, 4]
-        await house.settle(30.0)
-        await house.publish(build_request(table, producer="another", epoch=1))
-        await house.settle(1.0)
-    assert (await entry_of(house))[0] == [3, 4]
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land_and_end(harness, table, deleted=True)
+    async with harness.running(reconcile_interval_s=10.0):
+        await harness.publish(build_request(table, producer="another"))
+        await harness.settle(1.0)
+        assert (await entry_of(harness))[0] == [0, 1, 2, 3, 4]
+        await harness.settle(30.0)
+        await harness.publish(build_request(table, producer="another", epoch=1))
+        await harness.settle(1.0)
+    assert (await entry_of(harness))[0] == [3, 4]
 
 
 async def test_what_a_crash_left_in_the_inbox_is_known_is_deleted_and_then_forgotten() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land_and_end(house, table, deleted=False)
-    async with house.running(reconcile_interval_s=10.0):
-        await house.settle(5.0)
-        assert await house.outstanding() == []
-        await house.publish(build_request(table, epoch=5))
-        await house.settle(1.0)
-    assert (await entry_of(house))[0] == [4, 5]
-    assert await house.quarantined() == []
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land_and_end(harness, table, deleted=False)
+    async with harness.running(reconcile_interval_s=10.0):
+        await harness.settle(5.0)
+        assert await harness.outstanding() == []
+        await harness.publish(build_request(table, epoch=5))
+        await harness.settle(1.0)
+    assert (await entry_of(harness))[0] == [4, 5]
+    assert await harness.quarantined() == []
 
 
 async def test_what_a_frozen_producer_has_landed_is_not_forgotten() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land_and_end(house, table, deleted=True)
-    await house.publish(build_request(table, producer="another"))
-    await house.run_until_settled(seconds=5.0)
-    await foreign_commit(house, table, RemoveSnapshotRef(MAIN))
-    async with house.running(reconcile_interval_s=5.0):
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land_and_end(harness, table, deleted=True)
+    await harness.publish(build_request(table, producer="another"))
+    await harness.run_until_settled(seconds=5.0)
+    await foreign_commit(harness, table, RemoveSnapshotRef(MAIN))
+    async with harness.running(reconcile_interval_s=5.0):
         for epoch in range(1, 5):
-            await house.publish(build_request(table, producer="a third", epoch=epoch))
-            await house.settle(10.0)
-    assert (await entry_of(house))[0] == [0, 1, 2, 3, 4]
+            await harness.publish(build_request(table, producer="a third", epoch=epoch))
+            await harness.settle(10.0)
+    assert (await entry_of(harness))[0] == [0, 1, 2, 3, 4]
 
 
 # --- Without a service ---------------------------------------------------------------------------
@@ -233,21 +233,21 @@ def test_a_request_that_was_replayed_is_in_the_inbox_under_another_key() -> None
 
 async def test_what_left_the_inbox_for_the_quarantine_is_not_settled_by_its_deletion() -> None:
     """One committer refused it while another landed it: it may come back."""
-    house, tables = ServiceHarness(), SettledByTable()
+    harness, tables = ServiceHarness(), SettledByTable()
     settler = Settler(
-        inbox=house.inbox,
+        inbox=harness.inbox,
         queue=None,
-        world=house.world,
-        health=house.health,
-        high_water_marks=HighWaterMarkStore(house.high_water_marks),
+        world=harness.world,
+        health=harness.health,
+        high_water_marks=HighWaterMarkStore(harness.high_water_marks),
         settled=tables,
     )
-    sealed = build_request(await house.create_table(), epoch=0)
-    await house.inbox.put(sealed)
+    sealed = build_request(await harness.create_table(), epoch=0)
+    await harness.inbox.put(sealed)
     settled = tables.of(sealed.request.table_uuid)
     settler.settle([Outcome(InboxKey(sealed.key), ())])
     assert await settler.flush()
-    assert await house.outstanding() == []
+    assert await harness.outstanding() == []
     one = Landed(0, "k", "f", sealed.request.attempt, 10, 1)
     ledger = Ledger({KEY: ProducerEntry(TABLE).with_landed(one)}, {})
     assert settled.among(ledger, [KEY]) == {}

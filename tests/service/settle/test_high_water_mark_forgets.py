@@ -19,54 +19,54 @@ VIRTUAL_TIME = True
 @pytest.mark.parametrize("is_forgotten", [False, True])
 async def test_what_landed_again_may_not_be_taken_out_of_the_ledger(is_forgotten: bool) -> None:
     """A foreign engine tidies our properties up; the micro-batch is run again."""
-    house = ServiceHarness()
-    table = await house.create_table()
-    await land(house, table, 0, 1)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1)
     if is_forgotten:
-        await producer_admin(house).forget(table.identifier, NAME)
+        await producer_admin(harness).forget(table.identifier, NAME)
     else:
-        await roll_back(house, table, 0)
-        await producer_admin(house).thaw(table.identifier, NAME, EpochRanges.parse("1"))
-    await land(house, table, 1)
-    count = len(await house.live_files())
-    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
-    await land(house, table, 1)
-    assert len(await house.live_files()) == count
+        await roll_back(harness, table, 0)
+        await producer_admin(harness).thaw(table.identifier, NAME, EpochRanges.parse("1"))
+    await land(harness, table, 1)
+    count = len(await harness.live_files())
+    await foreign_commit(harness, table, RemoveProperties((NAME.key,)))
+    await land(harness, table, 1)
+    assert len(await harness.live_files()) == count
 
 
 async def test_what_landed_again_is_missed_although_its_high_water_mark_was_not_written() -> None:
     """A crash in between: the manifest list is newer than what was forgotten."""
-    house = ServiceHarness()
-    storage = PickyHighWaterMarks(house.storage.inner)
-    house.high_water_marks = HighWaterMarks(storage, INBOX)
-    table = await house.create_table()
-    await land(house, table, 0, 1)
-    await producer_admin(house).forget(table.identifier, NAME)
-    storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
-    await land(house, table, 1)
-    count = len(await house.live_files())
-    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
+    harness = ServiceHarness()
+    storage = PickyHighWaterMarks(harness.storage.inner)
+    harness.high_water_marks = HighWaterMarks(storage, INBOX)
+    table = await harness.create_table()
+    await land(harness, table, 0, 1)
+    await producer_admin(harness).forget(table.identifier, NAME)
+    storage.refused = harness.high_water_marks.location(table.metadata.require_uuid())
+    await land(harness, table, 1)
+    count = len(await harness.live_files())
+    await foreign_commit(harness, table, RemoveProperties((NAME.key,)))
     storage.refused = ""
-    async with house.running():
-        await house.settle(60.0)
-        assert is_frozen(house)
-    assert len(await house.live_files()) == count
+    async with harness.running():
+        await harness.settle(60.0)
+        assert is_frozen(harness)
+    assert len(await harness.live_files()) == count
 
 
 async def test_what_another_has_landed_again_is_below_high_water_mark_by_who_sees_it() -> None:
     """The other died before it said so; this one has committed beside it since."""
-    house = ServiceHarness()
-    storage = PickyHighWaterMarks(house.storage.inner)
-    house.high_water_marks = HighWaterMarks(storage, INBOX)
-    table = await house.create_table()
-    await land(house, table, 0, 1)
-    await producer_admin(house).forget(table.identifier, NAME)
-    storage.refused = house.high_water_marks.location(table.metadata.require_uuid())
-    await land(house, table, 1)
+    harness = ServiceHarness()
+    storage = PickyHighWaterMarks(harness.storage.inner)
+    harness.high_water_marks = HighWaterMarks(storage, INBOX)
+    table = await harness.create_table()
+    await land(harness, table, 0, 1)
+    await producer_admin(harness).forget(table.identifier, NAME)
+    storage.refused = harness.high_water_marks.location(table.metadata.require_uuid())
+    await land(harness, table, 1)
     storage.refused = ""
-    await house.publish(build_request(table, producer="another"))
-    await house.run_until_settled(seconds=5.0)
-    count = len(await house.live_files())
-    await foreign_commit(house, table, RemoveProperties((NAME.key,)))
-    await land(house, table, 1)
-    assert len(await house.live_files()) == count
+    await harness.publish(build_request(table, producer="another"))
+    await harness.run_until_settled(seconds=5.0)
+    count = len(await harness.live_files())
+    await foreign_commit(harness, table, RemoveProperties((NAME.key,)))
+    await land(harness, table, 1)
+    assert len(await harness.live_files()) == count

@@ -41,7 +41,7 @@ async def settled(*started: Replica) -> None:
 
 
 async def landed(replicas: Replicas, table: LoadedTable) -> int:
-    files = await replicas.house.live_files(str(table.identifier))
+    files = await replicas.harness.live_files(str(table.identifier))
     paths = [file.file_path for file in files]
     assert len(paths) == len(set(paths)), "doubled"
     return len(paths)
@@ -51,8 +51,8 @@ async def landed(replicas: Replicas, table: LoadedTable) -> int:
 
 
 async def test_a_lone_committer_has_everything_at_once(replicas: Replicas) -> None:
-    table = await replicas.house.create_table()
-    await replicas.house.publish(build_request(table))
+    table = await replicas.harness.create_table()
+    await replicas.harness.publish(build_request(table))
     alone = replicas.start("alone")
     await asyncio.sleep(0.001)
     assert (await landed(replicas, table), alone.owned) == (1, 64)
@@ -62,12 +62,12 @@ async def test_a_lone_committer_exchanges_little_about_leases(replicas: Replicas
     """Two exchanges at the start; a renewal and a wait for news three times in a lease; none for a
     commit.
     """
-    table = await replicas.house.create_table()
+    table = await replicas.harness.create_table()
     alone = replicas.start("alone")
     await asyncio.sleep(0.5)
     assert calls(alone) == {"renew": 2, "wait_for_change": 0}
     for epoch in range(50):
-        await replicas.house.publish(build_request(table, epoch=epoch))
+        await replicas.harness.publish(build_request(table, epoch=epoch))
         await asyncio.sleep(0.1)
     assert await landed(replicas, table) == 50
     await asyncio.sleep(LEASE_S * 2 - 5.0)
@@ -88,11 +88,11 @@ def calls(replica: Replica) -> dict[str, int]:
 async def test_a_committer_that_died_is_replaced_under_its_name_at_once(
     replicas: Replicas,
 ) -> None:
-    table = await replicas.house.create_table()
+    table = await replicas.harness.create_table()
     first = replicas.start("alone")
     await settled(first)
     await first.crash()
-    await replicas.house.publish(build_request(table))
+    await replicas.harness.publish(build_request(table))
     second = replicas.start("alone")
     await settled(second)
     assert await landed(replicas, table) == 1
@@ -109,7 +109,7 @@ async def test_three_committers_share_and_each_works_on_its_own(replicas: Replic
     for replica in started:
         others = [name for name in names if name != replica.name]
         table = await replicas.table_of(replica.name, *others)
-        await replicas.house.publish(build_request(table, producer=replica.name))
+        await replicas.harness.publish(build_request(table, producer=replica.name))
         await asyncio.sleep(SOON_S)
         assert await landed(replicas, table) == 1
         assert replica.number("frazil_commits_total", table=str(table.identifier)) == 1
@@ -119,7 +119,7 @@ async def test_what_nobody_announced_is_found_by_its_owner_alone(replicas: Repli
     first, second = replicas.start("a"), replicas.start("b")
     await settled(first, second)
     table = await replicas.table_of("b", "a")
-    await replicas.house.publish(build_request(table), announce=False)
+    await replicas.harness.publish(build_request(table), announce=False)
     await asyncio.sleep(61.0)
     assert await landed(replicas, table) == 1
     found = [replica.number("frazil_missed_doorbells_total") for replica in (first, second)]
@@ -148,7 +148,7 @@ async def test_a_newcomer_gets_its_share_while_work_goes_on(replicas: Replicas) 
     await settled(first)
     table = await replicas.table_of("b", "a")
     for epoch in range(20):
-        await replicas.house.publish(build_request(table, epoch=epoch))
+        await replicas.harness.publish(build_request(table, epoch=epoch))
         await asyncio.sleep(0.01)
         if epoch == 10:
             second = replicas.start("b")
@@ -165,11 +165,11 @@ async def test_of_a_frozen_table_only_its_owner_says_so(replicas: Replicas) -> N
     first = replicas.start("a")
     await settled(first)
     table = await replicas.table_of("b", "a")
-    await replicas.house.publish(build_request(table, epoch=0))
+    await replicas.harness.publish(build_request(table, epoch=0))
     await asyncio.sleep(SOON_S)
-    await replicas.house.catalog.inner.drop_table(table.identifier)
-    await replicas.house.catalog.inner.register_table(table.identifier, table.metadata_location)
-    await replicas.house.publish(build_request(table, epoch=1))
+    await replicas.harness.catalog.inner.drop_table(table.identifier)
+    await replicas.harness.catalog.inner.register_table(table.identifier, table.metadata_location)
+    await replicas.harness.publish(build_request(table, epoch=1))
     await asyncio.sleep(SOON_S)
     assert says_frozen(first, table)
     second = replicas.start("b")
@@ -189,13 +189,13 @@ async def test_who_ends_hands_over_within_a_second(replicas: Replicas) -> None:
     await settled(first, second)
     table = await replicas.table_of("a", "b")
     for epoch in range(5):
-        await replicas.house.publish(build_request(table, epoch=epoch))
+        await replicas.harness.publish(build_request(table, epoch=epoch))
     await first.end()
-    await replicas.house.publish(build_request(table, epoch=5))
+    await replicas.harness.publish(build_request(table, epoch=5))
     await asyncio.sleep(SOON_S)
     assert second.owned == 64
     assert await landed(replicas, table) == 6
-    assert await replicas.house.outstanding() == []
+    assert await replicas.harness.outstanding() == []
 
 
 class SlowLeases(MemoryLeases):
@@ -245,13 +245,13 @@ async def test_one_slow_table_holds_up_no_other_shard(replicas: Replicas) -> Non
     await settled(first, second)
     table = await replicas.table_of("a", "b")
     other = await replicas.table_of("a", "b")
-    replicas.house.catalog.swap_s = {str(table.identifier): 15.0}
-    await replicas.house.publish(build_request(table))
+    replicas.harness.catalog.swap_s = {str(table.identifier): 15.0}
+    await replicas.harness.publish(build_request(table))
     await asyncio.sleep(0.1)
     ending = asyncio.ensure_future(first.end())
     await asyncio.sleep(0.1)
     assert second.owned == 63
-    await replicas.house.publish(build_request(other))
+    await replicas.harness.publish(build_request(other))
     await asyncio.sleep(SOON_S)
     assert (await landed(replicas, other), await landed(replicas, table)) == (1, 0)
     await ending
@@ -265,20 +265,20 @@ async def test_what_a_dead_committer_held_is_taken_over_within_its_lease(
     first, second = replicas.start("a"), replicas.start("b")
     await settled(first, second)
     table = await replicas.table_of("a", "b")
-    replicas.house.catalog.swap_s = {str(table.identifier): 3_600.0}
-    await replicas.house.publish(build_request(table))
+    replicas.harness.catalog.swap_s = {str(table.identifier): 3_600.0}
+    await replicas.harness.publish(build_request(table))
     await asyncio.sleep(0.1)
     first.running.cancel()
-    replicas.house.catalog.swap_s = {}
-    await replicas.house.publish(build_request(table, epoch=1), announce=True)
+    replicas.harness.catalog.swap_s = {}
+    await replicas.harness.publish(build_request(table, epoch=1), announce=True)
     await asyncio.sleep(LEASE_S + 0.1)
     assert second.owned == 64
     assert await landed(replicas, table) == 2
-    assert (await replicas.house.publisher_queue.depth()).waiting == 0
+    assert (await replicas.harness.publisher_queue.depth()).waiting == 0
 
 
 async def test_a_lease_ends_between_two_renewals_of_the_others(replicas: Replicas) -> None:
-    stalling = Stalling(replicas.house.server, member="a")
+    stalling = Stalling(replicas.harness.server, member="a")
     first, second = replicas.start("a", leases=stalling), replicas.start("b")
     await settled(first, second)
     await asyncio.sleep(7.0)
@@ -298,11 +298,11 @@ async def test_without_the_queue_each_works_on_what_it_had(replicas: Replicas) -
     first, second = replicas.start("a"), replicas.start("b")
     await settled(first, second)
     mine, others = await replicas.table_of("a", "b"), await replicas.table_of("b", "a")
-    replicas.house.server.available = False
-    replicas.house.server.wake()
+    replicas.harness.server.available = False
+    replicas.harness.server.wake()
     await asyncio.sleep(5.0)
     for table in (mine, others):
-        await replicas.house.publish(build_request(table), announce=False)
+        await replicas.harness.publish(build_request(table), announce=False)
     await asyncio.sleep(5.0)
     for replica, table in ((first, mine), (second, others)):
         assert await landed(replicas, table) == 1
@@ -316,10 +316,10 @@ async def test_without_the_queue_the_heir_of_a_dead_committer_waits_a_lease(
     first, second = replicas.start("a"), replicas.start("b")
     await settled(first, second)
     table = await replicas.table_of("a", "b")
-    replicas.house.server.available = False
-    replicas.house.server.wake()
+    replicas.harness.server.available = False
+    replicas.harness.server.wake()
     await first.crash()
-    await replicas.house.publish(build_request(table), announce=False)
+    await replicas.harness.publish(build_request(table), announce=False)
     await asyncio.sleep(LEASE_S - 1.0)
     assert await landed(replicas, table) == 0
     await asyncio.sleep(3.0)
@@ -328,14 +328,14 @@ async def test_without_the_queue_the_heir_of_a_dead_committer_waits_a_lease(
 
 
 async def test_a_start_without_the_queue_works_on_everything(replicas: Replicas) -> None:
-    table = await replicas.house.create_table()
-    await replicas.house.publish(build_request(table), announce=False)
-    replicas.house.server.available = False
+    table = await replicas.harness.create_table()
+    await replicas.harness.publish(build_request(table), announce=False)
+    replicas.harness.server.available = False
     alone = replicas.start("alone")
     await asyncio.sleep(3.0)
     assert await landed(replicas, table) == 1
     assert list(alone.conditions) == ["queue"]
-    replicas.house.server.available = True
+    replicas.harness.server.available = True
     await asyncio.sleep(15.0)
     assert (alone.owned, alone.conditions) == (64, {})
 
@@ -348,12 +348,12 @@ async def test_after_an_outage_each_gets_back_what_it_had(
     await settled(*started)
     owned = [replica.owned for replica in started]
     moves = [replica.number("frazil_shard_moves_total") for replica in started]
-    replicas.house.server.available = False
-    replicas.house.server.wake()
+    replicas.harness.server.available = False
+    replicas.harness.server.wake()
     await asyncio.sleep(LEASE_S * 2)
     if is_flushed:
-        replicas.house.server.flush()
-    replicas.house.server.available = True
+        replicas.harness.server.flush()
+    replicas.harness.server.available = True
     await asyncio.sleep(LEASE_S * 2)
     assert [replica.owned for replica in started] == owned
     assert [replica.number("frazil_shard_moves_total") for replica in started] == moves
@@ -362,8 +362,8 @@ async def test_after_an_outage_each_gets_back_what_it_had(
 async def test_an_ending_without_the_queue_takes_no_longer(replicas: Replicas) -> None:
     first = replicas.start("a")
     await settled(first)
-    replicas.house.server.available = False
-    replicas.house.server.wake()
+    replicas.harness.server.available = False
+    replicas.harness.server.wake()
     await asyncio.sleep(5.0)
     async with asyncio.timeout(0.5):
         await first.end()
@@ -388,8 +388,8 @@ class Stalling(MemoryLeases):
 async def test_two_that_hold_themselves_for_the_owner_commit_everything_once(
     replicas: Replicas,
 ) -> None:
-    house = replicas.house
-    stalling = Stalling(house.server, member="a")
+    harness = replicas.harness
+    stalling = Stalling(harness.server, member="a")
     first, second = replicas.start("a", leases=stalling), replicas.start("b")
     await settled(first, second)
     table = await replicas.table_of("a", "b")
@@ -397,7 +397,7 @@ async def test_two_that_hold_themselves_for_the_owner_commit_everything_once(
     await asyncio.sleep(LEASE_S + 1.0)
     assert (first.owned + second.owned > 64, second.owned) == (True, 64)
     for epoch in range(40):
-        await house.publish(build_request(table, epoch=epoch))
+        await harness.publish(build_request(table, epoch=epoch))
         await asyncio.sleep(0.01)
     await asyncio.sleep(SOON_S)
     assert await landed(replicas, table) == 40
@@ -405,23 +405,23 @@ async def test_two_that_hold_themselves_for_the_owner_commit_everything_once(
     await asyncio.sleep(SOON_S)
     assert first.number("frazil_shard_moves_total", move="lost") > 0
     await settled(first, second)
-    assert await house.outstanding() == []
-    assert await house.quarantined() == []
+    assert await harness.outstanding() == []
+    assert await harness.quarantined() == []
 
 
 async def test_who_lost_a_shard_finishes_the_attempt_in_hand_and_lets_the_rest_go(
     replicas: Replicas,
 ) -> None:
-    house = replicas.house
-    stalling = Stalling(house.server, member="a")
+    harness = replicas.harness
+    stalling = Stalling(harness.server, member="a")
     first = replicas.start("a", leases=stalling)
     await settled(first, replicas.start("b"))
     table = await replicas.table_of("a", "b")
-    house.catalog.swap_s = {str(table.identifier): 1_000.0}
-    await house.publish(build_request(table))
+    harness.catalog.swap_s = {str(table.identifier): 1_000.0}
+    await harness.publish(build_request(table))
     await asyncio.sleep(1.0)
     for epoch in (1, 2):
-        await house.publish(build_request(table, epoch=epoch))
+        await harness.publish(build_request(table, epoch=epoch))
     stalling.may_renew.clear()
     await asyncio.sleep(LEASE_S + 1.0)
     stalling.may_renew.set()
@@ -429,21 +429,21 @@ async def test_who_lost_a_shard_finishes_the_attempt_in_hand_and_lets_the_rest_g
     first.status_collector.page()
     assert first.number("frazil_pending_requests") == 0
     assert (await landed(replicas, table), first.number("frazil_commits_total")) == (1, 1)
-    house.catalog.swap_s = {}
+    harness.catalog.swap_s = {}
     await asyncio.sleep(3_000.0)
     assert await landed(replicas, table) == 3
-    assert await house.outstanding() == []
+    assert await harness.outstanding() == []
 
 
 async def test_who_lost_its_name_works_on_nothing_and_says_so(replicas: Replicas) -> None:
-    table = await replicas.house.create_table()
+    table = await replicas.harness.create_table()
     first = replicas.start("same")
     await settled(first)
     second = replicas.start("same")
     await asyncio.sleep(SOON_S)
     assert (first.owned, second.owned) == (0, 64)
     assert "queue.consumer" in first.conditions["leases"]
-    await replicas.house.publish(build_request(table))
+    await replicas.harness.publish(build_request(table))
     await asyncio.sleep(SOON_S)
     assert second.number("frazil_commits_total") == 1
     await second.end()

@@ -42,36 +42,36 @@ def _poison_in(swap: Swap) -> bool:
     return any(producer.startswith("poison") for producer in producers)
 
 
-async def publish_mixed(house: ServiceHarness, seed: int, poison: int) -> None:
+async def publish_mixed(harness: ServiceHarness, seed: int, poison: int) -> None:
     """All in one batch, those at fault anywhere in it."""
-    table = await house.create_table()
+    table = await harness.create_table()
     at_fault = set(Random(seed).sample(range(REQUESTS), poison))
     for number in range(REQUESTS):
         name = "poison" if number in at_fault else "query"
-        await house.publish(build_request(table, producer=f"{name}-{number}"))
+        await harness.publish(build_request(table, producer=f"{name}-{number}"))
 
 
 async def assert_only_the_poison_is_in_quarantine(
-    house: ServiceHarness, poison: int, reason: str
+    harness: ServiceHarness, poison: int, reason: str
 ) -> None:
-    records = await house.quarantined()
+    records = await harness.quarantined()
     assert len(records) == poison
     assert {record.reason for record in records} == {reason}
     assert all("/poison-" in record.key for record in records)
-    paths = [file.file_path for file in await house.live_files()]
+    paths = [file.file_path for file in await harness.live_files()]
     assert len(paths) == len(set(paths)) == REQUESTS - poison
-    assert await house.outstanding() == []
+    assert await harness.outstanding() == []
 
 
 @poisoned
 async def test_those_that_the_catalog_refuses_are_found_and_the_others_land_once(
     seed: int, poison: int
 ) -> None:
-    house = ServiceHarness()
-    catalog = house.catalog = ChoosyCatalog(house.catalog.inner)
-    await publish_mixed(house, seed, poison)
-    await house.run_until_settled(seconds=300.0)
-    await assert_only_the_poison_is_in_quarantine(house, poison, Reason.COMMIT_REJECTED)
+    harness = ServiceHarness()
+    catalog = harness.catalog = ChoosyCatalog(harness.catalog.inner)
+    await publish_mixed(harness, seed, poison)
+    await harness.run_until_settled(seconds=300.0)
+    await assert_only_the_poison_is_in_quarantine(harness, poison, Reason.COMMIT_REJECTED)
     # Halves get smaller until one lands; then all that is left is tried at once.
     halvings = ceil(log2(REQUESTS))
     assert catalog.calls["swap"] <= poison * (halvings + 1) * (halvings + 2) // 2 + 1
@@ -87,7 +87,7 @@ async def test_those_that_our_own_planning_trips_over_are_found_and_the_others_l
         return batching.prepare_manifests(batch, metadata)
 
     monkeypatch.setattr(commit_planner, "prepare_manifests", trip)
-    house = ServiceHarness()
-    await publish_mixed(house, seed, poison)
-    await house.run_until_settled(seconds=300.0)
-    await assert_only_the_poison_is_in_quarantine(house, poison, Reason.PLAN_FAILED)
+    harness = ServiceHarness()
+    await publish_mixed(harness, seed, poison)
+    await harness.run_until_settled(seconds=300.0)
+    await assert_only_the_poison_is_in_quarantine(harness, poison, Reason.PLAN_FAILED)

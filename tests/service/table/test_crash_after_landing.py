@@ -29,26 +29,26 @@ class UndeletingStorage(CountingStorage):
 
 
 async def crashed_behind_its_swaps(
-    house: ServiceHarness, *batches: Sequence[EncodedRequest]
+    harness: ServiceHarness, *batches: Sequence[EncodedRequest]
 ) -> None:
     """A process lands each batch, and deletes nothing from the inbox."""
-    inbox = house.inbox
-    house.inbox = Inbox(UndeletingStorage(house.storage.inner), INBOX)
+    inbox = harness.inbox
+    harness.inbox = Inbox(UndeletingStorage(harness.storage.inner), INBOX)
     for batch in batches:
         for sealed in batch:
-            await house.publish(sealed)
-        await house.run_until_settled(seconds=5.0)
-    house.inbox = inbox
-    assert len(await house.outstanding()) == sum(map(len, batches))
+            await harness.publish(sealed)
+        await harness.run_until_settled(seconds=5.0)
+    harness.inbox = inbox
+    assert len(await harness.outstanding()) == sum(map(len, batches))
 
 
-async def expire_all_but_the_head(house: ServiceHarness, table: LoadedTable) -> None:
+async def expire_all_but_the_head(harness: ServiceHarness, table: LoadedTable) -> None:
     """Another engine's expiry, after a commit of its own; it deletes the files as well."""
-    await foreign_append(house, table)
-    metadata = await house.load()
+    await foreign_append(harness, table)
+    metadata = await harness.load()
     gone = metadata.snapshots[:-1]
-    await foreign_commit(house, table, RemoveSnapshots(tuple(one.snapshot_id for one in gone)))
-    await house.storage.inner.delete([one.manifest_list or "" for one in gone])
+    await foreign_commit(harness, table, RemoveSnapshots(tuple(one.snapshot_id for one in gone)))
+    await harness.storage.inner.delete([one.manifest_list or "" for one in gone])
 
 
 @pytest.mark.parametrize("is_expired", [False, True])
@@ -56,39 +56,39 @@ async def expire_all_but_the_head(house: ServiceHarness, table: LoadedTable) -> 
 async def test_all_epochs_of_one_batch_are_known_to_have_landed(
     epochs: int, is_expired: bool
 ) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     batch = [build_request(table, epoch=epoch) for epoch in range(epochs)]
-    await crashed_behind_its_swaps(house, batch)
+    await crashed_behind_its_swaps(harness, batch)
     if is_expired:
-        await expire_all_but_the_head(house, table)
-    await house.run_until_settled()
-    assert await house.outstanding() == []
-    assert await house.quarantined() == []
-    told = {one.epoch: one.state for one in await house.receipts()}
+        await expire_all_but_the_head(harness, table)
+    await harness.run_until_settled()
+    assert await harness.outstanding() == []
+    assert await harness.quarantined() == []
+    told = {one.epoch: one.state for one in await harness.receipts()}
     assert told == dict.fromkeys(range(epochs), ReceiptState.COMMITTED)
 
 
 async def test_what_several_commits_landed_is_known_when_all_their_snapshots_are_gone() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     requests = [build_request(table, epoch=epoch) for epoch in range(9)]
-    await crashed_behind_its_swaps(house, requests[:4], requests[4:6], requests[6:])
-    await expire_all_but_the_head(house, table)
+    await crashed_behind_its_swaps(harness, requests[:4], requests[4:6], requests[6:])
+    await expire_all_but_the_head(harness, table)
     other = build_request(table, epoch=1, fingerprint="something else")
-    await house.publish(other)
-    await house.run_until_settled()
-    assert await house.outstanding() == []
-    (record,) = await house.quarantined()
+    await harness.publish(other)
+    await harness.run_until_settled()
+    assert await harness.outstanding() == []
+    (record,) = await harness.quarantined()
     assert (record.key, record.reason) == (other.request.inbox_key, Reason.EPOCH_CONTENT_DIFFERS)
 
 
 async def test_other_content_under_an_epoch_that_only_a_manifest_list_knows_is_refused() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.land_in_turn(*(build_request(table, epoch=epoch) for epoch in range(6)))
-    await house.publish(build_request(table, epoch=1, fingerprint="something else"))
-    await house.run_until_settled()
-    (record,) = await house.quarantined()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.land_in_turn(*(build_request(table, epoch=epoch) for epoch in range(6)))
+    await harness.publish(build_request(table, epoch=1, fingerprint="something else"))
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
     assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
-    assert len(await house.live_files()) == 6
+    assert len(await harness.live_files()) == 6

@@ -36,9 +36,9 @@ VIRTUAL_TIME = True
 async def test_a_request_that_landed_late_is_not_quarantined_because_its_retry_is_rejected() -> (
     None
 ):
-    house = ServiceHarness()
-    table = await house.create_table()
-    catalog = scripted(house)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    catalog = scripted(harness)
     catalog.plan(Fault.LANDS_LATE)
     refused: list[Swap] = []
 
@@ -51,21 +51,21 @@ async def test_a_request_that_landed_late_is_not_quarantined_because_its_retry_i
         return Rejected("refused by the test")
 
     catalog.decide = refuse_retry
-    await house.publish(build_request(table))
-    await house.run_until_settled(seconds=120.0)
+    await harness.publish(build_request(table))
+    await harness.run_until_settled(seconds=120.0)
     assert len(refused) == 1
-    assert await house.quarantined() == []
-    assert len(await paths(house)) == 1
-    (receipt,) = await house.receipts()
+    assert await harness.quarantined() == []
+    assert len(await paths(harness)) == 1
+    (receipt,) = await harness.receipts()
     assert receipt.state is ReceiptState.COMMITTED
 
 
 async def test_a_request_at_fault_does_not_stop_others_while_an_earlier_attempt_is_in_doubt() -> (
     None
 ):
-    house = ServiceHarness()
-    table = await house.create_table()
-    catalog = scripted(house)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    catalog = scripted(harness)
     # The first attempt with everything in it is lost; from then on one producer is refused.
     catalog.plan(Fault.REQUEST_LOST)
     catalog.decide = lambda swap: (
@@ -74,18 +74,18 @@ async def test_a_request_at_fault_does_not_stop_others_while_an_earlier_attempt_
         else None
     )
     for producer in ("poison", "query-1", "query-2"):
-        await house.publish(build_request(table, producer=producer))
-    await house.run_until_settled(seconds=300.0)
-    (record,) = await house.quarantined()
+        await harness.publish(build_request(table, producer=producer))
+    await harness.run_until_settled(seconds=300.0)
+    (record,) = await harness.quarantined()
     assert record.reason == Reason.COMMIT_REJECTED
-    assert len(await paths(house)) == 2
-    assert await house.outstanding() == []
+    assert len(await paths(harness)) == 2
+    assert await harness.outstanding() == []
 
 
 async def test_a_lone_request_in_doubt_is_tried_again_at_a_calm_pace_until_it_lands() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    catalog = scripted(house)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    catalog = scripted(harness)
     catalog.plan(Fault.LANDS_LATE)
     tried = [0]
 
@@ -96,34 +96,34 @@ async def test_a_lone_request_in_doubt_is_tried_again_at_a_calm_pace_until_it_la
         return Rejected("refused by the test")
 
     catalog.decide = refuse_retries
-    await house.publish(build_request(table))
-    await house.run_until_settled(seconds=60.0)
+    await harness.publish(build_request(table))
+    await harness.run_until_settled(seconds=60.0)
     # No verdict while the first attempt may still land, and no storm of attempts either.
-    assert await house.quarantined() == []
+    assert await harness.quarantined() == []
     assert 3 < tried[0] < 20
     await catalog.land_late()
-    assert len(await paths(house)) == 1
-    await house.run_until_settled(seconds=60.0)
-    assert await house.quarantined() == []
-    assert len(await paths(house)) == 1
+    assert len(await paths(harness)) == 1
+    await harness.run_until_settled(seconds=60.0)
+    assert await harness.quarantined() == []
+    assert len(await paths(harness)) == 1
 
 
 async def test_a_poison_request_among_many_is_found_without_waiting_an_interval_for_each_half() -> (
     None
 ):
-    house = ServiceHarness(min_interval_ms=1_000)
-    table = await house.create_table()
-    catalog = scripted(house)
+    harness = ServiceHarness(min_interval_ms=1_000)
+    table = await harness.create_table()
+    catalog = scripted(harness)
     catalog.decide = lambda swap: (
         Rejected("refused by the test") if carries(swap, "poison") else None
     )
-    await house.publish(build_request(table, producer="poison"))
+    await harness.publish(build_request(table, producer="poison"))
     for number in range(20):
-        await house.publish(build_request(table, producer=f"query-{number}"))
-    async with house.running():
-        await house.settle(3.0)
-        assert len(await paths(house)) == 20
-    (record,) = await house.quarantined()
+        await harness.publish(build_request(table, producer=f"query-{number}"))
+    async with harness.running():
+        await harness.settle(3.0)
+        assert len(await paths(harness)) == 20
+    (record,) = await harness.quarantined()
     assert record.reason == Reason.COMMIT_REJECTED
 
 
@@ -148,19 +148,19 @@ class RestLikeCatalog(FaultyCatalog):
 
 
 async def test_metadata_that_is_not_what_was_planned_becomes_the_base() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    catalog = RestLikeCatalog(house.catalog.inner)
-    catalog.storage = CountingStorage(house.storage.inner)
-    house.catalog = catalog
-    async with house.running():
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    catalog = RestLikeCatalog(harness.catalog.inner)
+    catalog.storage = CountingStorage(harness.storage.inner)
+    harness.catalog = catalog
+    async with harness.running():
         for epoch in range(4):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(1.0)
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(1.0)
     assert catalog.calls["load"] == 1
     assert catalog.calls["swap"] == 4
-    assert len(await paths(house)) == 4
-    assert (await house.load()).properties["server"] == "was here"
+    assert len(await paths(harness)) == 4
+    assert (await harness.load()).properties["server"] == "was here"
 
 
 async def test_a_cancelled_swap_is_awaited_however_often_it_is_cancelled() -> None:
@@ -200,65 +200,65 @@ async def test_a_swap_that_fails_after_it_was_cancelled_leaves_no_unheard_error(
 
 
 async def test_stopping_finishes_what_is_in_hand_and_leaves_the_rest_unacknowledged() -> None:
-    house = ServiceHarness(min_interval_ms=30_000)
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
+    harness = ServiceHarness(min_interval_ms=30_000)
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
         for epoch in range(1, 4):
-            await house.publish(build_request(table, epoch=epoch))
-        await house.settle(1.0)
-        await house.tables.stop()
+            await harness.publish(build_request(table, epoch=epoch))
+        await harness.settle(1.0)
+        await harness.tables.stop()
         late = build_request(table, epoch=4)
-        await house.publish(late)
-        await house.settle(60.0)
-        assert late.request.inbox_key in await house.outstanding()
-    await house.run_until_settled(seconds=700.0)
-    assert len(await paths(house)) == 5
-    assert await house.outstanding() == []
+        await harness.publish(late)
+        await harness.settle(60.0)
+        assert late.request.inbox_key in await harness.outstanding()
+    await harness.run_until_settled(seconds=700.0)
+    assert len(await paths(harness)) == 5
+    assert await harness.outstanding() == []
 
 
 # --- Cached state, idle tables, garbage settings -------------------------------------------------
 
 
 async def test_a_duplicate_on_a_cached_table_that_was_rolled_back_is_not_acknowledged() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
-        await foreign_commit(house, table, RemoveSnapshotRef("main"))
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(5.0)
-    (record,) = await house.quarantined()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
+        await foreign_commit(harness, table, RemoveSnapshotRef("main"))
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(5.0)
+    (record,) = await harness.quarantined()
     assert record.reason == Reason.PRODUCER_FROZEN
 
 
 async def test_after_a_table_is_gone_no_commit_is_tried_on_what_was_remembered_of_it() -> None:
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
-    async with house.running():
-        await house.publish(build_request(table, partition=("AA",)))
-        await house.settle(1.0)
-        await house.catalog.inner.drop_table(table.identifier)
-        await house.publish(CHECKED[2].make(table, "bad"))
-        await house.settle(1.0)
-        await house.publish(build_request(table, epoch=1, partition=("AA",)))
-        await house.settle(1.0)
-    reasons = [record.reason for record in await house.quarantined()]
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
+    async with harness.running():
+        await harness.publish(build_request(table, partition=("AA",)))
+        await harness.settle(1.0)
+        await harness.catalog.inner.drop_table(table.identifier)
+        await harness.publish(CHECKED[2].make(table, "bad"))
+        await harness.settle(1.0)
+        await harness.publish(build_request(table, epoch=1, partition=("AA",)))
+        await harness.settle(1.0)
+    reasons = [record.reason for record in await harness.quarantined()]
     assert reasons == [Reason.TABLE_UNKNOWN] * 2
-    assert house.catalog.calls["swap"] == 1
+    assert harness.catalog.calls["swap"] == 1
 
 
 async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
         for epoch in range(3):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(5_000.0)
-            assert house.tables.all == ()
-    assert len(await paths(house)) == 3
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(5_000.0)
+            assert harness.tables.all == ()
+    assert len(await paths(harness)) == 3
 
 
 @pytest.mark.parametrize(
@@ -267,93 +267,93 @@ async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
     + [("9" * 5_000, 3_600.0), ("9" * 12, 3_600.0)],
 )
 async def test_a_garbage_interval_property_stops_nothing(text: str, wait_s: float) -> None:
-    house = ServiceHarness()
-    table = await house.create_table(properties={"frazil.commit.min-interval-ms": text})
-    async with house.running():
+    harness = ServiceHarness()
+    table = await harness.create_table(properties={"frazil.commit.min-interval-ms": text})
+    async with harness.running():
         for epoch in range(3):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(wait_s)
-    assert len(await paths(house)) == 3
-    assert house.health.conditions == {}
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(wait_s)
+    assert len(await paths(harness)) == 3
+    assert harness.health.conditions == {}
 
 
 async def test_a_retry_does_not_read_the_manifest_list_again() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
-        house.catalog.plan(Fault.REQUEST_LOST, Fault.REQUEST_LOST)
-        house.storage.calls.clear()
-        await house.publish(build_request(table, epoch=1))
-        await house.settle(5.0)
-        assert house.storage.calls["get"] == 0
-    assert len(await paths(house)) == 2
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
+        harness.catalog.plan(Fault.REQUEST_LOST, Fault.REQUEST_LOST)
+        harness.storage.calls.clear()
+        await harness.publish(build_request(table, epoch=1))
+        await harness.settle(5.0)
+        assert harness.storage.calls["get"] == 0
+    assert len(await paths(harness)) == 2
 
 
 async def test_swaps_without_an_answer_are_a_condition_that_shows_until_one_has_landed() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        house.catalog.plan(*[Fault.REQUEST_LOST] * 60)
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(60.0)
-        [why] = house.health.conditions.values()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        harness.catalog.plan(*[Fault.REQUEST_LOST] * 60)
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(60.0)
+        [why] = harness.health.conditions.values()
         assert "the test lost the answer" in why
-        house.catalog.recover()
-        await house.settle(60.0)
-        assert house.health.conditions == {}
-    assert len(await paths(house)) == 1
+        harness.catalog.recover()
+        await harness.settle(60.0)
+        assert harness.health.conditions == {}
+    assert len(await paths(harness)) == 1
 
 
 async def test_a_conflict_without_an_end_keeps_the_batch_and_ends_when_it_ends() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    house.catalog.plan(*[Fault.CONFLICT] * 12)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    harness.catalog.plan(*[Fault.CONFLICT] * 12)
     for number in range(3):
-        await house.publish(build_request(table, producer=f"query-{number}"))
-    await house.run_until_settled(seconds=200.0)
-    assert len(await paths(house)) == 3
-    assert len((await house.load()).snapshots) == 1
+        await harness.publish(build_request(table, producer=f"query-{number}"))
+    await harness.run_until_settled(seconds=200.0)
+    assert len(await paths(harness)) == 3
+    assert len((await harness.load()).snapshots) == 1
 
 
 async def test_what_waits_is_counted_and_leaves_nothing_behind() -> None:
-    house = ServiceHarness(min_interval_ms=10_000)
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
+    harness = ServiceHarness(min_interval_ms=10_000)
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
         sealed = [build_request(table, epoch=epoch) for epoch in range(1, 6)]
         for one in sealed:
-            await house.publish(one)
-            await house.publish(one)
-        await house.settle(1.0)
-        (committer,) = house.tables.all
+            await harness.publish(one)
+            await harness.publish(one)
+        await harness.settle(1.0)
+        (committer,) = harness.tables.all
         assert isinstance(committer, TableCommitter)
         assert len(committer.waiting) == 5
         assert committer.waiting.size_bytes == sum(len(one.content) for one in sealed)
-        await house.settle(30.0)
+        await harness.settle(30.0)
         assert (len(committer.waiting), committer.waiting.size_bytes) == (0, 0)
-    assert (await house.publisher_queue.depth()).waiting == 0
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 async def test_a_request_that_another_committer_has_ended_meanwhile_does_not_land_from_memory() -> (
     None
 ):
-    house = ServiceHarness(with_queue=False)
-    table = await house.create_table()
-    await house.publish(build_request(table, epoch=0), announce=False)
-    await house.run_until_settled()
-    house.catalog.plan(*[Fault.UNAVAILABLE] * 20)
+    harness = ServiceHarness(with_queue=False)
+    table = await harness.create_table()
+    await harness.publish(build_request(table, epoch=0), announce=False)
+    await harness.run_until_settled()
+    harness.catalog.plan(*[Fault.UNAVAILABLE] * 20)
     ended = build_request(table, epoch=1)
-    async with house.running():
-        await house.publish(ended, announce=False)
-        await house.settle(5.0)
+    async with harness.running():
+        await harness.publish(ended, announce=False)
+        await harness.settle(5.0)
         # Another committer has quarantined it, and an operator discarded it.
-        await house.inbox.delete([ended.request.inbox_key])
-        house.catalog.recover()
-        await house.settle(60.0)
-    assert len(await paths(house)) == 1
+        await harness.inbox.delete([ended.request.inbox_key])
+        harness.catalog.recover()
+        await harness.settle(60.0)
+    assert len(await paths(harness)) == 1
 
 
 class AwayCatalog(FaultyCatalog):
@@ -371,24 +371,24 @@ async def test_what_a_rollback_took_lands_once_more_only_from_the_inbox() -> Non
     """This committer had it in hand when another landed it; an operator let its epoch land again,
     and who is to publish it is its producer: an expiry may have taken its data files.
     """
-    house, other = ServiceHarness(), ServiceHarness(with_queue=False)
-    table = await house.create_table()
-    await land(house, table, 0)
-    other.catalog, away = house.catalog, AwayCatalog(house.catalog.inner)
-    house.catalog = away
-    other.storage = other.inbox_storage = house.storage
-    other.inbox, other.high_water_marks = house.inbox, house.high_water_marks
-    async with house.running():
-        await house.settle(1.0)
+    harness, other = ServiceHarness(), ServiceHarness(with_queue=False)
+    table = await harness.create_table()
+    await land(harness, table, 0)
+    other.catalog, away = harness.catalog, AwayCatalog(harness.catalog.inner)
+    harness.catalog = away
+    other.storage = other.inbox_storage = harness.storage
+    other.inbox, other.high_water_marks = harness.inbox, harness.high_water_marks
+    async with harness.running():
+        await harness.settle(1.0)
         away.is_away = True
-        await house.publish(build_request(table, epoch=1, published_at_ms=house.world.now_ms()))
-        await house.settle(5.0)
+        await harness.publish(build_request(table, epoch=1, published_at_ms=harness.world.now_ms()))
+        await harness.settle(5.0)
         await other.run_until_settled(seconds=5.0)
-        assert len(await paths(house)) == 2
-        assert await house.outstanding() == []
-        await roll_back(house, table, 0)
+        assert len(await paths(harness)) == 2
+        assert await harness.outstanding() == []
+        await roll_back(harness, table, 0)
         again = EpochRanges(((1, 1),))
         await producer_admin(other).thaw(table.identifier, ProducerName("query-1"), again)
         away.is_away = False
-        await house.settle(60.0)
-    assert len(await paths(house)) == 1
+        await harness.settle(60.0)
+    assert len(await paths(harness)) == 1

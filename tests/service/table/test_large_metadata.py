@@ -18,15 +18,15 @@ async def test_commits_come_more_slowly_and_the_log_says_why_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logs("console", "info")  # to the stream that is captured here
-    house = ServiceHarness(min_interval_ms=0)
+    harness = ServiceHarness(min_interval_ms=0)
     almost = {"padding": "x" * (METADATA_BYTES_MAX - 5_000)}
-    table = await house.create_table(properties=almost)
+    table = await harness.create_table(properties=almost)
     times: list[float] = []
-    async with house.running():
+    async with harness.running():
         for epoch in range(14):
-            await house.publish(build_request(table, epoch=epoch))
-            assert await house.publisher_queue.wait_for_receipts("query-1", wait_s=60.0)
-            times.append(house.world.monotonic_s())
+            await harness.publish(build_request(table, epoch=epoch))
+            assert await harness.publisher_queue.wait_for_receipts("query-1", wait_s=60.0)
+            times.append(harness.world.monotonic_s())
     waits = [after - before for before, after in pairwise(times)]
     assert waits[0] == 0.0
     assert 1.0 <= waits[-1] <= 1.01

@@ -44,7 +44,7 @@ def without_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shot(
-    house: ServiceHarness,
+    harness: ServiceHarness,
     table: LoadedTable,
     producer: str = "shot",
     *,
@@ -52,33 +52,33 @@ def shot(
     **rest: object,
 ) -> EncodedRequest:
     """A one-shot request whose nonce was made some time ago."""
-    nonce = timed_nonce(house.world.now_ms() - round(age_s * 1000), uuid4())
+    nonce = timed_nonce(harness.world.now_ms() - round(age_s * 1000), uuid4())
     return build_request(table, producer=producer, one_shot=True, nonce=nonce, **rest)  # type: ignore[arg-type]
 
 
 async def land_and_forget(
-    house: ServiceHarness, table: LoadedTable, *shots: EncodedRequest
+    harness: ServiceHarness, table: LoadedTable, *shots: EncodedRequest
 ) -> None:
-    async with house.running(reconcile_interval_s=5.0):
-        await house.settle(1.0)
+    async with harness.running(reconcile_interval_s=5.0):
+        await harness.settle(1.0)
         for one in shots:
-            await house.publish(one)
-        await house.settle(12.0)
-        await house.publish(build_request(table, producer="other-query"))
-        await house.settle(12.0)
-    known = (await house.load()).properties
+            await harness.publish(one)
+        await harness.settle(12.0)
+        await harness.publish(build_request(table, producer="other-query"))
+        await harness.settle(12.0)
+    known = (await harness.load()).properties
     assert not known.keys() & {property_key(one.request.producer.id) for one in shots}
 
 
-async def expire(house: ServiceHarness, table: LoadedTable) -> None:
+async def expire(harness: ServiceHarness, table: LoadedTable) -> None:
     """Another engine takes all proofs away."""
-    gone = tuple(one.snapshot_id for one in (await house.load()).snapshots[:-1])
-    await foreign_commit(house, table, RemoveSnapshots(gone))
+    gone = tuple(one.snapshot_id for one in (await harness.load()).snapshots[:-1])
+    await foreign_commit(harness, table, RemoveSnapshots(gone))
 
 
-async def files_of(house: ServiceHarness, sealed: EncodedRequest) -> int:
+async def files_of(harness: ServiceHarness, sealed: EncodedRequest) -> int:
     attempt = str(sealed.request.attempt)
-    return sum(attempt in file.file_path for file in await house.live_files())
+    return sum(attempt in file.file_path for file in await harness.live_files())
 
 
 def as_it_was(sealed: EncodedRequest) -> EncodedRequest:
@@ -249,12 +249,12 @@ async def test_a_table_whose_inbox_moved_is_not_frozen_for_one_shots_that_were_f
     """Without a high-water mark retained manifest lists are read: a tombstone claims what they
     prove.
     """
-    house = forgetful
-    table = await house.create_table()
-    await land_and_forget(house, table, shot(house, table))
-    high_water_mark = house.high_water_marks.location(table.metadata.require_uuid())
-    await house.inbox_storage.delete([high_water_mark])
-    async with house.running():
-        await house.publish(build_request(table, producer="later"))
-        await house.settle(12.0)
-    assert property_key("later") in (await house.load()).properties
+    harness = forgetful
+    table = await harness.create_table()
+    await land_and_forget(harness, table, shot(harness, table))
+    high_water_mark = harness.high_water_marks.location(table.metadata.require_uuid())
+    await harness.inbox_storage.delete([high_water_mark])
+    async with harness.running():
+        await harness.publish(build_request(table, producer="later"))
+        await harness.settle(12.0)
+    assert property_key("later") in (await harness.load()).properties

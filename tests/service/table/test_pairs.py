@@ -26,7 +26,7 @@ VIRTUAL_TIME = True
 class Stage:
     """A table with a landed epoch 0, and what has to have become of each request in the end."""
 
-    house: ServiceHarness
+    harness: ServiceHarness
     table: LoadedTable
     stack: AsyncExitStack
     landed: list[str] = field(default_factory=list)
@@ -34,11 +34,11 @@ class Stage:
     foreign_commits: int = 0
 
     async def start(self) -> None:
-        await self.stack.enter_async_context(self.house.running(reconcile_interval_s=5.0))
+        await self.stack.enter_async_context(self.harness.running(reconcile_interval_s=5.0))
 
     async def land(self, sealed: EncodedRequest) -> None:
         self.landed.append(str(sealed.request.attempt))
-        await self.house.publish(sealed)
+        await self.harness.publish(sealed)
 
     def new(self) -> EncodedRequest:
         return build_request(self.table, epoch=len(self.landed), files_count=2)
@@ -54,27 +54,27 @@ async def one_shot(stage: Stage) -> None:
 
 
 async def equal_replay(stage: Stage) -> None:
-    await stage.house.publish(build_request(stage.table, epoch=0))
+    await stage.harness.publish(build_request(stage.table, epoch=0))
 
 
 async def other_replay(stage: Stage) -> None:
     sealed = build_request(stage.table, epoch=0, fingerprint="something else")
     stage.refused.append(str(sealed.request.attempt))
-    await stage.house.publish(sealed)
+    await stage.harness.publish(sealed)
 
 
 async def lost_answer(stage: Stage) -> None:
-    stage.house.catalog.plan(Fault.LOST_REPLY)
+    stage.harness.catalog.plan(Fault.LOST_REPLY)
     await append(stage)
 
 
 async def late_landing(stage: Stage) -> None:
-    stage.house.catalog.plan(Fault.LANDS_LATE)
+    stage.harness.catalog.plan(Fault.LANDS_LATE)
     await append(stage)
 
 
 async def flush(stage: Stage) -> None:
-    stage.house.server.flush()
+    stage.harness.server.flush()
 
 
 async def crash(stage: Stage) -> None:
@@ -85,7 +85,7 @@ async def crash(stage: Stage) -> None:
 async def foreign_expiry(stage: Stage) -> None:
     """Of all snapshots but the head, by another engine: its commit is tried again until it wins."""
     stage.foreign_commits += 1
-    catalog, answer = stage.house.catalog.inner, None
+    catalog, answer = stage.harness.catalog.inner, None
     while not isinstance(answer, Committed):
         current = await catalog.load(stage.table.identifier)
         head = current.metadata.current_snapshot_id
@@ -95,7 +95,7 @@ async def foreign_expiry(stage: Stage) -> None:
             RemoveSnapshots(tuple(one for one in ids if one != head)),
             SetProperties({f"foreign-{stage.foreign_commits}": "1"}),
         )
-        await stage.house.storage.inner.create(catalog.objects_before(swap))
+        await stage.harness.storage.inner.create(catalog.objects_before(swap))
         answer = await catalog.swap(swap)
 
 
@@ -120,35 +120,35 @@ EVENTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
 async def test_after_any_two_events_in_any_order_each_request_is_where_it_belongs(
     first: Callable[[Stage], Awaitable[None]], second: Callable[[Stage], Awaitable[None]]
 ) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     async with AsyncExitStack() as stack:
-        stage = Stage(house, table, stack)
+        stage = Stage(harness, table, stack)
         await stage.start()
         await append(stage)
-        await house.settle(1.0)
+        await harness.settle(1.0)
         await first(stage)
-        await house.settle(0.0)
+        await harness.settle(0.0)
         await second(stage)
-        await house.settle(12.0)
-        await house.catalog.land_late()
-        await house.settle(3.0)
+        await harness.settle(12.0)
+        await harness.catalog.land_late()
+        await harness.settle(3.0)
     await _check(stage)
 
 
 async def _check(stage: Stage) -> None:
-    house = stage.house
-    paths = [file.file_path for file in await house.live_files()]
+    harness = stage.harness
+    paths = [file.file_path for file in await harness.live_files()]
     assert len(set(paths)) == len(paths)
     attempts = sorted(path.rsplit("/", 1)[1][6:42] for path in paths)
     assert attempts == sorted(stage.landed * 2)
-    records = await house.quarantined()
+    records = await harness.quarantined()
     assert sorted(record.key.rsplit("/", 1)[1] for record in records) == sorted(stage.refused)
     assert {record.reason for record in records} <= {Reason.EPOCH_CONTENT_DIFFERS}
-    assert await house.outstanding() == []
-    assert house.health.conditions == {}
-    for receipt in await house.receipts():
+    assert await harness.outstanding() == []
+    assert harness.health.conditions == {}
+    for receipt in await harness.receipts():
         is_refused = receipt.attempt in stage.refused
         assert (receipt.state is ReceiptState.QUARANTINED) == is_refused
-    named = (await house.load()).properties
+    named = (await harness.load()).properties
     assert sum(key.startswith("foreign-") for key in named) == stage.foreign_commits

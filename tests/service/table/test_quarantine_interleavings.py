@@ -32,30 +32,30 @@ VIRTUAL_TIME = True
 async def test_a_quarantine_that_cannot_be_written_delays_no_good_request(
     error: FrazilError,
 ) -> None:
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
     is_away = [True]
     storage = PickyStorage(
-        house, lambda method, at: error if is_away[0] and "/quarantine/" in at else None
+        harness, lambda method, at: error if is_away[0] and "/quarantine/" in at else None
     )
-    house.quarantine = Quarantine(storage, INBOX)
-    async with house.running():
-        await house.publish(CHECKED[0].make(table, "bad"))
-        await house.publish(CHECKED[1].make(table, "bad-2"))
+    harness.quarantine = Quarantine(storage, INBOX)
+    async with harness.running():
+        await harness.publish(CHECKED[0].make(table, "bad"))
+        await harness.publish(CHECKED[1].make(table, "bad-2"))
         for epoch in range(5):
-            await house.publish(build_request(table, epoch=epoch, partition=("AA",)))
-            await house.settle(1.0)
-            assert len(await paths(house)) == epoch + 1
-        assert len(await house.outstanding()) == 2
+            await harness.publish(build_request(table, epoch=epoch, partition=("AA",)))
+            await harness.settle(1.0)
+            assert len(await paths(harness)) == epoch + 1
+        assert len(await harness.outstanding()) == 2
         is_away[0] = False
-        await house.settle(60.0)
-    assert len(await house.quarantined()) == 2
-    assert await house.outstanding() == []
+        await harness.settle(60.0)
+    assert len(await harness.quarantined()) == 2
+    assert await harness.outstanding() == []
 
 
 async def test_quarantine_that_fails_half_way_loses_and_repeats_nothing() -> None:
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
     written: list[str] = []
 
     def fails(method: str, location: str) -> FrazilError | None:
@@ -64,22 +64,22 @@ async def test_quarantine_that_fails_half_way_loses_and_repeats_nothing() -> Non
         written.append(location)
         return StorageUnavailableError("away") if len(written) in (2, 3) else None
 
-    house.quarantine = Quarantine(PickyStorage(house, fails), INBOX)
+    harness.quarantine = Quarantine(PickyStorage(harness, fails), INBOX)
     for number, bad in enumerate(CHECKED[2:6]):
-        await house.publish(bad.make(table, f"bad-{number}"))
-    await house.run_until_settled(seconds=60.0)
-    assert len(await house.quarantined()) == 4
+        await harness.publish(bad.make(table, f"bad-{number}"))
+    await harness.run_until_settled(seconds=60.0)
+    assert len(await harness.quarantined()) == 4
     for number in range(4):
-        (receipt,) = await house.receipts(f"bad-{number}")
+        (receipt,) = await harness.receipts(f"bad-{number}")
         assert receipt.state is ReceiptState.QUARANTINED
 
 
 async def test_a_verdict_whose_record_may_come_yet_stays_though_its_reason_goes_away() -> None:
     """Seed 1036: no answer to the record, then a request that could land, then the record."""
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
-    await house.publish(build_request(table, producer="query-2", partition=("AA",)))
-    await house.run_until_settled()
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
+    await harness.publish(build_request(table, producer="query-2", partition=("AA",)))
+    await harness.run_until_settled()
     tried: list[str] = []
 
     def no_answer(method: str, location: str) -> FrazilError | None:
@@ -88,51 +88,51 @@ async def test_a_verdict_whose_record_may_come_yet_stays_though_its_reason_goes_
         tried.append(location)
         return StorageUnavailableError("no answer")
 
-    house.quarantine = Quarantine(PickyStorage(house, no_answer), INBOX)
-    async with house.running():
-        await house.publish(build_request(table, partition=("AA",), branch="audit"))
-        await house.settle(0.2)
+    harness.quarantine = Quarantine(PickyStorage(harness, no_answer), INBOX)
+    async with harness.running():
+        await harness.publish(build_request(table, partition=("AA",), branch="audit"))
+        await harness.settle(0.2)
         assert tried
-        head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, branch_at("audit", head))
-        await house.settle(60.0)
-    (quarantined,) = await house.quarantined()
+        head = (await harness.load()).current_snapshot_id or 0
+        await foreign_commit(harness, table, branch_at("audit", head))
+        await harness.settle(60.0)
+    (quarantined,) = await harness.quarantined()
     assert quarantined.reason == Reason.BRANCH_UNKNOWN
-    assert property_key("query-1", "audit") not in (await house.load()).properties
-    assert await house.outstanding() == []
+    assert property_key("query-1", "audit") not in (await harness.load()).properties
+    assert await harness.outstanding() == []
 
 
 async def test_a_second_doorbell_of_what_was_just_quarantined_lands_nothing() -> None:
     """Seed 3001755: a client rang twice, once late; meanwhile the reason had gone away."""
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
     refused = build_request(table, epoch=1, partition=("AA",), branch="audit")
-    async with house.running():
-        await house.publish(build_request(table, producer="query-2", partition=("AA",)))
-        await house.settle(1.0)
-        head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, branch_at("audit", head))
-        await house.publish(build_request(table, partition=("AA",), branch="audit"))
-        await house.settle(1.0)
-        landed_at = (await house.load()).refs["audit"].snapshot_id
-        await foreign_commit(house, table, RemoveSnapshotRef("audit"))
-        await house.publish(refused)
-        await house.settle(1.0)
-        assert len(await house.quarantined()) == 1
-        await foreign_commit(house, table, branch_at("audit", landed_at))
-        await house.publish(build_request(table, producer="query-2", epoch=1, partition=("AA",)))
-        await house.settle(1.0)
-        await house.publish(refused, durable=False)
-        await house.settle(1.0)
-    assert (await house.load()).refs["audit"].snapshot_id == landed_at
-    assert [record.key for record in await house.quarantined()] == [refused.request.inbox_key]
-    assert (await house.publisher_queue.depth()).waiting == 0
+    async with harness.running():
+        await harness.publish(build_request(table, producer="query-2", partition=("AA",)))
+        await harness.settle(1.0)
+        head = (await harness.load()).current_snapshot_id or 0
+        await foreign_commit(harness, table, branch_at("audit", head))
+        await harness.publish(build_request(table, partition=("AA",), branch="audit"))
+        await harness.settle(1.0)
+        landed_at = (await harness.load()).refs["audit"].snapshot_id
+        await foreign_commit(harness, table, RemoveSnapshotRef("audit"))
+        await harness.publish(refused)
+        await harness.settle(1.0)
+        assert len(await harness.quarantined()) == 1
+        await foreign_commit(harness, table, branch_at("audit", landed_at))
+        await harness.publish(build_request(table, producer="query-2", epoch=1, partition=("AA",)))
+        await harness.settle(1.0)
+        await harness.publish(refused, durable=False)
+        await harness.settle(1.0)
+    assert (await harness.load()).refs["audit"].snapshot_id == landed_at
+    assert [record.key for record in await harness.quarantined()] == [refused.request.inbox_key]
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 async def test_a_replayed_request_is_not_deleted_by_the_end_of_an_old_doorbell() -> None:
     """It finds nothing; before its end is settled an operator puts the request back."""
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     shot = build_request(table, producer="shot", one_shot=True)
     deleted: list[str] = []
 
@@ -141,137 +141,139 @@ async def test_a_replayed_request_is_not_deleted_by_the_end_of_an_old_doorbell()
             deleted.append(location)
         return None
 
-    house.inbox = Inbox(PickyStorage(house, note), INBOX)
-    await house.publish(shot, durable=False)
-    await house.run_until_settled()
+    harness.inbox = Inbox(PickyStorage(harness, note), INBOX)
+    await harness.publish(shot, durable=False)
+    await harness.run_until_settled()
     assert deleted == []
-    assert await house.quarantined() == []
+    assert await harness.quarantined() == []
 
 
 async def test_a_discarded_request_does_not_land_by_a_doorbell_that_rings_again() -> None:
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
-    await house.publish(build_request(table, epoch=0, partition=("AA",)))
-    await house.run_until_settled()
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
+    await harness.publish(build_request(table, epoch=0, partition=("AA",)))
+    await harness.run_until_settled()
     late = build_request(table, epoch=1, partition=("AA",))
     # Handed to a committer that dies with it; meanwhile the request is ended by an operator.
-    await house.publish(late)
-    dead = MemoryQueue(house.server, consumer="dead")
+    await harness.publish(late)
+    dead = MemoryQueue(harness.server, consumer="dead")
     assert len(await dead.read(count_max=10, wait_s=0.0)) == 1
-    await house.inbox.delete([late.request.inbox_key])
-    await house.settle(1_000.0)
-    await house.run_until_settled(seconds=700.0)
-    assert len(await paths(house)) == 1
-    assert (await house.publisher_queue.depth()).waiting == 0
+    await harness.inbox.delete([late.request.inbox_key])
+    await harness.settle(1_000.0)
+    await harness.run_until_settled(seconds=700.0)
+    assert len(await paths(harness)) == 1
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 async def test_what_was_quarantined_does_not_land_by_an_older_self_of_the_queue() -> None:
     """The reason is gone by then; a replica that never heard of the end takes the queue over."""
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
     sealed = build_request(
         table,
         epoch=1,
         partition=("AA",),
         branch="audit",
-        published_at_ms=house.world.now_ms() + 1_000,
+        published_at_ms=harness.world.now_ms() + 1_000,
     )
-    async with house.running():
-        await house.publish(build_request(table, partition=("AA",)))
-        await house.settle(2.0)
+    async with harness.running():
+        await harness.publish(build_request(table, partition=("AA",)))
+        await harness.settle(2.0)
         # Known there already, so that no committer has to look for its object.
-        entry = (await house.load()).properties[property_key("query-1")]
-        await foreign_commit(house, table, SetProperties({property_key("query-1", "audit"): entry}))
-        await house.publish(sealed)
-        await house.settle(2.0)
-        assert len(await house.quarantined()) == 1
-        head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, branch_at("audit", head))
-        house.server.available = False
-        await house.settle(3.0)
-        house.server.available = True
-        await house.publisher_queue.announce([house.doorbell(sealed)])
-        await house.settle(10.0)
-        assert (await house.publisher_queue.depth()).waiting == 0
-    assert (await house.load()).refs["audit"].snapshot_id == head
-    assert len(await house.quarantined()) == 1
+        entry = (await harness.load()).properties[property_key("query-1")]
+        await foreign_commit(
+            harness, table, SetProperties({property_key("query-1", "audit"): entry})
+        )
+        await harness.publish(sealed)
+        await harness.settle(2.0)
+        assert len(await harness.quarantined()) == 1
+        head = (await harness.load()).current_snapshot_id or 0
+        await foreign_commit(harness, table, branch_at("audit", head))
+        harness.server.available = False
+        await harness.settle(3.0)
+        harness.server.available = True
+        await harness.publisher_queue.announce([harness.doorbell(sealed)])
+        await harness.settle(10.0)
+        assert (await harness.publisher_queue.depth()).waiting == 0
+    assert (await harness.load()).refs["audit"].snapshot_id == head
+    assert len(await harness.quarantined()) == 1
 
 
 async def test_a_backlog_of_old_doorbells_is_listed_once_and_not_for_each_of_its_batches() -> None:
-    house = ServiceHarness()
-    house.policy = BatchPolicy(min_interval_ms=0, requests_max=100)
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    harness.policy = BatchPolicy(min_interval_ms=0, requests_max=100)
+    table = await add_table(harness, build_flights())
     for number in range(500):
-        await house.publish(
+        await harness.publish(
             build_request(table, producer=f"q{number % 5}", epoch=number // 5, partition=("AA",))
         )
-    await house.settle(100.0)
-    await house.run_until_settled()
-    assert len(await paths(house)) == 500
-    assert len((await house.load()).snapshots) == 5
+    await harness.settle(100.0)
+    await harness.run_until_settled()
+    assert len(await paths(harness)) == 500
+    assert len((await harness.load()).snapshots) == 5
     # By the reconciler at the start, for the first that were read, and for the others.
-    assert house.inbox_storage.calls["list"] == 3
+    assert harness.inbox_storage.calls["list"] == 3
 
 
 @pytest.mark.parametrize("others", [0, 100])
 async def test_a_quarantining_that_was_cut_off_is_finished_and_not_judged_anew(others: int) -> None:
     """A committer died between the record and the removal; then the reason went away."""
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
-    await house.publish(build_request(table, producer="query-2", partition=("AA",)))
-    await house.run_until_settled()
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
+    await harness.publish(build_request(table, producer="query-2", partition=("AA",)))
+    await harness.run_until_settled()
     sealed = build_request(table, partition=("AA",), branch="audit")
     key = sealed.request.inbox_key
-    await house.publish(sealed)
+    await harness.publish(sealed)
     for number in range(others):
-        await house.publish(build_request(table, producer=f"q{number}", partition=("AA",)))
-    dead = MemoryQueue(house.server, consumer="dead")
+        await harness.publish(build_request(table, producer=f"q{number}", partition=("AA",)))
+    dead = MemoryQueue(harness.server, consumer="dead")
     await dead.read(count_max=1_000, wait_s=0.0)
     record = QuarantineRecord(
         key=key, reason=Reason.BRANCH_UNKNOWN, message="no branch", quarantined_at_ms=1
     )
-    await house.quarantine.put(record, sealed.content)
-    head = (await house.load()).current_snapshot_id or 0
-    await foreign_commit(house, table, branch_at("audit", head))
-    await house.settle(1_000.0)
-    await house.run_until_settled(seconds=700.0)
-    assert property_key("query-1", "audit") not in (await house.load()).properties
-    assert len(await paths(house)) == 1 + others
-    assert await house.outstanding() == []
-    (receipt,) = await house.receipts()
+    await harness.quarantine.put(record, sealed.content)
+    head = (await harness.load()).current_snapshot_id or 0
+    await foreign_commit(harness, table, branch_at("audit", head))
+    await harness.settle(1_000.0)
+    await harness.run_until_settled(seconds=700.0)
+    assert property_key("query-1", "audit") not in (await harness.load()).properties
+    assert len(await paths(harness)) == 1 + others
+    assert await harness.outstanding() == []
+    (receipt,) = await harness.receipts()
     assert (receipt.state, receipt.reason) == (ReceiptState.QUARANTINED, Reason.BRANCH_UNKNOWN)
-    assert (await house.publisher_queue.depth()).waiting == 0
+    assert (await harness.publisher_queue.depth()).waiting == 0
 
 
 async def test_a_replay_does_not_meet_the_deletion_of_its_old_object() -> None:
     """The old object could not be deleted; the deletion is repeated after the replay."""
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
     is_away = [True]
     storage = PickyStorage(
-        house,
+        harness,
         lambda method, at: (
             StorageUnavailableError("away") if is_away[0] and method == "delete" else None
         ),
     )
-    house.inbox = Inbox(storage, INBOX)
-    replays = Replays(house.storage.inner, INBOX)
-    async with house.running(reconcile_interval_s=20.0):
-        await house.publish(build_request(table, producer="query-2", partition=("AA",)))
-        await house.settle(1.0)
-        await house.publish(sealed)
-        await house.settle(1.0)
-        assert [one.reason for one in await house.quarantined()] == [Reason.BRANCH_UNKNOWN]
-        assert sealed.key in await house.outstanding()
-        head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, branch_at("audit", head))
-        await replays.replay(sealed.key, house.world.uuid())
+    harness.inbox = Inbox(storage, INBOX)
+    replays = Replays(harness.storage.inner, INBOX)
+    async with harness.running(reconcile_interval_s=20.0):
+        await harness.publish(build_request(table, producer="query-2", partition=("AA",)))
+        await harness.settle(1.0)
+        await harness.publish(sealed)
+        await harness.settle(1.0)
+        assert [one.reason for one in await harness.quarantined()] == [Reason.BRANCH_UNKNOWN]
+        assert sealed.key in await harness.outstanding()
+        head = (await harness.load()).current_snapshot_id or 0
+        await foreign_commit(harness, table, branch_at("audit", head))
+        await replays.replay(sealed.key, harness.world.uuid())
         is_away[0] = False
-        await house.settle(60.0)
-        assert await house.outstanding() == []
-    assert property_key("query-1", "audit") in (await house.load()).properties
-    assert await house.quarantined() == []
+        await harness.settle(60.0)
+        assert await harness.outstanding() == []
+    assert property_key("query-1", "audit") in (await harness.load()).properties
+    assert await harness.quarantined() == []
 
 
 class SlowToDelete(PickyStorage):
@@ -279,9 +281,9 @@ class SlowToDelete(PickyStorage):
     has replayed it; nothing of the replay is looked at before the deletion has ended.
     """
 
-    def __init__(self, house: ServiceHarness, key: str) -> None:
-        super().__init__(house, lambda method, at: None)
-        self.world = house.world
+    def __init__(self, harness: ServiceHarness, key: str) -> None:
+        super().__init__(harness, lambda method, at: None)
+        self.world = harness.world
         self.key = key
         self.replayed: EncodedRequest | None = None
 
@@ -295,19 +297,19 @@ class SlowToDelete(PickyStorage):
 
 async def test_a_deletion_that_comes_late_does_not_take_what_was_replayed_meanwhile() -> None:
     """This committer stands still; another has deleted the object, and an operator replays it."""
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
     sealed = build_request(table, partition=("AA",), branch="audit")
-    storage = SlowToDelete(house, sealed.key)
-    house.inbox = Inbox(storage, INBOX)
-    async with house.running(reconcile_interval_s=20.0):
-        await house.publish(sealed)
-        await house.settle(60.0)
+    storage = SlowToDelete(harness, sealed.key)
+    harness.inbox = Inbox(storage, INBOX)
+    async with harness.running(reconcile_interval_s=20.0):
+        await harness.publish(sealed)
+        await harness.settle(60.0)
     assert storage.replayed is not None
-    (record,) = await house.quarantined()
+    (record,) = await harness.quarantined()
     assert (record.key, record.reason) == (storage.replayed.key, Reason.BRANCH_UNKNOWN)
-    assert (await house.quarantine.get(record.key))[1] == sealed.content
-    assert await house.outstanding() == []
+    assert (await harness.quarantine.get(record.key))[1] == sealed.content
+    assert await harness.outstanding() == []
 
 
 @pytest.mark.parametrize("is_readable", [True, False])
@@ -375,20 +377,20 @@ async def test_another_attempt_that_was_announced_is_a_duplicate_and_leaves_the_
 
 async def test_a_replayed_request_and_its_old_object_land_once() -> None:
     """Their committers ended before they deleted the old object, and rang again for it."""
-    house = ServiceHarness()
-    table = await add_table(house, build_flights())
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
     sealed = build_request(table, partition=("AA",))
     record = QuarantineRecord(key=sealed.key, reason="x", message="x", quarantined_at_ms=1)
-    await house.quarantine.put(record, sealed.content)
-    await house.inbox.put(sealed)
-    replays = Replays(house.storage.inner, INBOX)
-    replayed = await replays.replay(sealed.key, house.world.uuid())
-    async with house.running():
-        await house.publish(sealed, durable=False)
-        await house.publish(replayed, durable=False)
-        await house.settle(10.0)
-    assert len(await paths(house)) == 1
-    assert await house.outstanding() == []
-    assert await house.quarantined() == []
-    assert {one.state for one in await house.receipts()} == {ReceiptState.COMMITTED}
-    assert (await house.publisher_queue.depth()).waiting == 0
+    await harness.quarantine.put(record, sealed.content)
+    await harness.inbox.put(sealed)
+    replays = Replays(harness.storage.inner, INBOX)
+    replayed = await replays.replay(sealed.key, harness.world.uuid())
+    async with harness.running():
+        await harness.publish(sealed, durable=False)
+        await harness.publish(replayed, durable=False)
+        await harness.settle(10.0)
+    assert len(await paths(harness)) == 1
+    assert await harness.outstanding() == []
+    assert await harness.quarantined() == []
+    assert {one.state for one in await harness.receipts()} == {ReceiptState.COMMITTED}
+    assert (await harness.publisher_queue.depth()).waiting == 0

@@ -44,20 +44,20 @@ def slow(inner: Storage) -> StoppingStorage:
     return storage
 
 
-async def open_house(
+async def open_harness(
     gap: GapPolicy | None = None, properties: dict[str, str] | None = None
 ) -> tuple[ServiceHarness, LoadedTable]:
-    house = ServiceHarness(wrap=slow)
-    house.policy = replace(house.policy, gap=gap or GapPolicy())
-    return house, await house.create_table(properties=properties)
+    harness = ServiceHarness(wrap=slow)
+    harness.policy = replace(harness.policy, gap=gap or GapPolicy())
+    return harness, await harness.create_table(properties=properties)
 
 
 class OtherEngine:
     """Commits a snapshot of its own, the slow way."""
 
-    def __init__(self, house: ServiceHarness) -> None:
-        self._catalog = house.catalog.inner
-        self._storage = house.storage.inner
+    def __init__(self, harness: ServiceHarness) -> None:
+        self._catalog = harness.catalog.inner
+        self._storage = harness.storage.inner
         self._ids = count(1)
         self.operations = 0
 
@@ -96,88 +96,88 @@ class OtherEngine:
         return AddSnapshot(snapshot), SetSnapshotRef(MAIN, SnapshotRef(snapshot.snapshot_id))
 
 
-async def full_load(house: ServiceHarness, table: LoadedTable) -> None:
+async def full_load(harness: ServiceHarness, table: LoadedTable) -> None:
     """A request always waits."""
     for epoch in count():
-        await house.publish(build_request(table, epoch=epoch))
+        await harness.publish(build_request(table, epoch=epoch))
         await asyncio.sleep(0.1)
 
 
 async def seconds_to_land(
-    house: ServiceHarness, table: LoadedTable, *, patience_s: float
+    harness: ServiceHarness, table: LoadedTable, *, patience_s: float
 ) -> list[float]:
     """How long each of three foreign commits takes beside full load, each begun at another time of
     the committer's round; the first one has a quiet table.
     """
-    engine, taken = OtherEngine(house), list[float]()
-    async with house.running():
-        await house.publish(build_request(table, producer="first"))
-        await house.settle(5.0)
+    engine, taken = OtherEngine(harness), list[float]()
+    async with harness.running():
+        await harness.publish(build_request(table, producer="first"))
+        await harness.settle(5.0)
         assert await engine.operation()
-        load = asyncio.create_task(full_load(house, table))
+        load = asyncio.create_task(full_load(harness, table))
         try:
             for pause_s in (1.0, 17.0, 7.3):
-                await house.settle(pause_s)
-                start = house.world.monotonic_s()
+                await harness.settle(pause_s)
+                start = harness.world.monotonic_s()
                 try:
                     await asyncio.wait_for(engine.until_landed(), patience_s)
                 except TimeoutError:
                     return [*taken, inf]
-                taken.append(house.world.monotonic_s() - start)
+                taken.append(harness.world.monotonic_s() - start)
         finally:
             load.cancel()
     return taken
 
 
 async def test_a_slow_engine_gets_through_within_half_a_minute() -> None:
-    house, table = await open_house()
-    taken = await seconds_to_land(house, table, patience_s=200.0)
+    harness, table = await open_harness()
+    taken = await seconds_to_land(harness, table, patience_s=200.0)
     assert max(taken) <= 30.0 + 1.0
 
 
 async def test_without_the_gap_a_slow_engine_starves() -> None:
-    house, table = await open_house(GapPolicy(length_ms=0))
-    assert await seconds_to_land(house, table, patience_s=60.0) == [inf]
+    harness, table = await open_harness(GapPolicy(length_ms=0))
+    assert await seconds_to_land(harness, table, patience_s=60.0) == [inf]
 
 
 async def test_a_table_whose_property_asks_for_gaps_has_them_before_anybody_was_seen() -> None:
-    house, table = await open_house(
+    harness, table = await open_harness(
         GapPolicy(length_ms=0), {"frazil.commit.yield-to-others-ms": "5000"}
     )
-    async with house.running():
-        load = asyncio.create_task(full_load(house, table))
-        await house.settle(3.0)
+    async with harness.running():
+        load = asyncio.create_task(full_load(harness, table))
+        await harness.settle(3.0)
         try:
             async with asyncio.timeout(31.0):
-                await OtherEngine(house).until_landed()
+                await OtherEngine(harness).until_landed()
         finally:
             load.cancel()
 
 
 async def test_a_gap_ends_when_somebody_has_got_through() -> None:
-    house, table = await open_house(GapPolicy(length_ms=20_000, period_ms=60_000))
-    async with house.running():
-        await house.publish(build_request(table, producer="first"))
-        await house.settle(5.0)
-        engine = OtherEngine(house)
+    harness, table = await open_harness(GapPolicy(length_ms=20_000, period_ms=60_000))
+    async with harness.running():
+        await harness.publish(build_request(table, producer="first"))
+        await harness.settle(5.0)
+        engine = OtherEngine(harness)
         assert await engine.operation()
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(4.0)
-        assert len(await house.receipts()) == 1
-        start = house.world.monotonic_s()
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(4.0)
+        assert len(await harness.receipts()) == 1
+        start = harness.world.monotonic_s()
         landing = asyncio.create_task(engine.operation())
-        await house.publish(build_request(table, epoch=1))
-        assert await house.publisher_queue.wait_for_receipts("query-1", wait_s=60.0)
+        await harness.publish(build_request(table, epoch=1))
+        assert await harness.publisher_queue.wait_for_receipts("query-1", wait_s=60.0)
         assert await landing
-        assert FOREIGN_S < house.world.monotonic_s() - start < 20.0 / 2
+        assert FOREIGN_S < harness.world.monotonic_s() - start < 20.0 / 2
 
 
 async def test_commits_wait_for_gaps_only_where_others_commit() -> None:
-    house, table = await open_house()
-    async with house.running():
+    harness, table = await open_harness()
+    async with harness.running():
         for epoch in range(50):
-            start = house.world.monotonic_s()
-            await house.publish(build_request(table, epoch=epoch))
-            assert await house.publisher_queue.wait_for_receipts("query-1", wait_s=60.0)
-            assert house.world.monotonic_s() - start < 2.0
-    assert house.catalog.calls["current_location"] == 0
+            start = harness.world.monotonic_s()
+            await harness.publish(build_request(table, epoch=epoch))
+            assert await harness.publisher_queue.wait_for_receipts("query-1", wait_s=60.0)
+            assert harness.world.monotonic_s() - start < 2.0
+    assert harness.catalog.calls["current_location"] == 0

@@ -17,48 +17,48 @@ VIRTUAL_TIME = True
 
 
 async def test_requests_of_many_producers_share_one_snapshot() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     for number in range(5):
-        await house.publish(build_request(table, producer=f"query-{number}", files_count=2))
-    await house.run_until_settled()
-    metadata = await house.load()
+        await harness.publish(build_request(table, producer=f"query-{number}", files_count=2))
+    await harness.run_until_settled()
+    metadata = await harness.load()
     assert len(metadata.snapshots) == 1
-    assert len(await house.live_files()) == 10
-    assert await house.outstanding() == []
+    assert len(await harness.live_files()) == 10
+    assert await harness.outstanding() == []
     summary = metadata.snapshots[0].summary or {}
     assert (summary["operation"], summary["total-records"]) == ("append", "100")
 
 
 async def test_a_steady_state_commit_reads_nothing_writes_once_and_swaps_once() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table, epoch=0))
-    async with house.running():
-        await house.settle()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table, epoch=0))
+    async with harness.running():
+        await harness.settle()
         for epoch in (1, 2, 3):
-            house.storage.calls.clear()
-            house.catalog.calls.clear()
-            house.inbox_storage.calls.clear()
-            await house.publish(build_request(table, epoch=epoch), durable=True)
-            house.inbox_storage.calls.clear()
-            await house.settle(1.0)
-            assert dict(house.storage.calls) == {"create": 1}
-            assert dict(house.catalog.calls) == {"swap": 1}
+            harness.storage.calls.clear()
+            harness.catalog.calls.clear()
+            harness.inbox_storage.calls.clear()
+            await harness.publish(build_request(table, epoch=epoch), durable=True)
+            harness.inbox_storage.calls.clear()
+            await harness.settle(1.0)
+            assert dict(harness.storage.calls) == {"create": 1}
+            assert dict(harness.catalog.calls) == {"swap": 1}
             # Off the path: what has landed is told to the high-water mark, then it leaves the
             # inbox.
-            assert dict(house.inbox_storage.calls) == {"replace": 1, "delete": 1}
-    assert len(await house.live_files()) == 4
+            assert dict(harness.inbox_storage.calls) == {"replace": 1, "delete": 1}
+    assert len(await harness.live_files()) == 4
 
 
 async def test_every_producer_gets_a_receipt_that_names_the_snapshot() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     sealed = build_request(table)
-    await house.publish(sealed)
-    await house.run_until_settled()
-    metadata = await house.load()
-    (receipt,) = await house.receipts()
+    await harness.publish(sealed)
+    await harness.run_until_settled()
+    metadata = await harness.load()
+    (receipt,) = await harness.receipts()
     assert receipt.state is ReceiptState.COMMITTED
     assert receipt.snapshot_id == metadata.current_snapshot_id
     assert receipt.sequence_number == 1
@@ -67,40 +67,40 @@ async def test_every_producer_gets_a_receipt_that_names_the_snapshot() -> None:
 
 
 async def test_the_minimum_interval_spaces_commits_but_the_first_goes_at_once() -> None:
-    house = ServiceHarness(min_interval_ms=1_000)
-    table = await house.create_table()
-    async with house.running():
+    harness = ServiceHarness(min_interval_ms=1_000)
+    table = await harness.create_table()
+    async with harness.running():
         for epoch in range(4):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(0.3)
-        await house.settle()
-    snapshots = (await house.load()).snapshots
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(0.3)
+        await harness.settle()
+    snapshots = (await harness.load()).snapshots
     starts = [snapshot.timestamp_ms for snapshot in snapshots]
     assert len(snapshots) == 2
     assert starts[1] - starts[0] == 1_000
 
 
 async def test_the_tables_own_property_sets_its_interval() -> None:
-    house = ServiceHarness(min_interval_ms=60_000)
-    table = await house.create_table(properties={"frazil.commit.min-interval-ms": "0"})
-    async with house.running():
+    harness = ServiceHarness(min_interval_ms=60_000)
+    table = await harness.create_table(properties={"frazil.commit.min-interval-ms": "0"})
+    async with harness.running():
         for epoch in range(3):
-            await house.publish(build_request(table, epoch=epoch))
-            await house.settle(0.1)
-    assert len((await house.load()).snapshots) == 3
+            await harness.publish(build_request(table, epoch=epoch))
+            await harness.settle(0.1)
+    assert len((await harness.load()).snapshots) == 3
 
 
 async def look_ups(producers: int) -> tuple[int, int]:
     """How often single objects and the inbox were looked at for so many producers that are new."""
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     for number in range(producers):
-        await house.publish(build_request(table, producer=f"new-{number}"))
-    await house.publish(build_request(table, producer="gone"), durable=False)
-    house.inbox_storage.calls.clear()
-    await house.run_until_settled(seconds=5.0)
-    assert len(await house.live_files()) == producers
-    return house.inbox_storage.calls["head"], house.inbox_storage.calls["list"]
+        await harness.publish(build_request(table, producer=f"new-{number}"))
+    await harness.publish(build_request(table, producer="gone"), durable=False)
+    harness.inbox_storage.calls.clear()
+    await harness.run_until_settled(seconds=5.0)
+    assert len(await harness.live_files()) == producers
+    return harness.inbox_storage.calls["head"], harness.inbox_storage.calls["list"]
 
 
 async def test_many_new_producers_are_looked_up_by_one_listing() -> None:
@@ -128,53 +128,53 @@ async def test_many_new_producers_are_looked_up_by_one_listing() -> None:
     ids=lambda faults: "-".join(fault.name for fault in faults),
 )
 async def test_whatever_a_swap_answers_each_request_lands_once(faults: list[Fault]) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     for number in range(3):
-        await house.publish(build_request(table, producer=f"query-{number}"))
-    house.catalog.plan(*faults)
-    await house.run_until_settled(seconds=120.0)
-    paths = [file.file_path for file in await house.live_files()]
+        await harness.publish(build_request(table, producer=f"query-{number}"))
+    harness.catalog.plan(*faults)
+    await harness.run_until_settled(seconds=120.0)
+    paths = [file.file_path for file in await harness.live_files()]
     assert len(paths) == len(set(paths)) == 3
-    assert await house.outstanding() == []
-    assert await house.quarantined() == []
+    assert await harness.outstanding() == []
+    assert await harness.quarantined() == []
     for number in range(3):
-        (receipt,) = await house.receipts(f"query-{number}")
+        (receipt,) = await harness.receipts(f"query-{number}")
         assert receipt.state is ReceiptState.COMMITTED
         assert not receipt.duplicate
 
 
 async def test_an_attempt_that_lands_after_its_answer_was_lost_is_not_committed_twice() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table))
-    house.catalog.plan(Fault.LANDS_LATE)
-    async with house.running():
-        await house.settle(0.001)
-        answers = await house.catalog.land_late()
-        await house.settle()
-    assert len(await house.live_files()) == 1
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table))
+    harness.catalog.plan(Fault.LANDS_LATE)
+    async with harness.running():
+        await harness.settle(0.001)
+        answers = await harness.catalog.land_late()
+        await harness.settle()
+    assert len(await harness.live_files()) == 1
     assert [type(answer) for answer in answers] == [Committed]
 
 
 async def test_a_late_landing_behind_our_own_retry_loses() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table))
-    house.catalog.plan(Fault.LANDS_LATE)
-    await house.run_until_settled()
-    answers = await house.catalog.land_late()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table))
+    harness.catalog.plan(Fault.LANDS_LATE)
+    await harness.run_until_settled()
+    answers = await harness.catalog.land_late()
     assert not isinstance(answers[0], Committed)
-    assert len(await house.live_files()) == 1
+    assert len(await harness.live_files()) == 1
 
 
 async def test_a_retry_keeps_snapshot_id_and_manifests_and_writes_only_what_is_new() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table))
-    house.catalog.plan(Fault.REQUEST_LOST)
-    await house.run_until_settled()
-    listed = [info.location async for info in house.storage.inner.list(table.metadata.location)]
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table))
+    harness.catalog.plan(Fault.REQUEST_LOST)
+    await harness.run_until_settled()
+    listed = [info.location async for info in harness.storage.inner.list(table.metadata.location)]
     manifests = [name for name in listed if "-m0.avro" in name]
     lists = [name.rsplit("/", 1)[1] for name in listed if "/snap-" in name]
     assert len(manifests) == 1
@@ -183,30 +183,30 @@ async def test_a_retry_keeps_snapshot_id_and_manifests_and_writes_only_what_is_n
 
 
 async def test_a_request_that_the_catalog_rejects_is_found_by_halving() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
+    harness = ServiceHarness()
+    table = await harness.create_table()
     for number in range(4):
-        await house.publish(build_request(table, producer=f"query-{number}"))
+        await harness.publish(build_request(table, producer=f"query-{number}"))
     # The whole batch, a half, then the single request at fault.
-    house.catalog.plan(Fault.REJECTED, Fault.REJECTED, Fault.REJECTED)
-    await house.run_until_settled(seconds=120.0)
-    (record,) = await house.quarantined()
+    harness.catalog.plan(Fault.REJECTED, Fault.REJECTED, Fault.REJECTED)
+    await harness.run_until_settled(seconds=120.0)
+    (record,) = await harness.quarantined()
     assert record.reason == Reason.COMMIT_REJECTED
-    assert len(await house.live_files()) == 3
+    assert len(await harness.live_files()) == 3
 
 
 async def test_a_request_is_not_refused_while_an_attempt_with_it_may_still_land() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    await house.publish(build_request(table))
-    house.catalog.plan(Fault.LANDS_LATE, Fault.REJECTED)
-    async with house.running():
-        await house.settle(1.0)
-        await house.catalog.land_late()
-        await house.settle(60.0)
-    assert await house.quarantined() == []
-    assert len(await house.live_files()) == 1
-    (receipt,) = await house.receipts()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await harness.publish(build_request(table))
+    harness.catalog.plan(Fault.LANDS_LATE, Fault.REJECTED)
+    async with harness.running():
+        await harness.settle(1.0)
+        await harness.catalog.land_late()
+        await harness.settle(60.0)
+    assert await harness.quarantined() == []
+    assert len(await harness.live_files()) == 1
+    (receipt,) = await harness.receipts()
     assert receipt.state is ReceiptState.COMMITTED
 
 
@@ -221,31 +221,31 @@ class CatalogWithABug(FaultyCatalog):
 
 
 async def test_a_swap_that_trips_over_a_bug_may_still_land() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    house.catalog = CatalogWithABug(house.catalog.inner)
-    house.catalog.plan(Fault.LANDS_LATE, Fault.REJECTED)
-    await house.publish(build_request(table))
-    async with house.running():
-        await house.settle(30.0)
-        await house.catalog.land_late()
-        await house.settle(120.0)
-    assert await house.quarantined() == []
-    assert len(await house.live_files()) == 1
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    harness.catalog = CatalogWithABug(harness.catalog.inner)
+    harness.catalog.plan(Fault.LANDS_LATE, Fault.REJECTED)
+    await harness.publish(build_request(table))
+    async with harness.running():
+        await harness.settle(30.0)
+        await harness.catalog.land_late()
+        await harness.settle(120.0)
+    assert await harness.quarantined() == []
+    assert len(await harness.live_files()) == 1
 
 
 async def test_a_foreign_commit_between_ours_is_kept() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
-        await foreign_commit(house, table, SetProperties({"foreign": "1"}))
-        await house.publish(build_request(table, epoch=1))
-        await house.settle()
-    metadata = await house.load()
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
+        await foreign_commit(harness, table, SetProperties({"foreign": "1"}))
+        await harness.publish(build_request(table, epoch=1))
+        await harness.settle()
+    metadata = await harness.load()
     assert metadata.properties["foreign"] == "1"
-    assert len(await house.live_files()) == 2
+    assert len(await harness.live_files()) == 2
 
 
 # --- Two owners ----------------------------------------------------------------------------------
@@ -262,8 +262,8 @@ async def test_two_committers_on_one_table_land_each_request_once() -> None:
         for epoch in range(20):
             sealed = build_request(table, epoch=epoch)
             await first.inbox.put(sealed)
-            for house in (first, second):
-                await house.publisher_queue.announce([house.doorbell(sealed)])
+            for harness in (first, second):
+                await harness.publisher_queue.announce([harness.doorbell(sealed)])
             await first.settle(0.01)
         await first.settle(60.0)
     paths = [file.file_path for file in await first.live_files()]

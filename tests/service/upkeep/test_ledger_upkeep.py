@@ -62,24 +62,24 @@ async def test_a_producer_that_goes_on_is_not_forgotten_by_a_chore_from_before(
 
 
 async def test_a_chore_that_is_found_during_a_swap_does_not_forget_what_the_swap_lands() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    catalog = scripted(house)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    catalog = scripted(harness)
 
     def find_chore(swap: Swap) -> None:
         if carries(swap, "shot") and catalog.calls["swap"]:
-            (committer,) = house.tables.all
+            (committer,) = harness.tables.all
             found_due(committer, property_key("shot"))
 
     catalog.decide = find_chore
-    async with house.running():
+    async with harness.running():
         for epoch in range(2):
             shot = build_request(table, producer="shot", one_shot=True, epoch=epoch)
-            await house.publish(shot)
-            await house.settle(1.0)
-        await house.publish(build_request(table))
-        await house.settle(1.0)
-    assert property_key("shot") in (await house.load()).properties
+            await harness.publish(shot)
+            await harness.settle(1.0)
+        await harness.publish(build_request(table))
+        await harness.settle(1.0)
+    assert property_key("shot") in (await harness.load()).properties
 
 
 async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(
@@ -98,24 +98,24 @@ async def test_a_producer_that_is_no_longer_one_shot_keeps_its_entry(
 
 
 async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running():
-        await house.publish(build_request(table, epoch=0))
-        await house.settle(1.0)
-        head = (await house.load()).current_snapshot_id or 0
-        await foreign_commit(house, table, branch_at("audit", head))
-        await house.publish(build_request(table, producer="shot", one_shot=True, branch="audit"))
-        await house.settle(1.0)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(1.0)
+        head = (await harness.load()).current_snapshot_id or 0
+        await foreign_commit(harness, table, branch_at("audit", head))
+        await harness.publish(build_request(table, producer="shot", one_shot=True, branch="audit"))
+        await harness.settle(1.0)
         key = property_key("shot", "audit")
-        (committer,) = house.tables.all
+        (committer,) = harness.tables.all
         found_due(committer, key)
-        await house.publish(build_request(table, epoch=1))
-        await house.settle(1.0)
-        assert key in (await house.load()).properties
-        await house.publish(build_request(table, epoch=2, branch="audit"))
-        await house.settle(5.0)  # a gap is left behind a foreign commit
-        assert key not in (await house.load()).properties
+        await harness.publish(build_request(table, epoch=1))
+        await harness.settle(1.0)
+        assert key in (await harness.load()).properties
+        await harness.publish(build_request(table, epoch=2, branch="audit"))
+        await harness.settle(5.0)  # a gap is left behind a foreign commit
+        assert key not in (await harness.load()).properties
 
 
 # --- A table that rests in between ---------------------------------------------------------------
@@ -126,35 +126,35 @@ async def test_a_table_with_one_request_an_hour_forgets_its_one_shot_producers(
     pause_s: float,
 ) -> None:
     """Its committer ends sooner than an entry is due, and begins anew with each request."""
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=300.0):
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=300.0):
         for number in range(6):
-            await house.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
-            await house.settle(pause_s)
-            assert house.tables.all == ()
-        known = [parse_property_key(key) for key in (await house.load()).properties]
+            await harness.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
+            await harness.settle(pause_s)
+            assert harness.tables.all == ()
+        known = [parse_property_key(key) for key in (await harness.load()).properties]
         producers = [one[0] for one in known if one is not None]
     # Due clean-up is found behind one commit, and included in the next.
     assert set(producers) < {f"shot-{number}" for number in range(6)}
     assert len(producers) <= 4
     assert "shot-5" in producers
-    assert len(await paths(house)) == 6
+    assert len(await paths(harness)) == 6
 
 
 @pytest.mark.parametrize("is_let_go", [False, True])
 async def test_of_a_table_that_another_had_meanwhile_nothing_is_held_for_due(
     is_let_go: bool,
 ) -> None:
-    house = ServiceHarness()
-    table = await house.create_table()
-    async with house.running(reconcile_interval_s=300.0):
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=300.0):
         for number in range(3):
             if number == 2 and is_let_go:
-                await house.release_shards()
-            await house.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
-            await house.settle(3_600.0)
-        properties = (await house.load()).properties
+                await harness.release_shards()
+            await harness.publish(build_request(table, producer=f"shot-{number}", one_shot=True))
+            await harness.settle(3_600.0)
+        properties = (await harness.load()).properties
     assert (property_key("shot-0") in properties) == is_let_go
 
 

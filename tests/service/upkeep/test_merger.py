@@ -24,19 +24,19 @@ async def test_the_commit_that_takes_a_merge_along_costs_no_extra_round_trip(
     format_version: int,
 ) -> None:
     merging = Merging()
-    house = merging.house
+    harness = merging.harness
     await merging.create(format_version=format_version)
     async with merging.running():
         await merging.commit(3)
-        house.storage.calls.clear()
+        harness.storage.calls.clear()
         await merging.commit()
         # The commit, and behind it four reads and a write: the commit after it has not begun.
-        assert dict(house.storage.calls) == {"create": 2, "get": 4}
-        house.storage.calls.clear()
-        house.catalog.calls.clear()
+        assert dict(harness.storage.calls) == {"create": 2, "get": 4}
+        harness.storage.calls.clear()
+        harness.catalog.calls.clear()
         await merging.commit()
-        assert dict(house.storage.calls) == {"create": 1}
-        assert dict(house.catalog.calls) == {"swap": 1}
+        assert dict(harness.storage.calls) == {"create": 1}
+        assert dict(harness.catalog.calls) == {"swap": 1}
         await merging.commit()
     rows = await merging.rows()
     assert [row.existing_files_count for row in rows] == [0, 0, 8]
@@ -58,7 +58,7 @@ async def test_a_table_that_does_not_want_it_is_not_merged() -> None:
     await merging.create({**FEW, "commit.manifest-merge.enabled": "false"})
     async with merging.running():
         await merging.commit(12)
-        assert merging.house.storage.calls["get"] == 0
+        assert merging.harness.storage.calls["get"] == 0
     assert len(await merging.rows()) == 12
 
 
@@ -80,9 +80,9 @@ async def test_whatever_the_swap_answers_a_merge_lands_once_and_no_file_twice(
     await merging.create()
     async with merging.running():
         await merging.commit(4)
-        merging.house.catalog.plan(*faults)
+        merging.harness.catalog.plan(*faults)
         await merging.commit()
-        await merging.house.settle(30.0)
+        await merging.harness.settle(30.0)
         await merging.commit(2)
     replaced = [replaced for _, _, replaced in await merging.manifests_counted()]
     assert replaced == [0, 0, 0, 0, 4, 0, 0]
@@ -96,11 +96,11 @@ async def test_a_merge_that_is_finished_while_an_attempt_is_on_its_way_waits_for
     async with merging.running():
         merging.storage.is_open.clear()
         await merging.commit(4)
-        merging.house.catalog.plan(Fault.CONFLICT)
+        merging.harness.catalog.plan(Fault.CONFLICT)
         await merging.publish()
-        await merging.house.settle(0.001)
+        await merging.harness.settle(0.001)
         merging.storage.is_open.set()
-        await merging.house.settle(1.0)
+        await merging.harness.settle(1.0)
         assert merging.storage.calls["get"] == 4
         await merging.commit()
     assert (await merging.manifests_counted())[-2:] == [(1, 4, 0), (2, 1, 4)]
@@ -112,10 +112,10 @@ async def test_an_attempt_with_a_merge_that_lands_late_is_not_merged_twice() -> 
     await merging.create()
     async with merging.running():
         await merging.commit(4)
-        merging.house.catalog.plan(Fault.LANDS_LATE)
+        merging.harness.catalog.plan(Fault.LANDS_LATE)
         await merging.publish()
-        await merging.house.settle(0.001)
-        (answer,) = await merging.house.catalog.land_late()
+        await merging.harness.settle(0.001)
+        (answer,) = await merging.harness.catalog.land_late()
         assert isinstance(answer, Committed)
         await merging.commit(2)
     replaced = [replaced for _, _, replaced in await merging.manifests_counted()]
@@ -125,18 +125,18 @@ async def test_an_attempt_with_a_merge_that_lands_late_is_not_merged_twice() -> 
 
 async def test_a_merge_of_manifests_that_a_foreign_commit_replaced_is_dropped() -> None:
     merging = Merging()
-    house = merging.house
+    harness = merging.harness
     await merging.create()
     async with merging.running():
         await merging.commit(4)
         # Behind the fourth commit four manifests are merged; then main goes back to the second.
-        second = (await house.load()).snapshots[1]
+        second = (await harness.load()).snapshots[1]
         await merging.foreign(SetSnapshotRef(MAIN, SnapshotRef(second.snapshot_id, "branch")))
         sealed = build_request(
             merging.table, producer="another", epoch=0, partition=("AA",), files_count=2
         )
-        await house.publish(sealed)
-        await house.settle(5.0)
+        await harness.publish(sealed)
+        await harness.settle(5.0)
         assert [row.existing_files_count for row in await merging.rows()] == [0, 0, 0]
         assert await merging.manifests_counted() == [(1, n, 0) for n in (0, 1, 2, 3, 2)]
         # The unusable merge is not offered again; the next one takes the current manifests.
@@ -144,10 +144,10 @@ async def test_a_merge_of_manifests_that_a_foreign_commit_replaced_is_dropped() 
             sealed = build_request(
                 merging.table, producer="another", epoch=epoch, partition=("AA",), files_count=2
             )
-            await house.publish(sealed)
-            await house.settle(5.0)
+            await harness.publish(sealed)
+            await harness.settle(5.0)
     assert (await merging.manifests_counted())[-1] == (2, 0, 4)
-    paths = [file.file_path for file in await house.live_files()]
+    paths = [file.file_path for file in await harness.live_files()]
     assert len(paths) == len(set(paths)) == 2 * 5
 
 
@@ -168,18 +168,18 @@ async def test_commits_go_on_while_a_merge_is_slow_and_there_is_never_a_second_o
 
 async def test_a_merge_that_fails_leaves_commits_alone_and_is_tried_again_later() -> None:
     merging = Merging()
-    house = merging.house
+    harness = merging.harness
     await merging.create()
     async with merging.running():
         merging.storage.error = StorageUnavailableError("the test keeps manifests away")
         await merging.commit(6)
-        assert house.health.conditions == {}
+        assert harness.health.conditions == {}
         assert merging.counted() == {"failed": 1}
         merging.storage.error = None
         await merging.commit()
         # One try, and no other before the pause is over.
-        assert house.storage.calls["get"] == 4
-        await house.settle(60.0)
+        assert harness.storage.calls["get"] == 4
+        await harness.settle(60.0)
         await merging.commit(2)
     assert [replaced for _, _, replaced in await merging.manifests_counted()][-1] == 8
     await merging.assert_each_file_once()
@@ -199,24 +199,24 @@ async def test_a_bug_in_a_merge_is_survived() -> None:
 
 async def test_a_manifest_that_cannot_be_read_is_left_alone_and_the_others_are_merged() -> None:
     merging = Merging()
-    house = merging.house
+    harness = merging.harness
     await merging.create()
     async with merging.running():
         await merging.commit(3)
         broken = (await merging.rows())[0]
-        whole = await house.storage.inner.get(broken.manifest_path)
-        await house.storage.inner.delete([broken.manifest_path])
+        whole = await harness.storage.inner.get(broken.manifest_path)
+        await harness.storage.inner.delete([broken.manifest_path])
         await merging.commit()
-        await house.settle(120.0)
+        await harness.settle(120.0)
         await merging.commit()
         await merging.commit()
-    await _create(house, broken.manifest_path, whole)
+    await _create(harness, broken.manifest_path, whole)
     assert (await merging.manifests_counted())[-1] == (2, 1, 4)
     await merging.assert_each_file_once()
 
 
-async def _create(house: ServiceHarness, location: str, content: bytes) -> None:
-    await house.storage.inner.create([NewObject(location, content)])
+async def _create(harness: ServiceHarness, location: str, content: bytes) -> None:
+    await harness.storage.inner.create([NewObject(location, content)])
 
 
 async def test_a_crash_while_merging_loses_and_doubles_nothing() -> None:
@@ -236,37 +236,37 @@ async def test_a_crash_while_merging_loses_and_doubles_nothing() -> None:
 
 async def test_a_stop_does_not_wait_for_a_merge() -> None:
     merging = Merging()
-    house = merging.house
+    harness = merging.harness
     await merging.create()
     async with merging.running():
         merging.storage.is_open.clear()
         await merging.commit(4)
         assert merging.storage.reading == 4
-        started_s = house.world.monotonic_s()
-        await house.tables.stop()
-        assert house.world.monotonic_s() == started_s
+        started_s = harness.world.monotonic_s()
+        await harness.tables.stop()
+        assert harness.world.monotonic_s() == started_s
         assert merging.storage.reading == 0
 
 
 async def test_a_merge_that_waits_too_long_is_left_out_for_its_file_may_be_gone() -> None:
     """Nothing names the merged manifest yet: an orphan clean-up takes it after some days."""
     merging = Merging()
-    house = merging.house
+    harness = merging.harness
     table = await merging.create()
     async with merging.running():
         await merging.commit(4)
-        head = (await house.load()).current_snapshot_id or 0
+        head = (await harness.load()).current_snapshot_id or 0
         listed = {row.manifest_path for row in await merging.rows()}
-        written = [one.location async for one in house.storage.inner.list("memory://warehouse")]
+        written = [one.location async for one in harness.storage.inner.list("memory://warehouse")]
         (merged,) = (one for one in written if one.endswith("-m0.avro") and one not in listed)
         await merging.foreign(SetSnapshotRef("audit", SnapshotRef(head)))
         for epoch in range(10):
             audit = build_request(
                 table, producer="audit", epoch=epoch, branch="audit", partition=("AA",)
             )
-            await house.publish(audit)
-            await house.settle(500.0)
-        await house.storage.inner.delete((merged,))
+            await harness.publish(audit)
+            await harness.settle(500.0)
+        await harness.storage.inner.delete((merged,))
         await merging.commit(3)
         assert merged not in {row.manifest_path for row in await merging.rows()}
     await merging.assert_each_file_once()

@@ -24,62 +24,62 @@ from tests.support.service.service_harness import INBOX, ServiceHarness
 NAME = ProducerName("query-1")
 
 
-def producer_admin(house: ServiceHarness) -> ProducerAdmin:
+def producer_admin(harness: ServiceHarness) -> ProducerAdmin:
     return ProducerAdmin(
-        catalog=house.catalog,
-        storage=house.storage.inner,
-        replays=Replays(house.storage.inner, INBOX),
-        high_water_marks=HighWaterMarkStore(house.high_water_marks),
-        world=house.world,
+        catalog=harness.catalog,
+        storage=harness.storage.inner,
+        replays=Replays(harness.storage.inner, INBOX),
+        high_water_marks=HighWaterMarkStore(harness.high_water_marks),
+        world=harness.world,
     )
 
 
-async def land(house: ServiceHarness, table: LoadedTable, *epochs: int) -> None:
+async def land(harness: ServiceHarness, table: LoadedTable, *epochs: int) -> None:
     """Each in a snapshot of its own, by a service that runs for it."""
-    async with house.running():
-        await publish_in_turn(house, table, *epochs)
+    async with harness.running():
+        await publish_in_turn(harness, table, *epochs)
 
 
 async def publish_in_turn(
-    house: ServiceHarness, table: LoadedTable, *epochs: int, producer: str = "query-1"
+    harness: ServiceHarness, table: LoadedTable, *epochs: int, producer: str = "query-1"
 ) -> None:
     """Each in a snapshot of its own, by the service that runs."""
     for epoch in epochs:
-        now_ms = house.world.now_ms()
-        await house.publish(
+        now_ms = harness.world.now_ms()
+        await harness.publish(
             build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
         )
-        await house.settle(7.0)
+        await harness.settle(7.0)
 
 
-async def roll_back(house: ServiceHarness, table: LoadedTable, position: int) -> None:
+async def roll_back(harness: ServiceHarness, table: LoadedTable, position: int) -> None:
     """Make an earlier snapshot the head of main again, without any committer's knowledge."""
-    snapshot_id = (await house.load()).snapshots[position].snapshot_id
-    await foreign_commit(house, table, SetSnapshotRef(MAIN, SnapshotRef(snapshot_id, "branch")))
+    snapshot_id = (await harness.load()).snapshots[position].snapshot_id
+    await foreign_commit(harness, table, SetSnapshotRef(MAIN, SnapshotRef(snapshot_id, "branch")))
 
 
-async def epochs_of(house: ServiceHarness) -> str:
-    return str(parse_entry((await house.load()).properties[NAME.key]).epochs)
+async def epochs_of(harness: ServiceHarness) -> str:
+    return str(parse_entry((await harness.load()).properties[NAME.key]).epochs)
 
 
-async def replay(house: ServiceHarness, sealed: EncodedRequest) -> None:
+async def replay(harness: ServiceHarness, sealed: EncodedRequest) -> None:
     """Replay a request, under whichever of its keys it is in quarantine."""
-    keys = [record.key for record in await house.quarantined()]
+    keys = [record.key for record in await harness.quarantined()]
     (key,) = [key for key in keys if published_key(key) == sealed.request.inbox_key]
-    replayed = await producer_admin(house).replays.replay(key, house.world.uuid())
-    await house.publish(replayed, durable=False)
-    await house.run_until_settled()
+    replayed = await producer_admin(harness).replays.replay(key, harness.world.uuid())
+    await harness.publish(replayed, durable=False)
+    await harness.run_until_settled()
 
 
 async def accept(
-    house: ServiceHarness, table: LoadedTable, *requests: EncodedRequest
+    harness: ServiceHarness, table: LoadedTable, *requests: EncodedRequest
 ) -> dict[str, str]:
     lines = [sealed.request for sealed in requests]
-    return await producer_admin(house).accept(table.identifier, NAME, lines)
+    return await producer_admin(harness).accept(table.identifier, NAME, lines)
 
 
-async def reasons(house: ServiceHarness) -> list[str]:
-    return [record.reason for record in await house.quarantined()]
+async def reasons(harness: ServiceHarness) -> list[str]:
+    return [record.reason for record in await harness.quarantined()]
 
 
 def found_due(committer: TableCommitter, key: str) -> None:
@@ -88,16 +88,16 @@ def found_due(committer: TableCommitter, key: str) -> None:
     committer.ledger_upkeep.found_due(key, committer.state.ledger.entries[key])
 
 
-async def state_of(house: ServiceHarness) -> ProducerState:
-    return standing(read_ledger(await house.load()), NAME).state
+async def state_of(harness: ServiceHarness) -> ProducerState:
+    return standing(read_ledger(await harness.load()), NAME).state
 
 
-async def refused_for_its_content(house: ServiceHarness) -> tuple[LoadedTable, EncodedRequest]:
+async def refused_for_its_content(harness: ServiceHarness) -> tuple[LoadedTable, EncodedRequest]:
     """A table with epoch 0, and another content of it in quarantine."""
-    table = await house.create_table()
-    await land(house, table, 0)
+    table = await harness.create_table()
+    await land(harness, table, 0)
     other = build_request(table, epoch=0, fingerprint="something else")
-    await house.publish(other)
-    await house.run_until_settled()
-    assert await reasons(house) == [Reason.EPOCH_CONTENT_DIFFERS]
+    await harness.publish(other)
+    await harness.run_until_settled()
+    assert await reasons(harness) == [Reason.EPOCH_CONTENT_DIFFERS]
     return table, other

@@ -9,11 +9,11 @@ from tests.support.service.service_harness import ServiceHarness
 NAME = TableIdentifier.parse("db.flights")
 
 
-def is_frozen(house: ServiceHarness) -> bool:
+def is_frozen(harness: ServiceHarness) -> bool:
     """As metrics, `/status` and `/readyz` say."""
-    samples = house.metrics.instruments.samples()
+    samples = harness.metrics.instruments.samples()
     values = [one.value for one in samples if one.name == "frazil_table_frozen"]
-    said = house.status_collector.status().conditions.get(f"table {NAME}", "")
+    said = harness.status_collector.status().conditions.get(f"table {NAME}", "")
     assert ("does not hold what was committed" in said) == (values == [1.0])
     return values == [1.0]
 

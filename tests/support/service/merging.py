@@ -60,40 +60,40 @@ class Merging:
     """A service with one table, of which every test wants the same."""
 
     def __init__(self) -> None:
-        self.house = ServiceHarness()
-        self.storage = HeldStorage(self.house.storage.inner)
-        self.house.storage.inner = self.storage
+        self.harness = ServiceHarness()
+        self.storage = HeldStorage(self.harness.storage.inner)
+        self.harness.storage.inner = self.storage
         self.epoch = 0
 
     async def create(
         self, properties: Mapping[str, str] = FEW, *, format_version: int = 2
     ) -> LoadedTable:
         table = build_flights(format_version=format_version, properties=properties)
-        self.table = await add_table(self.house, table)
+        self.table = await add_table(self.harness, table)
         return table
 
     async def commit(self, times: int = 1) -> None:
         """One commit after another, each with time for what happens behind it."""
         for _ in range(times):
             await self.publish()
-            await self.house.settle(1.0)
+            await self.harness.settle(1.0)
 
     async def publish(self) -> None:
         sealed = build_request(self.table, epoch=self.epoch, partition=("AA",), files_count=2)
         self.epoch += 1
-        await self.house.publish(sealed)
+        await self.harness.publish(sealed)
 
     async def rows(self, snapshot: Snapshot | None = None) -> list[ManifestFile]:
-        snapshot = snapshot or (await self.house.load()).current_snapshot
+        snapshot = snapshot or (await self.harness.load()).current_snapshot
         assert snapshot is not None
         assert snapshot.manifest_list is not None
-        content = await self.house.storage.inner.get(snapshot.manifest_list)
+        content = await self.harness.storage.inner.get(snapshot.manifest_list)
         return list(decode_manifest_list(content).rows)
 
     async def manifests_counted(self) -> list[tuple[int, int, int]]:
         """(created, kept, replaced) of every snapshot's summary."""
         found = []
-        for snapshot in (await self.house.load()).snapshots:
+        for snapshot in (await self.harness.load()).snapshots:
             summary = snapshot.summary or {}
             keys = ("created", "kept", "replaced")
             created, kept, replaced = (int(summary[f"manifests-{key}"]) for key in keys)
@@ -101,14 +101,14 @@ class Merging:
         return found
 
     async def assert_each_file_once(self) -> None:
-        paths = [file.file_path for file in await self.house.live_files()]
+        paths = [file.file_path for file in await self.harness.live_files()]
         assert len(paths) == len(set(paths)) == 2 * self.epoch
-        assert await self.house.outstanding() == []
-        assert await self.house.quarantined() == []
+        assert await self.harness.outstanding() == []
+        assert await self.harness.quarantined() == []
 
     def counted(self) -> dict[str, float]:
         """Return the upkeep counts of the metrics."""
-        samples = self.house.metrics.instruments.samples()
+        samples = self.harness.metrics.instruments.samples()
         names = {
             "frazil_manifests_merged_total": "merged",
             "frazil_upkeep_failures_total": "failed",
@@ -118,9 +118,9 @@ class Merging:
 
     async def foreign(self, *updates: SetSnapshotRef | RemoveSnapshotRef) -> None:
         """Another engine moves a branch."""
-        await foreign_commit(self.house, self.table, *updates)
+        await foreign_commit(self.harness, self.table, *updates)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        async with self.house.running():
+        async with self.harness.running():
             yield

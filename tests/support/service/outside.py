@@ -21,30 +21,30 @@ from tests.support.builders.flights import foreign_swap
 from tests.support.service.service_harness import ServiceHarness
 
 
-async def add_table(house: ServiceHarness, table: LoadedTable) -> LoadedTable:
+async def add_table(harness: ServiceHarness, table: LoadedTable) -> LoadedTable:
     """Put a table that a test has built into the catalog."""
-    await house.catalog.inner.create_namespace(table.identifier.namespace)
-    await house.catalog.inner.create_table(table)
+    await harness.catalog.inner.create_namespace(table.identifier.namespace)
+    await harness.catalog.inner.create_table(table)
     return table
 
 
 async def foreign_commit(
-    house: ServiceHarness, table: LoadedTable, *updates: Update
+    harness: ServiceHarness, table: LoadedTable, *updates: Update
 ) -> LoadedTable:
     """Another engine commits; returns the table as it is then."""
-    current = await house.catalog.inner.load(table.identifier)
+    current = await harness.catalog.inner.load(table.identifier)
     swap = foreign_swap(current, *updates)
-    await house.storage.inner.create(house.catalog.inner.objects_before(swap))
-    assert isinstance(await house.catalog.inner.swap(swap), Committed)
-    return await house.catalog.inner.load(table.identifier)
+    await harness.storage.inner.create(harness.catalog.inner.objects_before(swap))
+    assert isinstance(await harness.catalog.inner.swap(swap), Committed)
+    return await harness.catalog.inner.load(table.identifier)
 
 
-async def foreign_append(house: ServiceHarness, table: LoadedTable) -> LoadedTable:
+async def foreign_append(harness: ServiceHarness, table: LoadedTable) -> LoadedTable:
     """Another engine commits an append of nothing, with a manifest list of its own."""
-    metadata = (await house.catalog.inner.load(table.identifier)).metadata
+    metadata = (await harness.catalog.inner.load(table.identifier)).metadata
     head = metadata.current_snapshot
     assert head is not None
-    listed = decode_manifest_list(await house.storage.inner.get(head.manifest_list or ""))
+    listed = decode_manifest_list(await harness.storage.inner.get(head.manifest_list or ""))
     number, snapshot_id = metadata.last_sequence_number + 1, 7_000 + metadata.last_sequence_number
     location = f"{metadata.location}/metadata/foreign-{snapshot_id}.avro"
     content = encode_manifest_list(
@@ -57,7 +57,7 @@ async def foreign_append(house: ServiceHarness, table: LoadedTable) -> LoadedTab
         sync=bytes(16),
         extra_metadata={},
     )
-    await house.storage.inner.create((NewObject(location, content),))
+    await harness.storage.inner.create((NewObject(location, content),))
     snapshot = Snapshot(
         snapshot_id=snapshot_id,
         parent_snapshot_id=head.snapshot_id,
@@ -68,21 +68,21 @@ async def foreign_append(house: ServiceHarness, table: LoadedTable) -> LoadedTab
         schema_id=0,
     )
     to_main = SetSnapshotRef(MAIN, SnapshotRef(snapshot_id, "branch"))
-    return await foreign_commit(house, table, AddSnapshot(snapshot), to_main)
+    return await foreign_commit(harness, table, AddSnapshot(snapshot), to_main)
 
 
 async def put_raw(
-    house: ServiceHarness, key: str, content: bytes, *, announce: bool = True
+    harness: ServiceHarness, key: str, content: bytes, *, announce: bool = True
 ) -> None:
     """Store and announce content as a client does that checks nothing."""
-    location = house.inbox.location(key)
-    await house.storage.inner.create((NewObject(location, content),))
+    location = harness.inbox.location(key)
+    await harness.storage.inner.create((NewObject(location, content),))
     if announce:
-        await ring(house, key, content)
+        await ring(harness, key, content)
 
 
 async def ring(
-    house: ServiceHarness, key: str, content: bytes | None, *, said_digest: str | None = None
+    harness: ServiceHarness, key: str, content: bytes | None, *, said_digest: str | None = None
 ) -> None:
     """Any doorbell, whether there is such a request or not."""
     bell = Doorbell(
@@ -92,15 +92,15 @@ async def ring(
         content=content,
         reply_to="bad",
     )
-    await house.publisher_queue.announce([bell])
+    await harness.publisher_queue.announce([bell])
 
 
-async def assert_committed_together(house: ServiceHarness, producers: Sequence[str]) -> None:
+async def assert_committed_together(harness: ServiceHarness, producers: Sequence[str]) -> None:
     """The table holds one file of each, in one snapshot, and each was told so."""
-    metadata = await house.load()
+    metadata = await harness.load()
     assert len(metadata.snapshots) == 1
-    assert len(await house.live_files()) == len(producers)
+    assert len(await harness.live_files()) == len(producers)
     for producer in producers:
-        (receipt,) = await house.receipts(producer)
+        (receipt,) = await harness.receipts(producer)
         assert receipt.state is ReceiptState.COMMITTED
         assert receipt.snapshot_id == metadata.current_snapshot_id

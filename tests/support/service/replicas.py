@@ -73,19 +73,19 @@ class Replica:
 
 @dataclass(slots=True)
 class Replicas:
-    """`house` has the servers; its own committer does not run."""
+    """`harness` has the servers; its own committer does not run."""
 
     folder: Path
-    house: ServiceHarness = field(default_factory=ServiceHarness)
+    harness: ServiceHarness = field(default_factory=ServiceHarness)
     started: int = 0
     tables: int = 0
     used: set[int] = field(default_factory=set)
 
     def start(self, name: str, *, leases: Leases | None = None) -> Replica:
-        house, world = self.house, self.house.world
+        harness, world = self.harness, self.harness.world
         self.started += 1
         metrics = Metrics()
-        own = MemoryLeases(house.server, member=name, process=UUID(int=self.started))
+        own = MemoryLeases(harness.server, member=name, process=UUID(int=self.started))
         parts = RequestParts(
             settings=Settings(
                 home=self.folder,
@@ -95,13 +95,13 @@ class Replicas:
                 service=ServiceSettings(lease_s=LEASE_S, reconcile_age_s=0),
             ),
             world=world,
-            storage=house.storage.inner,
-            queue=MemoryQueue(house.server, consumer=name),
+            storage=harness.storage.inner,
+            queue=MemoryQueue(harness.server, consumer=name),
             leases=instrumented(leases or own, Leases, metrics.meter("leases", world)),
         )
         stop = asyncio.Event()
         service = Service(parts, Health(world), metrics)
-        running = asyncio.ensure_future(service.run(house.catalog, stop))
+        running = asyncio.ensure_future(service.run(harness.catalog, stop))
         status_collector = StatusCollector(Identity("frazil", INBOX), service)
         return Replica(name, status_collector, stop, running)
 
@@ -109,7 +109,7 @@ class Replicas:
         """A new table whose shard is `owner`'s among these names, and no other table's."""
         while True:
             self.tables += 1
-            table = await self.house.create_table(f"db.flights_{self.tables}")
+            table = await self.harness.create_table(f"db.flights_{self.tables}")
             shard = shard_of(table.metadata.require_uuid())
             if shard not in self.used and ranked((owner, *names), shard)[0] == owner:
                 self.used.add(shard)

@@ -19,9 +19,9 @@ class PickyStorage(CountingStorage):
     """Fails the calls that `fails` names, with its error; everything else passes through."""
 
     def __init__(
-        self, house: ServiceHarness, fails: Callable[[str, str], FrazilError | None]
+        self, harness: ServiceHarness, fails: Callable[[str, str], FrazilError | None]
     ) -> None:
-        super().__init__(house.storage.inner)
+        super().__init__(harness.storage.inner)
         self.fails = fails
 
     def _judge(self, method: str, location: str) -> None:
@@ -69,9 +69,9 @@ class ScriptedCatalog(FaultyCatalog):
         return await super().swap(swap) if answer is None else answer
 
 
-def scripted(house: ServiceHarness) -> ScriptedCatalog:
-    catalog = ScriptedCatalog(house.catalog)
-    house.catalog = catalog
+def scripted(harness: ServiceHarness) -> ScriptedCatalog:
+    catalog = ScriptedCatalog(harness.catalog)
+    harness.catalog = catalog
     return catalog
 
 
@@ -86,7 +86,7 @@ def branch_at(name: str, head: int) -> Update:
     return SetSnapshotRef(name, SnapshotRef(head, "branch"))
 
 
-async def paths(house: ServiceHarness) -> list[str]:
-    found = [file.file_path for file in await house.live_files()]
+async def paths(harness: ServiceHarness) -> list[str]:
+    found = [file.file_path for file in await harness.live_files()]
     assert len(found) == len(set(found))
     return found
