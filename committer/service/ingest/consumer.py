@@ -131,7 +131,7 @@ class Consumer:
         if owned := self._shards.owned:
             await self._reclaim(self._reclaim_idle_s, owned)
             self._reclaimed_at_s = now_s
-        await self._doorbells.take_deferred()
+        await self._intake.take_deferred(self._world.now_ms())
 
     async def _reclaim(self, idle_s: float, shards: Collection[int]) -> int:
         reclaimed = await self._queue.reclaim(idle_s=idle_s, shards=shards)

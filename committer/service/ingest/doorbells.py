@@ -62,10 +62,6 @@ class Doorbells:
         if rest:
             await asyncio.gather(*(self._take_key(*pair) for pair in rest))
 
-    async def take_deferred(self) -> None:
-        """Retry the deferred ones."""
-        await self._intake.take_deferred(self._world.now_ms())
-
     def _take_inline(self, key: InboxKey, delivery: Delivery) -> bool:
         """Take a request as its doorbell carries it. False where the inbox has to be read.
 

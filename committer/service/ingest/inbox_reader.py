@@ -59,15 +59,8 @@ class InboxReader:
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self.failures = 0
 
-    async def read(self, arrival: Arrival) -> EncodedRequest | Unread:
-        """Read a small request. Errors: `ObjectTooLargeError` for a large one."""
-        return await self._guarded(arrival, is_large=False)
-
-    async def read_large(self, arrival: Arrival) -> EncodedRequest | Unread:
-        """Read a large request, by a worker process."""
-        return await self._guarded(arrival, is_large=True)
-
-    async def _guarded(self, arrival: Arrival, *, is_large: bool) -> EncodedRequest | Unread:
+    async def read(self, arrival: Arrival, *, is_large: bool) -> EncodedRequest | Unread:
+        """Read a request. Errors: `ObjectTooLargeError` where a small one is large."""
         try:
             return await (self._read_large(arrival) if is_large else self._read(arrival))
         except ObjectTooLargeError:

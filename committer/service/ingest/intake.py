@@ -75,7 +75,7 @@ class Intake:
             return self._defer(arrival)
         if arrival.size_bytes <= LARGE_BYTES_MIN and self._large.find(key) is None:
             try:
-                return self._took(arrival, await self._reader.read(arrival))
+                return self._took(arrival, await self._reader.read(arrival, is_large=False))
             except ObjectTooLargeError as error:
                 arrival.size_bytes = error.size_bytes
         self._large.add(arrival)
@@ -134,7 +134,7 @@ class Intake:
         if self._tables.is_stuck(key) or self.has_to_wait(key):
             self._defer(arrival)
             return
-        found = await self._reader.read_large(arrival)
+        found = await self._reader.read(arrival, is_large=True)
         # Its shard may have been released meanwhile.
         if found is Unread.FAILED or self._large.find(key) is arrival:
             self._took(arrival, found)

@@ -94,6 +94,8 @@ class Free:
 
     is_full = False
 
+    async def take_deferred(self, now_ms: int) -> None: ...
+
 
 class Takes:
     """Keeps what it is handed; `then` happens behind the first of it."""
@@ -103,8 +105,6 @@ class Takes:
         self._then = then
 
     def trust_from_now(self) -> None: ...
-
-    async def take_deferred(self) -> None: ...
 
     async def take(self, deliveries: Sequence[Delivery]) -> None:
         self.taken += [one.doorbell.inbox_key for one in deliveries]
