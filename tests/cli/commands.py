@@ -100,14 +100,14 @@ class Frazil:
             self.write_files(sealed)
         request = sealed.request
         record = QuarantineRecord(
-            key=request.inbox_key,
+            key=sealed.key,
             reason=reason,
             message=message,
             quarantined_at_ms=quarantined_at_ms,
             table=str(request.identifier),
         )
         self.with_parts(lambda parts: parts.quarantine.put(record, sealed.content))
-        return request.inbox_key
+        return sealed.key
 
     def write_files(self, sealed: EncodedRequest) -> None:
         """Something under the name of each data file that a request adds."""

@@ -148,6 +148,27 @@ def test_what_the_ledger_alone_is_against_is_accepted_and_replayed(frazil: Frazi
     assert entry_of(frazil).accepted == ((3, wanted.request.attempt),)
 
 
+def test_what_was_refused_again_after_a_replay_is_accepted_or_refused_by_its_own_key(
+    frazil: Frazil,
+) -> None:
+    create(frazil)
+    put_entry(frazil)
+    wanted = request(frazil, epoch=3)
+    again = frazil.quarantine(wanted.replayed(UUID(int=1)), "epoch_content_differs")
+    answer = frazil("quarantine", "replay", "--force", str(wanted.request.attempt), "--yes")
+    assert (answer.code, answer.out) == (0, again + "\n")
+    assert entry_of(frazil).accepted == ((3, wanted.request.attempt),)
+    (waiting,) = frazil.outstanding()
+    assert waiting != again
+    assert published_key(waiting) == wanted.request.inbox_key
+    frazil("table", "drop", "db.flights", "--yes")
+    held = frazil.quarantine(wanted.replayed(UUID(int=2)), "producer_frozen")
+    answer = frazil("quarantine", "replay", "--force", "--all", "--yes")
+    assert (answer.code, answer.out) == (1, "")
+    assert f"{held} stays in quarantine" in answer.err
+    assert frazil.quarantined() == [held]
+
+
 @pytest.mark.parametrize("is_there", [False, True])
 def test_only_what_can_be_accepted_is_asked_about(
     frazil: Frazil, monkeypatch: pytest.MonkeyPatch, is_there: bool
