@@ -78,6 +78,7 @@ class AdditionMaps:
             raise Unexpected
         start = position
         ids, position = self._read_bounds(raw, position, abs(count), texts)
+        self._bounds.learn(abs(count))
         if raw[position] or (is_sized and position - start != size):
             raise Unexpected
         return (ids, is_sized), position + 1

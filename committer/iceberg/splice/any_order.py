@@ -36,8 +36,8 @@ _Match = Callable[[bytes, int], re.Match[bytes] | None]
 _FindAll = Callable[[bytes], list[bytes]]
 _EMPTY = b"", False
 _MAPS_OF_LONGS = 4
-# Compiling takes as much time as reading so many maps pair by pair.
-_COMPILING_COSTS = 500
+# Compiling takes as much time as it saves for so many pairs, which are read one by one.
+_COMPILING_COSTS = 30_000
 
 
 def _map(pairs: bytes) -> bytes:
@@ -103,10 +103,10 @@ class BoundMaps:
     """Reads maps of bounds of one table's columns. Mutable; may be shared by threads, which at
     worst compile a pattern twice."""
 
-    __slots__ = ("_forms", "_patterns", "_reads")
+    __slots__ = ("_forms", "_pairs", "_patterns")
 
     def __init__(self, forms: BoundForms) -> None:
-        self._forms, self._reads = forms, 0
+        self._forms, self._pairs = forms, 0
         self._patterns: _Patterns | None = None
 
     def read(self, raw: bytes, position: int, texts: list[bytes]) -> tuple[MapLayout, int] | None:
@@ -117,8 +117,7 @@ class BoundMaps:
         byte of ASCII.
         """
         if self._patterns is None:
-            self._reads += 1
-            if self._reads < _COMPILING_COSTS:
+            if self._pairs < _COMPILING_COSTS:
                 return None
             self._patterns = _Patterns(self._forms)
         patterns = self._patterns
@@ -135,6 +134,10 @@ class BoundMaps:
         if beyond_ascii is not None:
             texts += patterns.texts(body)
         return (b"".join(found), plain is None), match.end()
+
+    def learn(self, pairs: int) -> None:
+        """Note that so many pairs were read one by one."""
+        self._pairs += pairs
 
 
 class _Patterns:
