@@ -162,10 +162,11 @@ def test_what_was_refused_again_after_a_replay_is_accepted_or_refused_by_its_own
     assert waiting != again
     assert published_key(waiting) == wanted.request.inbox_key
     frazil("table", "drop", "db.flights", "--yes")
+    create(frazil)
     held = frazil.quarantine(wanted.replayed(UUID(int=2)), "producer_frozen")
     answer = frazil("quarantine", "replay", "--force", "--all", "--yes")
     assert (answer.code, answer.out) == (1, "")
-    assert f"{held} stays in quarantine" in answer.err
+    assert f"{held} stays in quarantine: the table of that name has another uuid" in answer.err
     assert frazil.quarantined() == [held]
 
 

@@ -38,6 +38,13 @@ ADAPTERS = (
         ("tests/storage/test_replays.py", "tests/workers/test_publisher.py"),
     ),
     Mutant(
+        "refusal_is_not_told_under_the_key_of_a_replay",
+        "committer/cli/quarantine_selection.py",
+        "    return {key: why[published] for key, published in keys.items() if published in why}\n",
+        "    return why if keys else {}\n",
+        ("tests/cli/test_producer.py -k replay",),
+    ),
+    Mutant(
         "file_gets_its_name_unsynced",
         "committer/storage/durable_writes.py",
         "            if goes_on:\n                os.fsync(item.descriptor)\n",
