@@ -1,0 +1,113 @@
+"""The stages of a request: changed by its owner alone, and only as the table of them says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from committer.errors import InvariantError
+from committer.service.requests import pending as pending_module
+from committer.service.requests.inbox_keys import InboxKey
+from committer.service.requests.large_requests import NamedManifests
+from committer.service.requests.pending import ENDS, TRANSITIONS, Pending, Stage, Waiting
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.table_builders import build_table
+from tests.support.clock.virtual_time import LoopWorld
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/life-of-a-request.md"
+# The ways from arrival to an end; each stage is on one of them.
+WAYS = [
+    [Stage.CHECKED, Stage.IN_FLIGHT, Stage.LANDED],
+    [Stage.CHECKED, Stage.IN_FLIGHT, Stage.CHECKED, Stage.RETURNED],
+    [Stage.CHECKING, Stage.RECEIVED, Stage.QUARANTINED],
+    [Stage.DEFERRED, Stage.RECEIVED, Stage.LEFT_BEFORE],
+    [Stage.CHECKED, Stage.IN_FLIGHT, Stage.DUPLICATE],
+]
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading of the page, without code marks."""
+    text = PAGE.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    found = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
+
+
+def waiting_one(stage: Stage = Stage.RECEIVED) -> tuple[Waiting, Pending]:
+    world = LoopWorld()
+    sealed = build_request(build_table(warehouse="memory://warehouse"))
+    waiting = Waiting(world, NamedManifests(world))
+    waiting.add(Pending(InboxKey(sealed.key), sealed, 0, stage=stage))
+    return waiting, next(waiting.all())
+
+
+@pytest.mark.parametrize("way", WAYS, ids=[way[-1].value for way in WAYS])
+def test_each_way_to_an_end_follows_the_table(way: list[Stage]) -> None:
+    for before, after in zip([Stage.RECEIVED, *way], way, strict=False):
+        assert after in TRANSITIONS[before]
+    assert TRANSITIONS[way[-1]] == frozenset()
+    assert {stage for one in WAYS for stage in one} == set(Stage)
+
+
+@pytest.mark.parametrize("end", [stage for stage in Stage if stage in ENDS])
+@pytest.mark.parametrize("stage", [Stage.RECEIVED, Stage.CHECKED, Stage.IN_FLIGHT])
+def test_a_request_ends_from_a_stage_that_leads_there_and_from_no_other(
+    stage: Stage, end: Stage
+) -> None:
+    waiting, pending = waiting_one(stage)
+    if end in TRANSITIONS[stage]:
+        assert waiting.end(pending.key, end).stage is end
+        assert pending.key not in waiting
+    else:
+        with pytest.raises(InvariantError, match=f"is {stage.value}: not {end.value} now"):
+            waiting.end(pending.key, end)
+        assert (pending.stage, pending.key in waiting) == (stage, True)
+
+
+def test_nothing_in_flight_is_returned_and_nothing_else_lands() -> None:
+    assert Stage.RETURNED not in TRANSITIONS[Stage.IN_FLIGHT]
+    assert [one for one in Stage if Stage.LANDED in TRANSITIONS[one]] == [Stage.IN_FLIGHT]
+    waiting, pending = waiting_one(Stage.IN_FLIGHT)
+    assert list(waiting.evict(lambda _: True)) == []
+    assert waiting.find(pending.key) is pending
+
+
+def test_the_page_has_the_table_of_transitions() -> None:
+    told = {
+        stage.strip("`"): set(re.findall(r"`([^`]+)`", following))
+        for stage, _, following in rows("Stages")
+    }
+    known = {one.value: {after.value for after in TRANSITIONS[one]} for one in Stage}
+    assert told == known
+
+
+def test_the_page_leads_through_twelve_modules_that_exist() -> None:
+    modules = [cells[1].strip("`") for cells in rows("The twelve modules")]
+    assert len(modules) == 12
+    service = ROOT / "committer/service"
+    assert [name for name in modules if not (service / name).is_file()] == []
+
+
+def test_only_its_owner_changes_a_request() -> None:
+    """No module beside `pending.py` assigns an attribute that only a request has."""
+    own = set(Pending.__dataclass_fields__) - {
+        "key",
+        "sealed",
+        "waiters",
+        "durable_ms",
+        "is_shared",
+    }
+    assert "stage" in own
+    assigned = {
+        (path.name, target.attr)
+        for path in (ROOT / "committer/service").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Attribute) and target.attr in own
+    }
+    owner = Path(pending_module.__file__).name
+    assert {name for name, _ in assigned} == {owner}, sorted(assigned)
