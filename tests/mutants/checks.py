@@ -146,8 +146,8 @@ CHECKS = (
     Mutant(
         "second_bytes_of_letters_are_any",
         "committer/iceberg/entry/bound_values.py",
-        "_SECOND.get(before, _MORE)",
-        "_MORE",
+        "        bits[found.end()] = _bits(text[found.end()], *_SECOND[found[0][0]])\n",
+        "        pass\n",
         _VALUES,
     ),
     Mutant(

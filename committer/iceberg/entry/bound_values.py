@@ -4,6 +4,7 @@ and decimals of the full length. All at once, if they are at the same places as 
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -83,14 +84,9 @@ _MORE = (0x80, 0xBF)
 def text_bits(text: bytes) -> bytes:
     """Return for each byte of a text the bits that make it text: bytes that agree in all of these
     are text, too."""
-    bits, before = bytearray(), 0
-    for byte in text:
-        if _MORE[0] <= byte <= _MORE[1]:
-            among = _SECOND.get(before, _MORE)
-        else:
-            among = next(one for one in _FIRST + _FIRST_OF_FOUR if one[0] <= byte <= one[1])
-        bits.append(_bits(byte, *among))
-        before = byte
+    bits = bytearray(text.translate(_BITS))
+    for found in _LIMITING.finditer(text):
+        bits[found.end()] = _bits(text[found.end()], *_SECOND[found[0][0]])
     return bytes(bits)
 
 
@@ -102,3 +98,12 @@ def _bits(byte: int, low: int, high: int) -> int:
         if byte & fewer < low or byte | ~fewer & 0xFF > high:
             return bits
         bits = fewer
+
+
+def _bits_of_any(byte: int) -> int:
+    ranges = (*_FIRST, *_FIRST_OF_FOUR, _MORE)
+    return next((_bits(byte, *one) for one in ranges if one[0] <= byte <= one[1]), 0xFF)
+
+
+_BITS = bytes(map(_bits_of_any, range(256)))
+_LIMITING = re.compile(b"[%b]" % bytes(_SECOND))
