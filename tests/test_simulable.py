@@ -21,7 +21,9 @@ MACHINE = frozenset(
 # The edges, which no simulation runs, and what each of them needs of the machine.
 EDGES = {
     # Large requests are checked in other processes: a simulation checks them where they are.
-    "service/checks/check_process.py": {"concurrent", "signal", "subprocess", "sys"},
+    "service/checks/check_process.py": {
+        *("concurrent", "fcntl", "signal", "subprocess", "sys", "threading")
+    },
     "service/checks/check_worker.py": {"ctypes", "os", "pathlib", "resource", "signal", "sys"},
     "service/process/child_process.py": {"os", "sys"},
     "service/telemetry/json_stderr.py": {"io", "os", "sys", "threading"},
