@@ -190,7 +190,8 @@ async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status
     async with operating(harness) as operator, harness.running():
         harness.health.phase = "running"
         await harness.publish(build_request(table))
-        await harness.settle()
+        while not harness.health.conditions:
+            await harness.settle(0.05)
         code, _ = await operator.ask("/readyz")
         _, status = await operator.ask("/status")
         page = await operator.page()
