@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -32,6 +33,10 @@ settings.register_profile("same", derandomize=True)
 if not os.environ.get("FRAZIL_TEST_CHANCE"):
     settings.load_profile("same")
 gc.disable()
+# A shell starts a command in the background with SIGINT ignored, and every process of a test would
+# inherit that: Ctrl-C is tested, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
