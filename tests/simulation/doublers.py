@@ -12,7 +12,7 @@ from dataclasses import replace
 from enum import Enum
 from uuid import UUID
 
-from committer.errors import FrazilError
+from committer.errors import AlreadyExistsError, FrazilError
 from committer.iceberg.entry.data_file import DataFile
 from committer.plan.data_locations import attempt_named
 from committer.ports.pointer_swap import LoadedTable
@@ -209,13 +209,19 @@ def renamed(file: DataFile, path: str) -> DataFile:
 
 
 async def send(ports: Ports, one: EncodedRequest, reason: Reason | None, *, is_rung: bool) -> None:
-    """Put a request into the inbox, and ring; best effort."""
+    """Put a request into the inbox, and ring; best effort. No client rings for a request that is
+    not known to be durable.
+    """
     request = one.request
     if reason is not None:
         ports.history.claims[request.inbox_key] = reason.value
     key = request.inbox_key
-    with suppress(FrazilError):
+    try:
         await ports.storage.create((NewObject(ports.inbox.location(key), one.content),))
+    except AlreadyExistsError:
+        pass
+    except FrazilError:
+        return
     if is_rung:
         bell = Doorbell(request.table_uuid, key, line_digest(one.content), one.content, None)
         with suppress(FrazilError):
