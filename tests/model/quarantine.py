@@ -1,4 +1,4 @@
-"""What becomes of refused requests, in the model: deletes that come late, and replays between."""
+"""Refused requests in the model: deletes that come late, and replays between."""
 
 from __future__ import annotations
 

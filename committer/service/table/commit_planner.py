@@ -1,6 +1,6 @@
 """Plans the attempts of one table: prepares a batch once, then plans each attempt at it.
 
-What crashes while planning is our bug: it is counted and logged, and must not stop other requests.
+An exception while planning is our bug: it is counted and logged, and must not stop other requests.
 """
 
 from __future__ import annotations
