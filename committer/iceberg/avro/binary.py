@@ -99,5 +99,5 @@ def read_bytes(buf: bytes | memoryview, position: int) -> tuple[bytes, int]:
 
 
 def encode_bytes(content: bytes) -> bytes:
-    """The inverse of `read_bytes`."""
+    """Encode bytes with their length in front: the inverse of `read_bytes`."""
     return LONGS[len(content)] + content

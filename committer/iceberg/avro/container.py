@@ -84,7 +84,7 @@ def encode_header(metadata: Mapping[str, bytes], sync: bytes) -> bytes:
 def encode_block(
     count: int, content: bytes | memoryview, sync: bytes
 ) -> tuple[bytes | memoryview, ...]:
-    """The parts of one block whose content is compressed already; they are to be joined."""
+    """Return the parts of one block whose content is compressed already, to be joined."""
     return (LONGS[count], LONGS[len(content)], content, sync)
 
 
@@ -121,7 +121,7 @@ def _header(metadata: Mapping[str, bytes], sync: bytes, stop: int) -> Header:
 
 @lru_cache(maxsize=64)
 def _kept_metadata(start: bytes) -> tuple[Mapping[str, bytes], int]:
-    """The metadata in these bytes and where it ends; -1 if it does not end in them."""
+    """Read the metadata of these bytes and where it ends; -1 if the bytes end before."""
     try:
         metadata, end = _read_metadata(start)
     except TruncatedAvroError:

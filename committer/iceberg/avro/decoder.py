@@ -203,7 +203,7 @@ def _map(key: Decoder, value: Decoder, *, is_strict: bool) -> Decoder:
 
 
 def _checked(pairs: Mapping[Any, object], total: int, *, is_strict: bool) -> object:
-    """The pairs of a map that was written with so many."""
+    """Return the pairs of a map. Errors, if strict: `RepeatedKeyError` if not `total` pairs."""
     if is_strict and len(pairs) != total:
         raise RepeatedKeyError("Avro: a map has a key twice")
     return pairs
@@ -216,7 +216,7 @@ def _read_known(
     *,
     is_strict: bool,
 ) -> tuple[object, int] | None:
-    """A map of one block that says its size, if its pairs are laid out as others before."""
+    """Read a map of one sized block; None if no earlier map had its pairs laid out so."""
     if not buf[position : position + 1] or not buf[position] & 1:
         return None
     count, position = read_long(buf, position)
@@ -229,7 +229,7 @@ def _read_known(
 
 
 def read_long_map(buf: bytes, position: int, *, is_strict: bool = False) -> tuple[object, int]:
-    """`_map(_read_int, read_long)` with the calls written out: counts are half of a manifest."""
+    """Read as `_map(_read_int, read_long)`, without its calls: counts are half of a manifest."""
     known = _read_known(buf, position, read_long_pairs, is_strict=is_strict)
     if known is not None:
         return known
@@ -259,7 +259,7 @@ def read_long_map(buf: bytes, position: int, *, is_strict: bool = False) -> tupl
 
 
 def read_bytes_map(buf: bytes, position: int, *, is_strict: bool = False) -> tuple[object, int]:
-    """`_map(_read_int, _read_bytes)` with the calls written out: bounds are the other half."""
+    """Read as `_map(_read_int, _read_bytes)`, without its calls: bounds are the other half."""
     known = _read_known(buf, position, read_bounds_pairs, is_strict=is_strict)
     if known is not None:
         return known

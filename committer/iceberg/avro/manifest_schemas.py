@@ -111,7 +111,7 @@ _COUNTS = frozenset((504, 505, 506, 512, 513, 514))
 
 @lru_cache(maxsize=8)
 def manifest_file_type(format_version: int) -> StructType:
-    """The struct of one row of a manifest list."""
+    """Return the struct of one row of a manifest list."""
     fields = (_MANIFEST_FILE_FIELDS[i] for i in _order(MANIFEST_FILE_ORDER, format_version))
     if format_version > 1:
         return StructType(tuple(fields))
@@ -198,7 +198,7 @@ BLOCK_SIZE_IN_BYTES = 67108864
 
 @lru_cache(maxsize=64)
 def manifest_entry_type(format_version: int, partition_type: StructType) -> StructType:
-    """The struct of one row of a manifest."""
+    """Return the struct of one row of a manifest."""
     doc = "Partition data tuple, schema based on the partition spec" if format_version > 1 else None
     partition = _required(102, "partition", partition_type, doc)
     data_file = StructType(
@@ -224,23 +224,24 @@ def _order(orders: dict[int, tuple[int, ...]], format_version: int) -> Sequence[
 
 
 def manifest_entry_schema(format_version: int, partition_type: StructType) -> AvroSchema:
-    """The Avro schema of a manifest whose partition tuples have this type."""
+    """Return the Avro schema of a manifest whose partition tuples have this type."""
     return avro_schema(manifest_entry_type(format_version, partition_type), "manifest_entry")
 
 
 def manifest_list_schema(format_version: int) -> AvroSchema:
-    """The Avro schema of a manifest list."""
+    """Return the Avro schema of a manifest list."""
     return avro_schema(manifest_file_type(format_version), "manifest_file")
 
 
 def avro_schema(struct: StructType, name: str) -> AvroSchema:
-    """The Avro schema of a struct, with field ids. A repeated named type becomes a reference."""
+    """Return the Avro schema of a struct, with field ids.
+    A repeated named type becomes a reference."""
     return _record(struct, name, set())
 
 
 @lru_cache(maxsize=64)
 def schema_headers(struct: StructType, name: str) -> tuple[bytes, bytes]:
-    """The texts of the headers `avro.schema` and `iceberg.schema`."""
+    """Return the texts of the headers `avro.schema` and `iceberg.schema`."""
     iceberg = {"type": "struct", "schema-id": 0, "fields": _fields_json(struct)}
     return _compact(avro_schema(struct, name)), _compact(iceberg)
 
@@ -301,7 +302,7 @@ def _type(kind: IcebergType, record_name: str, names: set[str]) -> AvroSchema:
 
 
 def _map(kind: MapType, names: set[str]) -> dict[str, object]:
-    """Avro's own maps have string keys only: any other is an array of pairs."""
+    """Return a map's schema as an array of pairs: Avro's own maps have string keys only."""
     pair = StructType(
         (
             _required(kind.key_id, "key", kind.key_type),
@@ -320,7 +321,7 @@ def _fixed(name: str, size: int, names: set[str], extra: dict[str, object]) -> A
 
 
 def decimal_bytes(precision: int) -> int:
-    """Bytes of the smallest two's complement integer that holds `precision` digits."""
+    """Compute the bytes of the smallest two's complement integer that holds `precision` digits."""
     largest: int = 10**precision - 1
     return (largest.bit_length() + 8) // 8
 
@@ -367,6 +368,6 @@ def _safe_characters(name: str) -> Iterator[str]:
 
 
 def _utf16_units(name: str) -> Iterable[str]:
-    """The reference implementation names characters beyond the basic plane by their two halves."""
+    """Split characters beyond the basic plane in two, as the reference names them."""
     units = name.encode("utf-16-be", "surrogatepass")
     return (chr(int.from_bytes(units[i : i + 2], "big")) for i in range(0, len(units), 2))

@@ -49,7 +49,7 @@ class _BoundsLayout:
 
 
 def read_long_pairs(body: bytes, count: int) -> dict[int, int] | None:
-    """The `count` > 0 pairs of ids and longs that fill the body; None where a decoder must say."""
+    """Read the `count` > 0 pairs of ids and longs that fill the body; None for a decoder."""
     marks = body.translate(_MARKS)
     unpack = _long_layouts.get(marks)
     if unpack is None:
@@ -63,7 +63,7 @@ def read_long_pairs(body: bytes, count: int) -> dict[int, int] | None:
 
 
 def read_bounds_pairs(body: bytes, count: int) -> dict[int, bytes] | None:
-    """As `read_long_pairs`, of ids and bytes."""
+    """Read pairs of ids and bytes as `read_long_pairs` does."""
     layout = _bounds_layouts.get((count, len(body)))
     if layout is None:
         layout = _learn_bounds(body, count)
@@ -76,13 +76,13 @@ def read_bounds_pairs(body: bytes, count: int) -> dict[int, bytes] | None:
 
 @cache
 def narrow_longs() -> tuple[int, ...]:
-    """Integers by their one byte, or by their two as a little-endian number."""
+    """Return integers by their one byte, or by their two as a little-endian number."""
     packed = (each if each < 0x80 else each & 0x7F | each >> 8 << 7 for each in range(0x8000))
     return tuple((number >> 1) ^ -(number & 1) for number in packed)
 
 
 def _learn_longs(marks: bytes) -> _Unpack | None:
-    """None for numbers of over two bytes, and for bytes that no pairs fill."""
+    """Learn a layout; None for numbers of over two bytes, and for bytes that no pairs fill."""
     if marks in _long_layouts or len(marks) > 4 * _PAIRS_MAX or marks[-1:] != b"\0":
         return None
     widths = list(map(len, marks.decode("latin-1").replace("\0", "\0 ").split()))

@@ -32,8 +32,8 @@ _VALUE = _Cost(1, 0, False)
 
 
 def check_schema(schema: object) -> None:
-    """Errors: `InvalidMetadataError` for what no writer of Iceberg makes; `KeyError` and
-    `TypeError` for what is no schema at all.
+    """Check a schema read from JSON. Errors: `InvalidMetadataError` for a schema that no writer of
+    Iceberg makes; `KeyError` and `TypeError` for a document that is no schema.
     """
     _cost(schema, {}, 0)
 

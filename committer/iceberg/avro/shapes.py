@@ -47,7 +47,7 @@ Shape = RecordShape | UnionShape | ArrayShape | str
 
 @lru_cache(maxsize=64)
 def schema_shape(schema_text: bytes) -> RecordShape:
-    """The shape of a file's schema: equal shapes, equal encoding.
+    """Return the shape of a file's schema: equal shapes, equal encoding.
 
     Errors: `InvalidMetadataError`, also for a schema that is not a record.
     """
@@ -104,7 +104,7 @@ def _field_id(field: Mapping[str, object]) -> int | None:
 
 
 def _logical(schema: Mapping[str, object]) -> str:
-    """Dates and times are integers here; only decimals and uuids are read differently."""
+    """Name the logical type of a decimal or uuid: dates and times are read as integers."""
     if schema.get("logicalType") == "decimal":
         return f"<decimal {schema.get('precision')} {schema.get('scale', 0)}>"
     return "<uuid>" if schema.get("logicalType") == "uuid" else ""

@@ -80,7 +80,7 @@ def _literal_length(content: bytes, tag: int, position: int) -> tuple[int, int]:
 
 
 def _copy(content: bytes, tag: int, position: int) -> tuple[int, int, int]:
-    """Length and offset of a back reference, and the position behind it."""
+    """Decode a back reference: its length, its offset, and the position behind it."""
     if tag & 3 == 1:
         return 4 + (tag >> 2 & 7), (tag >> 5) << 8 | content[position], position + 1
     width = 2 if tag & 3 == 2 else 4

@@ -44,7 +44,7 @@ class _Positions:
         self._files = [file for _, file in deletes]
 
     def since(self, number: int) -> list[DataFile]:
-        """Those that apply to data of a sequence number: it is theirs or smaller."""
+        """Return the deletes that apply to data of a sequence number: it is theirs or smaller."""
         return self._files[bisect_left(self._numbers, number) :]
 
 
@@ -59,7 +59,7 @@ class _Equalities:
         self._deletes = [delete for _, delete in deletes]
 
     def after(self, number: int) -> list[EqualityDelete]:
-        """Those that apply to data of a sequence number: it is smaller than theirs."""
+        """Return the deletes that apply to data of a sequence number: it is smaller than theirs."""
         return self._deletes[bisect_right(self._numbers, number) :]
 
 
@@ -81,8 +81,8 @@ class DeleteIndex:
         specs: Mapping[int, PartitionSpec],
         schemas: Iterable[Schema],
     ) -> None:
-        """`deletes`: live entries with what they inherit. `specs` by id, and all `schemas`, are
-        the table's: deletes may compare columns that were dropped since.
+        """Index `deletes`: live entries with what they inherit. `specs` by id, and all `schemas`,
+        are the table's: deletes may compare columns that were dropped since.
 
         Errors: `InvalidMetadataError` for two vectors of one data file, a vector without a data
         file, an equality delete without known columns, an entry without a sequence number.
@@ -126,7 +126,7 @@ class DeleteIndex:
         return not has_positions and not self.has_equality_deletes
 
     def for_data_file(self, entry: ManifestEntry) -> tuple[DataFile, ...]:
-        """The delete files that a reader of this data file applies, in the order of their paths.
+        """Return the delete files that a reader of this data file applies, sorted by path.
 
         Errors: `InvalidMetadataError` for a vector, or a delete file that names this data file, of
         another partition, and for a vector older than its data: the metadata is damaged, and
@@ -194,7 +194,7 @@ class DeleteIndex:
 
 
 def _sequence_number(entry: ManifestEntry) -> int:
-    """The entry's data sequence number. Errors: `InvalidMetadataError` if it has none."""
+    """Return the entry's data sequence number. Errors: `InvalidMetadataError` if it has none."""
     number = entry.sequence_number
     if number is None:
         raise InvalidMetadataError(
@@ -223,7 +223,8 @@ def _check_partition(delete: DataFile, file: DataFile) -> None:
 
 
 def _partition(file: DataFile) -> _Partition:
-    """spec: Scan Planning, note 3: floats are equal by their bits, and all NaN are one."""
+    """Return a file's partition as a key. spec: Scan Planning, note 3:
+    floats are equal by their bits, and all NaN are one."""
     partition = file.partition
     if float in map(type, partition):
         partition = tuple(

@@ -34,7 +34,8 @@ class DeletionVector:
     __slots__ = ("_bitmap",)
 
     def __init__(self, positions: Iterable[int] = ()) -> None:
-        """Errors: `InvariantError` for a position below 0 or above `POSITION_MAX`."""
+        """Hold these positions. Errors: `InvariantError` for a position below 0 or above
+        `POSITION_MAX`."""
         try:
             bitmap = BitMap64(positions)
         except OverflowError:
@@ -61,7 +62,7 @@ class DeletionVector:
         return iter(self._bitmap)
 
     def __or__(self, other: DeletionVector) -> DeletionVector:
-        """Both together: a new vector must contain what it replaces."""
+        """Return the union: a new vector must contain the one that it replaces."""
         return self._of(self._bitmap | other._bitmap)
 
     def __eq__(self, other: object) -> bool:
@@ -75,7 +76,7 @@ class DeletionVector:
 
 
 def encode_deletion_vector(vector: DeletionVector) -> bytes:
-    """The blob: length, magic, bitmaps, checksum. Equal vectors have equal bytes.
+    """Encode the blob: length, magic, bitmaps, checksum. Equal vectors have equal bytes.
 
     Only upper halves that have a position get a bitmap; Iceberg Java writes an empty one for each
     lower upper half too. Both read either.

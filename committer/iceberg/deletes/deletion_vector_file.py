@@ -144,7 +144,7 @@ def check_vector_blob(file: DataFile, blobs: Mapping[int, BlobMetadata]) -> None
 
 
 def superseded_deletes(deletes: Iterable[DataFile]) -> tuple[DataFile, ...]:
-    """Of the deletes that apply to one data file: those that a new vector of it replaces.
+    """Return those deletes of one data file that a new vector of it replaces.
 
     That is its old vector, and position delete files of it alone. Others stay until every data file
     that they are for has a vector: readers ignore them where there is one.

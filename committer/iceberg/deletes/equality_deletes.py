@@ -36,7 +36,7 @@ class ColumnFacts:
     bounds: tuple[object, object] | None
 
     def may_equal(self, deleted: ColumnFacts) -> bool:
-        """Whether a value here may equal a deleted one. Null equals null."""
+        """Return whether a value here may equal a deleted one. Null equals null."""
         if self.may_have_null and deleted.may_have_null:
             return True
         if self.has_only_null and not deleted.may_have_null:
@@ -61,7 +61,7 @@ def column_facts(file: DataFile, column: NestedField) -> ColumnFacts:
 
 
 def _may_have_nan(file: DataFile, column: NestedField) -> bool:
-    """NaN is outside of bounds, and equals NaN."""
+    """Return whether a file may have NaN, which is outside of bounds, and equals NaN."""
     if not isinstance(column.field_type, FloatType | DoubleType):
         return False
     return (file.nan_value_counts or {}).get(column.field_id) != 0
@@ -81,7 +81,7 @@ def _bounds(file: DataFile, column: NestedField) -> tuple[object, object] | None
 
 
 def _overlap(first: tuple[object, object] | None, second: tuple[object, object] | None) -> bool:
-    """Whether two ranges may share a value.
+    """Return whether two ranges may share a value.
 
     A range that is not one (its lower bound not below its upper) says nothing: NaN, and uuids whose
     writer compared them as signed numbers.
@@ -107,7 +107,7 @@ class EqualityDelete:
 
     @classmethod
     def of(cls, file: DataFile, fields: Mapping[int, NestedField]) -> EqualityDelete:
-        """`fields` has every field of every schema of the table: a dropped column still counts.
+        """Describe a delete file; `fields` has every field of every schema, dropped columns too.
 
         Errors: `InvalidMetadataError` for a file without `equality_ids`, or with an unknown one.
         """
@@ -124,12 +124,13 @@ class EqualityDelete:
         )
 
     def may_delete_from(self, facts: Callable[[NestedField], ColumnFacts]) -> bool:
-        """Whether a row of the data file may be deleted. `facts` answers for the data file."""
+        """Return whether a row of the data file may be deleted.
+        `facts` answers for the data file."""
         return all(facts(column).may_equal(deleted) for column, deleted in self.columns)
 
 
 def compared_fields(schemas: Iterable[Schema]) -> dict[int, NestedField]:
-    """Every field of these schemas by id, as a delete file may compare it.
+    """Return every field of these schemas by id, as a delete file may compare it.
 
     The last schema says its type: a promoted one reads old bounds too. It is required only if no
     row of any file can lack it: in every schema, and with all structs around it.
@@ -157,7 +158,7 @@ def _field(file: DataFile, field_id: int, fields: Mapping[int, NestedField]) -> 
 
 
 def equality_delete_schema(schema: Schema, equality_ids: Collection[int]) -> Schema:
-    """The columns of an equality delete file: these, inside the structs that they lie in.
+    """Return the columns of an equality delete file: these, inside the structs that they lie in.
 
     Errors: `InvariantError` for ids that no file may be written with: of no column, a nested type,
     float or double, or a column inside a list or map (the rule of identifier fields, but optional

@@ -21,7 +21,7 @@ POSITION_DELETE_SCHEMA = Schema((DELETE_FILE_PATH, DELETE_FILE_POSITION))
 
 
 def referenced_data_file(file: DataFile) -> str | None:
-    """The only data file that a delete file is for, None if there may be several.
+    """Return the only data file that a delete file is for, None if there may be several.
 
     Either the entry names it, or both bounds of `file_path` are equal (a bound is cut only where
     the two differ then: a cut upper bound is greater than the lower one). Equality deletes have
@@ -49,7 +49,7 @@ def referenced_data_file(file: DataFile) -> str | None:
 def position_delete_rows(
     positions: Mapping[str, Collection[int]],
 ) -> Iterator[tuple[str, int]]:
-    """The rows of a file, path and position, in the order that it must have: by both.
+    """Yield the rows of a file, path and position, in the order that it must have: by both.
 
     `positions`: the deleted ones of each data file.
     """
@@ -59,7 +59,7 @@ def position_delete_rows(
 
 
 def describe_position_deletes(file: DataFile, positions: Mapping[str, Collection[int]]) -> DataFile:
-    """The delete file's entry, complete: `file` has its place, size and partition.
+    """Complete the delete file's entry: `file` has its place, size and partition.
 
     A file of one data file names it, and has both bounds whole, so that older readers know it too.
     Of several data files bounds would say little: there are none. Counts say nothing ever.

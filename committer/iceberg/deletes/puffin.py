@@ -140,7 +140,7 @@ def _print_blob(blob: BlobMetadata) -> dict[str, object]:
 
 
 def decode_blob(buf: bytes | memoryview, blob: BlobMetadata, *, where: str = "Puffin") -> bytes:
-    """The content of a blob of a whole file, inflated.
+    """Decode the content of a blob of a whole file.
 
     Errors: `InvalidMetadataError` naming `where` for a blob outside the file, or that does not
     inflate; `UnsupportedError` for lz4.

@@ -64,7 +64,7 @@ class _Walk:
         return self._position, sum(cardinalities)
 
     def _header(self) -> tuple[bytes | None, int]:
-        """Which containers are runs (a bit for each, None if none is), and how many there are."""
+        """Read which containers are runs (a bit each, None if none is), and how many there are."""
         cookie = self._unpack(_U32)
         if cookie == _COOKIE_WITHOUT_RUNS:
             count = self._unpack(_U32)

@@ -52,13 +52,13 @@ class Numbers:
         self._unpack = _unpacking([(one.start, one.stop) for one in bounds])
 
     def fit(self, raw: bytes, start: int) -> bool:
-        """Whether those that lie behind `start` have no more digits than their types. Errors:
-        struct.error where the bytes end before."""
+        """Return whether the numbers behind `start` have no more digits than their types.
+        Errors: struct.error where the bytes end before."""
         return all(map(is_below, self._unpack(raw, start), self._limits))
 
 
 def numbers_of(bounds: Sequence[Bound]) -> Numbers | None:
-    """None where no decimal could have too many digits for its type."""
+    """Return the decimals to check; None where none could have too many digits for its type."""
     full = [
         one for one in bounds if one.form.limit and one.stop - one.start == one.form.limited_length
     ]
@@ -91,7 +91,7 @@ def text_bits(text: bytes) -> bytes:
 
 
 def _bits(byte: int, low: int, high: int) -> int:
-    """The highest bits of a byte that keep others which have them from `low` to `high`."""
+    """Mask the fewest high bits of a byte: every byte that shares them is from `low` to `high`."""
     bits = 0xFF
     while True:
         fewer = bits << 1 & 0xFF

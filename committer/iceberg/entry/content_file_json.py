@@ -66,7 +66,7 @@ _NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
 def print_content_file(
     data_file: DataFile, spec: PartitionSpec, schema: Schema
 ) -> dict[str, object]:
-    """The JSON object of a file; keys that are null are left out."""
+    """Print the JSON object of a file without keys that are null."""
     fields = partition_type(spec, schema).fields
     printed: dict[str, object] = {
         "spec-id": spec.spec_id,
@@ -159,7 +159,7 @@ def parse_content_file(
 
 
 def unknown_keys(document: object) -> list[str]:
-    """The keys of a file's JSON that no version has, also those of its maps; sorted.
+    """Return the keys of a file's JSON that no version has, also those of its maps; sorted.
 
     Reading passes over them, as the specification asks of its readers.
     """

@@ -78,13 +78,14 @@ class DataFile:
 
 
 def has_no_order(file: DataFile) -> bool:
-    """Whether a file ought to have a sort order and names none. spec: data_file field 140."""
+    """Return whether a file ought to have a sort order and names none. spec:
+    data_file field 140."""
     return file.sort_order_id is None and file.content is not DataFileContent.POSITION_DELETES
 
 
 def with_order(file: DataFile) -> DataFile:
-    """The file; unsorted if it does not say how it is sorted. The specification takes null for that
-    too, but there are readers that fail on it (Trino)."""
+    """Return the file; unsorted if it does not say how it is sorted.
+    The specification takes null for that too, but there are readers that fail on it (Trino)."""
     return replace(file, sort_order_id=0) if has_no_order(file) else file
 
 
@@ -104,5 +105,5 @@ class ManifestEntry:
 
 
 def added_entry(data_file: DataFile, *, snapshot_id: int | None = None) -> ManifestEntry:
-    """The entry of a new file: everything that can be inherited is null, so it is final."""
+    """Return the entry of a new file: everything that can be inherited is null, so it is final."""
     return ManifestEntry(ManifestEntryStatus.ADDED, snapshot_id, None, None, data_file)

@@ -77,7 +77,8 @@ def _check_counts(file: DataFile) -> None:
 
 
 def _check_split_offsets(file: DataFile) -> None:
-    """Java plans no splits by offsets behind the end. spec: field 132, sorted ascending."""
+    """Check split offsets: Java plans no splits by offsets behind the end. spec:
+    field 132, sorted ascending."""
     offsets = file.split_offsets
     if not offsets:
         return
@@ -129,7 +130,7 @@ def _check_deletes(file: DataFile, format_version: int) -> None:
 
 
 def _check_deletion_vector(file: DataFile) -> None:
-    """Version 3 takes new position deletes as deletion vectors only."""
+    """Check a deletion vector: version 3 takes new position deletes in no other form."""
     if not file.is_deletion_vector:
         raise _mismatch("position deletes that are no deletion vector in format version 3")
     if not file.referenced_data_file or file.content_offset is None:

@@ -55,7 +55,7 @@ def entry_encoder(format_version: int, partition_type: StructType) -> EntryEncod
 
 
 def addition_encoder(format_version: int, partition_type: StructType) -> AdditionEncoder:
-    """As `entry_encoder`, of a new file: everything that can be inherited is null."""
+    """Return an encoder as `entry_encoder`, of a new file: everything inheritable is null."""
     encode = _file_encoder(format_version, partition_type)
     if format_version == 1:
         return lambda file: _ADDED_HEAD_V1 + encode(file, True)

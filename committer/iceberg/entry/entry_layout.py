@@ -46,7 +46,7 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def layout_of(schema_text: bytes) -> Layout | None:
-    """The layout of a manifest's writer schema; None where only a decoder can follow it.
+    """Return the layout of a manifest's writer schema; None if only a decoder can follow it.
 
     Errors: `InvalidMetadataError` for what is no schema of records.
     """
@@ -135,7 +135,7 @@ _UNROLLED_MAX = 64
 
 @lru_cache(maxsize=256)
 def plain_maps(counts: tuple[int | None, ...]) -> re.Pattern[bytes]:
-    """Matches six maps of one plain block each, with these numbers of pairs (None: null).
+    """Return a pattern of six maps, each of one plain block with so many pairs (None: null).
 
     Files of one table have the same columns, so counts repeat. The pattern is total: what it does
     not match (bounds of 64 bytes, field ids over 16383) may still be right, a decoder decides.
@@ -154,7 +154,7 @@ def _map(count: int | None, of_bytes: bool) -> bytes:
 
 @lru_cache(maxsize=256)
 def pairs(count: int, of_bytes: bool) -> re.Pattern[bytes]:
-    """Matches the pairs of one map, of longs or of bytes. As total as `plain_maps`."""
+    """Return a pattern of the pairs of one map, of longs or of bytes. As total as `plain_maps`."""
     return re.compile(_pairs(count, of_bytes), re.DOTALL)
 
 

@@ -55,7 +55,7 @@ class EntryParts:
     before_path: bytes
 
     def read_head(self, raw: bytes, position: int) -> tuple[Head, int]:
-        """Status and ids as they are written, and where they end.
+        """Read status and ids as they are written, and where they end.
 
         Errors: `Unexpected`; `InvalidMetadataError`, IndexError.
         """
@@ -88,7 +88,8 @@ class EntryParts:
 
 @lru_cache(maxsize=64)
 def entry_parts(schema_text: bytes) -> EntryParts:
-    """The parts of a writer's entries. Errors: `InvalidMetadataError` for no schema of records."""
+    """Return the parts of a writer's entries.
+    Errors: `InvalidMetadataError` for no schema of records."""
     layout, entry = layout_of(schema_text), record_decoder(schema_text)
     whole = EntryParts(None, entry, entry, entry, False, b"")
     if layout is None:
@@ -120,7 +121,7 @@ def entry_parts(schema_text: bytes) -> EntryParts:
 
 
 def read_format(raw: bytes, position: int) -> tuple[str, int]:
-    """The format of a data file, and where it ends."""
+    """Read the format of a data file, and where it ends."""
     for encoded, file_format in _FORMATS:
         if raw.startswith(encoded, position):
             return file_format, position + len(encoded)
@@ -128,7 +129,7 @@ def read_format(raw: bytes, position: int) -> tuple[str, int]:
 
 
 def jump_maps(raw: bytes, position: int) -> int:
-    """Where six maps end by the sizes that they say; 0 if one does not say its size."""
+    """Return where six maps end by the sizes that they say; 0 if one does not say its size."""
     for _ in range(6):
         branch, number = raw[position], raw[position + 1]
         if branch != 2:

@@ -44,7 +44,7 @@ class MapLayouts:
         self._known: dict[Skeleton, _Layout] = {}
 
     def read(self, raw: bytes, position: int) -> tuple[Maps, int]:
-        """The maps at a position, and where they stop: perhaps behind the end of `raw`.
+        """Read the maps at a position, and where they stop: perhaps behind the end of `raw`.
 
         Errors: `InvalidMetadataError`, IndexError and struct.error where a decoder is to say what
         is wrong.
@@ -117,7 +117,7 @@ class _Layout:
         self._are_narrow = widths <= _CODES.keys() and self._longs > 1
 
     def read(self, raw: bytes, position: int) -> Maps:
-        """Errors: struct.error where the bytes end before."""
+        """Read the maps of this layout. Errors: struct.error where the bytes end before."""
         values, longs = self._unpack(raw, position), self._longs
         if self._are_narrow:
             numbers: _Values = itemgetter(*values[:longs])(narrow_longs())

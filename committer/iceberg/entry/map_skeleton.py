@@ -60,7 +60,7 @@ class Skeletons:
         self._credit, self._pause = _CREDIT, 0
 
     def match(self, raw: bytes, start: int) -> Skeleton | None:
-        """The layout of the six maps at `start`, if others before were laid out so.
+        """Return the layout of the six maps at `start`, if earlier maps were laid out so.
 
         Bytes that are missing at the end of `raw` may count as zeros. Errors: struct.error where a
         bound's are missing.
@@ -96,7 +96,7 @@ class Skeletons:
 def _skeleton(
     maps: bytes, forms: BoundForms | None, known: tuple[Skeleton, ...]
 ) -> Skeleton | None:
-    """None for maps of several blocks."""
+    """Learn the layout of these maps; None for maps of several blocks."""
     found: list[Bound] | None = None if forms is None else []
     mask = _mask(maps, forms, found)
     if mask is None:
@@ -117,8 +117,8 @@ def _skeleton(
 
 
 def _mask(raw: bytes, forms: BoundForms | None, found: list[Bound] | None) -> bytearray | None:
-    """The bits that decide where the maps end, and of which forms they are; notes their bounds.
-    None for maps of several blocks."""
+    """Return the bits that decide where the maps end, and of which forms they are; add their bounds
+    to `found`. None for maps of several blocks."""
     mask = bytearray(len(raw))
     position = 0
 

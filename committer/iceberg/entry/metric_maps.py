@@ -72,7 +72,8 @@ def _literal(content: bytes) -> bytes:
 
 
 def long_map_encoder(*, repeated: bool = False) -> LongMapEncoder:
-    """A function that encodes an optional map of longs. It remembers the columns of the latest.
+    """Return a function that encodes an optional map of longs; it remembers the latest columns. It
+    remembers the columns of the latest.
 
     `repeated`: many files share the values.
     """
@@ -118,7 +119,7 @@ def _kept_long_map(columns: _Columns, values: _Values) -> bytes:
 
 
 def bounds_encoder() -> BoundsEncoder:
-    """A function that encodes optional lower and upper bounds, one map behind the other."""
+    """Return a function that encodes optional lower and upper bounds, one map behind the other."""
     latest = _columns(())
 
     def encode_bounds(
@@ -157,8 +158,8 @@ def _bytes_map(pairs: Mapping[int, bytes] | None) -> bytes:
 
 
 def _template(columns: _Columns, lengths: tuple[int, ...]) -> bytes:
-    """Both maps with a place for each bound, once lengths have repeated; before that nothing,
-    because assembling it takes the time of some ten entries.
+    """Return both maps with a place for each bound, once lengths have repeated; before that
+    nothing, because assembling it takes the time of some ten entries.
     """
     templates = columns.templates
     if lengths not in templates:

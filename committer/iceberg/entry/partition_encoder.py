@@ -45,7 +45,8 @@ _PARTITIONS_KEPT = 4096
 
 
 def partition_encoder(partition_type: StructType) -> PartitionEncoder:
-    """A function that encodes a partition tuple. Errors: `InvariantError` for a wrong length."""
+    """Return a function that encodes a partition tuple.
+    Errors: `InvariantError` for a wrong length."""
     encoders = tuple(_value_encoder(field.field_type) for field in partition_type.fields)
     if not encoders:
         return _no_partition
@@ -76,7 +77,7 @@ def partition_key(partition_type: StructType) -> Callable[[tuple[object, ...]], 
 def _remembering(
     encode: PartitionEncoder, key_of: Callable[[tuple[object, ...]], Hashable]
 ) -> PartitionEncoder:
-    """Files share partitions."""
+    """Remember encoded tuples: files share partitions."""
     known: dict[Hashable, bytes] = {}
 
     def encode_once(values: tuple[object, ...]) -> bytes:

@@ -74,7 +74,7 @@ class PartitionSpecUpdate:
             _check_known(field.transform)
 
     def apply(self) -> EvolvedSpec:
-        """The spec with all changes. Errors also for names that collide."""
+        """Return the spec with all changes. Errors also for names that collide."""
         fields = [self._kept(each) for each in self._spec.fields if self._stays(each)]
         changed = PartitionSpec(self._spec.spec_id, (*fields, *self._added))
         check_new_spec(changed, self._schema)
@@ -146,12 +146,12 @@ class PartitionSpecUpdate:
         return PartitionField((source_id,), self._last_partition_id, given, transform)
 
     def _is_free(self, former: PartitionField) -> bool:
-        """Whether no field holds its id: one that version 1 dropped may, as void."""
+        """Return whether no field holds its id: one that version 1 dropped may, as void."""
         held = (each for each in self._spec.fields if each.field_id not in self._removed)
         return former.field_id not in {each.field_id for each in held}
 
     def _free_name(self, name: str) -> None:
-        """A field that is void, or removed in this update, gives way with its id in its name."""
+        """Append its id to the name of a field that is void, or removed in this update."""
         existing = self._by_name.get(name)
         if existing is None:
             return

@@ -38,7 +38,8 @@ class SchemaChanges:
     moves: dict[int, list[Move]] = attribute(default_factory=dict)
 
     def apply(self, fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
-        """The changed top-level fields. Adds come before moves, so that what is new can be moved.
+        """Return the changed top-level fields; adds come before moves, so that new ones can be
+        moved. Adds come before moves, so that what is new can be moved.
 
         Errors: `InvalidMetadataError` for a move of or beside a field that is deleted.
         """
@@ -72,7 +73,7 @@ class SchemaChanges:
         return ListType(kind.element_id, element.field_type, element.required)
 
     def _map(self, kind: MapType) -> MapType:
-        """Only values change."""
+        """Return the map with its value changed: keys never change."""
         value = self._field(nested_fields(kind)[1])
         return MapType(kind.key_id, kind.key_type, kind.value_id, value.field_type, value.required)
 

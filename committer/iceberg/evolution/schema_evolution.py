@@ -77,7 +77,7 @@ class SchemaUpdate:
         self._touched: set[int] = set()
 
     def apply(self) -> EvolvedSchema:
-        """The schema with all changes. May be called again after further ones.
+        """Return the schema with all changes. May be called again after further ones.
 
         Errors: `InvalidMetadataError` also for names that collide (in any case, where case does not
         count), for what the format version does
@@ -244,7 +244,7 @@ class SchemaUpdate:
         return self._move(name, "after", after)
 
     def _move(self, name: str, where: str, beside: str | None) -> Self:
-        """Fields move within their struct only."""
+        """Note a move, within the field's struct only."""
         field = self._latest(name)
         self._check_in_struct(field, name)
         field_id, parent_id = field.field_id, self._parent_id(field.field_id)
@@ -285,14 +285,14 @@ class SchemaUpdate:
         return self.schema.find(name, case_sensitive=self.case_sensitive)
 
     def _existing(self, name: str) -> NestedField:
-        """The column as it was before the changes."""
+        """Return the column as it was before the changes."""
         field = self._find(name)
         if field is None:
             raise InvalidMetadataError(f"expected a column `{name}`, found none")
         return field
 
     def _latest(self, name: str) -> NestedField:
-        """The column as the changes so far make it, which may have added it."""
+        """Return the column as the changes so far make it, which may have added it."""
         added_id = self._added.get(self._cased(name))
         if added_id is not None:
             return self._changes.updates[added_id]
@@ -319,7 +319,7 @@ class SchemaUpdate:
             field_id = self._parent_id(field_id)
 
     def _check_changeable(self, field: NestedField, name: str) -> None:
-        """Errors: a deleted field, or one in a map's keys, because equal keys could then differ."""
+        """Refuse a deleted field, or one in a map's keys, because equal keys could then differ."""
         for field_id in self._lies_in(field.field_id):
             if field_id in self._changes.deletes:
                 raise InvalidMetadataError(f"column `{name}` is deleted, and cannot be changed too")

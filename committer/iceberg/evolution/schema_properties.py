@@ -28,7 +28,7 @@ _COLUMN_PREFIXES = (
 def evolved_properties(
     properties: Mapping[str, str], before: Schema, after: Schema
 ) -> dict[str, str]:
-    """The properties to go with an evolved schema.
+    """Return the properties that belong to an evolved schema.
 
     Settings of a deleted column are removed, those of a renamed one follow it, also if an enclosing
     struct was renamed. A property that names no column stays.
@@ -45,7 +45,7 @@ def evolved_properties(
 
 
 def _evolved_key(key: str, before: Schema, after: Schema) -> str | None:
-    """The new name of a property, None for one of a deleted column."""
+    """Return the new name of a property, None for one of a deleted column."""
     prefix = next((each for each in _COLUMN_PREFIXES if key.startswith(each)), None)
     if prefix is None:
         return key

@@ -22,7 +22,8 @@ class SortOrderUpdate:
         self._fields: list[SortField] = []
 
     def apply(self) -> SortOrder:
-        """The order under id 1, or the unsorted one; the table gives it another id where it must.
+        """Return the order under id 1, or the unsorted one; the table assigns another id if need
+        be.
 
         Errors: `InvalidMetadataError` for a column that its transform cannot take.
         """

@@ -86,7 +86,7 @@ class _Union:
             update.update_column_default(name, field.write_default)
 
     def _widen(self, name: str, known: IcebergType, new: IcebergType) -> None:
-        """A narrower type of the other schema changes nothing."""
+        """Widen a column; a narrower type of the other schema changes nothing."""
         if not new.is_primitive and type(new) is type(known):
             return
         if is_promotion_allowed(new, known, format_version=self._update.format_version):

@@ -89,7 +89,7 @@ def _misfit(predicate: Predicate, term: BoundTerm, why: str) -> InvalidFilterErr
 
 
 def bind_term(term: Term, schema: Schema, case_sensitive: bool) -> BoundTerm:
-    """The field that a term means. A transform that changes nothing is the field itself."""
+    """Bind a term to its field. A transform that changes nothing is the field itself."""
     match term:
         case Reference(name):
             return _bind_reference(name, schema, case_sensitive)
@@ -128,7 +128,7 @@ def _bind_reference(name: str, schema: Schema, case_sensitive: bool) -> BoundRef
 def _struct_paths(
     fields: tuple[NestedField, ...],
 ) -> Iterator[tuple[tuple[int, ...], tuple[NestedField, ...]]]:
-    """Every field that each row has once: positions from the top, and the fields on the way."""
+    """Yield each field that a row has once: positions from the top, and the fields on the way."""
     for position, field in enumerate(fields):
         yield (position,), (field,)
         if isinstance(field.field_type, StructType):
@@ -185,7 +185,7 @@ def _converted(predicate: Predicate, term: BoundTerm, literal: object) -> object
 
 
 def referenced_field_ids(expression: Expression) -> frozenset[int]:
-    """The fields that a bound expression asks about: the only ones whose metrics it needs."""
+    """Return the fields that a bound expression names: it needs the metrics of no other."""
     return frozenset(term.reference.field_id for term in _bound_terms(expression))
 
 

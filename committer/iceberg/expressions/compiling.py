@@ -58,7 +58,7 @@ def never(_: object) -> bool:
 
 
 def compiled(expression: Expression, leaf: Callable[[Predicate], Test[Subject]]) -> Test[Subject]:
-    """The test of a whole expression, given how to make the test of one predicate."""
+    """Compile a whole expression to a test; `leaf` compiles one predicate."""
     match expression:
         case And(left, right):
             return _both(compiled(left, leaf), compiled(right, leaf))
@@ -85,15 +85,15 @@ def _either(left: Test[Subject], right: Test[Subject]) -> Test[Subject]:
 
 
 def comparable(value: object) -> object:
-    """A value as it sorts."""
+    """Return a value as it sorts."""
     if isinstance(value, float):
         return _float_order(value)
     return UUID_HALVES.unpack(value.bytes) if isinstance(value, UUID) else value
 
 
 def _float_order(value: float) -> float:
-    """An integer for a float: they sort alike, and those of -0.0 and 0.0 differ. NaN stays what it
-    is: it compares with nothing."""
+    """Return an integer for a float: they sort alike, and those of -0.0 and 0.0 differ.
+    NaN stays what it is: it compares with nothing."""
     if value != value:
         return value
     (bits,) = _BITS.unpack(_DOUBLE.pack(value))
@@ -101,7 +101,7 @@ def _float_order(value: float) -> float:
 
 
 def comparable_predicate(predicate: Predicate) -> Predicate:
-    """The predicate with its literals as they sort."""
+    """Return the predicate with its literals as they sort."""
     match predicate:
         case LiteralPredicate(term, value):
             return type(predicate)(term, comparable(value))
@@ -111,7 +111,7 @@ def comparable_predicate(predicate: Predicate) -> Predicate:
 
 
 def comparable_decoder(kind: IcebergType) -> Callable[[bytes], object]:
-    """The decoder of a type's bounds, as they sort."""
+    """Return the decoder of a type's bounds, as they sort."""
     decode = decoder(kind)
     if isinstance(kind, FloatType | DoubleType):
         return lambda encoded: comparable(decode(encoded))
@@ -138,7 +138,7 @@ class TurnedBounds:
     __lt__ = __le__ = __gt__ = __ge__ = _never
 
     def excludes(self, value: Ordered) -> bool:
-        """Whether no value is this one. `upper` None: unknown."""
+        """Return whether no value in the file is this one. `upper` None: unknown."""
         return self._upper is not None and value < self._lower and value > self._upper
 
 
@@ -148,8 +148,8 @@ Bound = Callable[[Subject], object]
 def reliable_bounds(
     term: BoundTerm, lower: Bound[Subject], upper: Bound[Subject]
 ) -> tuple[Bound[Subject], Bound[Subject]]:
-    """Both bounds of a term as they are, or `TurnedBounds` where they may be turned round, and
-    there is not a lower bound below an upper one.
+    """Return both bounds of a term; `TurnedBounds` where they may be turned round and no lower
+    bound lies below an upper one.
 
     Numbers that wrap around when they are truncated are beyond the truncated bounds of the others.
     Bounds of uuids are taken as they are, though writers that order them as unsigned bytes turn

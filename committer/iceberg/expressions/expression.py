@@ -107,7 +107,7 @@ class And(Expression):
 
     @staticmethod
     def of(left: Expression, right: Expression) -> Expression:
-        """The conjunction, simplified where a side is constant."""
+        """Return the conjunction, simplified where a side is constant."""
         if left == ALWAYS_FALSE or right == ALWAYS_FALSE:
             return ALWAYS_FALSE
         if left == ALWAYS_TRUE:
@@ -124,7 +124,7 @@ class Or(Expression):
 
     @staticmethod
     def of(left: Expression, right: Expression) -> Expression:
-        """The disjunction, simplified where a side is constant."""
+        """Return the disjunction, simplified where a side is constant."""
         if left == ALWAYS_TRUE or right == ALWAYS_TRUE:
             return ALWAYS_TRUE
         if left == ALWAYS_FALSE:
@@ -140,7 +140,7 @@ class Not(Expression):
 
     @staticmethod
     def of(child: Expression) -> Expression:
-        """The negation, simplified for a constant and for another negation."""
+        """Return the negation, simplified for a constant and for another negation."""
         match child:
             case AlwaysTrue():
                 return ALWAYS_FALSE
@@ -278,7 +278,7 @@ PREDICATES: dict[str, type[Predicate]] = {kind.operation: kind for kind in _NEGA
 
 
 def same_question(predicate: Predicate, term: Term) -> Predicate:
-    """The same predicate about another term."""
+    """Return the same predicate about another term."""
     kind = type(predicate)
     match predicate:
         case LiteralPredicate():
@@ -294,7 +294,7 @@ def same_question(predicate: Predicate, term: Term) -> Predicate:
 def map_predicates(
     expression: Expression, replace: Callable[[Predicate], Expression]
 ) -> Expression:
-    """The expression with every predicate replaced, simplified where constants come up."""
+    """Replace every predicate, and simplify where constants result."""
     match expression:
         case And(left, right):
             return And.of(map_predicates(left, replace), map_predicates(right, replace))
@@ -330,7 +330,7 @@ def negate(expression: Expression) -> Expression:
 
 
 def rewrite_not(expression: Expression) -> Expression:
-    """The expression without `Not`: negations are pushed into the predicates.
+    """Push negations into the predicates, so that no `Not` is left.
 
     Projections and evaluators need this form: what they cannot answer may only ever count as one
     thing, which a `Not` above would turn around.

@@ -117,7 +117,7 @@ def _only(literals: dict[str, object], key: str | None, where: str) -> object:
 
 
 def _literal(json_value: object, where: str) -> object:
-    """A literal stands plain, or as an object of type `literal`."""
+    """Read a literal, plain or as an object of type `literal`."""
     if isinstance(json_value, dict):
         reader = Reader(json_value, where)
         if reader.text("type").lower() != "literal":
@@ -156,7 +156,7 @@ def _column(json_value: object, where: str) -> Reference:
 
 
 def print_expression(expression: Expression) -> object:
-    """The JSON form, ready for a JSON printer. Keys are in the reference's order."""
+    """Print the JSON form, ready for a JSON printer. Keys are in the reference's order."""
     match expression:
         case AlwaysTrue():
             return True

@@ -71,7 +71,7 @@ _SIGNS: Mapping[str, str] = {
 
 
 def print_text(expression: Expression) -> str:
-    """The expression with its terms and literals."""
+    """Print the expression with its terms and literals."""
     match expression:
         case AlwaysTrue():
             return "true"
@@ -138,7 +138,7 @@ _LISTED_MAX = 10
 
 
 def print_sanitized(expression: Expression, *, now_ms: int) -> str:
-    """The expression with each literal replaced by what kind of value it is.
+    """Print the expression with each literal replaced by what kind of value it is.
 
     Numbers show their number of digits, times their distance from now, all others a hash. `now_ms`:
     milliseconds since 1970.
@@ -196,7 +196,7 @@ class _Sanitizer:
         raise TypeError(f"not a predicate: {predicate!r}")
 
     def _literal_of(self, term: Term) -> Callable[[object], str]:
-        """Bound values that count days or time are printed by their type."""
+        """Return a printer of a term's literals: bound days and times print by their type."""
         kind = term.value_type if isinstance(term, BoundReference | BoundTransformed) else None
         match kind:
             case DateType():

@@ -67,7 +67,7 @@ _HOUR_S_MAX = 18 * 3600
 def convert_literal(
     value: object, target: IcebergType, source: IcebergType | None = None
 ) -> object:
-    """The value in a type, a `Limit` beyond its range, or None where there is no conversion.
+    """Convert the value to a type: a `Limit` beyond its range, None where there is no conversion.
 
     `source` says which type the value has where Python's does not (an int counts as long, a float
     as double). Errors: `ValueError` for text that is no such value, and for NaN.
@@ -150,7 +150,7 @@ def _from_float(value: object, target: IcebergType) -> object:
 
 
 def _narrowed(value: float) -> object:
-    """The nearest float of 4 bytes. (The largest prints as a little more than it is.)"""
+    """Round to the nearest float of 4 bytes. (The largest prints as a little more than it is.)"""
     try:
         if math.isfinite(value):
             return _FLOAT.unpack(_FLOAT.pack(value))[0]
@@ -164,7 +164,7 @@ def _rounded(value: Decimal, scale: int) -> Decimal | Limit:
 
 
 def _computable(value: Decimal) -> Decimal | Limit:
-    """A decimal may be beyond its type, as in Iceberg Java, but not beyond all reckoning."""
+    """Bound a decimal: beyond its type as in Iceberg Java, but not beyond all reckoning."""
     if len(value.as_tuple().digits) <= _DIGITS_MAX:
         return value
     return Limit.ABOVE_MAX if value > 0 else Limit.BELOW_MIN
@@ -224,7 +224,7 @@ def _local_nanos(text: str) -> int:
 
 
 def _utc_nanos(text: str) -> int:
-    """Any offset is allowed: the moment is what counts."""
+    """Parse a timestamp with any offset: the moment is what counts."""
     match = _OFFSET.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a timestamp with an offset from UTC, found `{text[:100]}`")

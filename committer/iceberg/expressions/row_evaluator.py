@@ -42,7 +42,7 @@ Row = Sequence[object]
 def row_evaluator(
     schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> Callable[[Row], bool]:
-    """Whether a row matches an unbound filter.
+    """Return a test whether a row matches an unbound filter.
 
     Rows have a value for each top-level field, in the schema's order; structs are rows themselves.
     Errors: as `bind`.
@@ -52,13 +52,13 @@ def row_evaluator(
 
 
 def predicate_evaluator(predicate: Predicate, *, nulls_first: bool = False) -> Test[Row]:
-    """Whether a row (or a partition tuple) matches a bound predicate."""
+    """Return a test whether a row (or a partition tuple) matches a bound predicate."""
     value_of, test = term_reader(predicate), value_test(predicate, nulls_first=nulls_first)
     return lambda row: test(value_of(row))
 
 
 def term_reader(predicate: Predicate) -> Callable[[Row], object]:
-    """The function that takes a bound predicate's term out of a row."""
+    """Return the function that takes a bound predicate's term out of a row."""
     term = predicate.term
     if isinstance(term, BoundTransformed):
         inner = _path_reader(term.reference.path)
@@ -83,7 +83,7 @@ def _path_reader(path: tuple[int, ...]) -> Callable[[Row], object]:
 
 
 def value_test(predicate: Predicate, *, nulls_first: bool = False) -> Test[object]:
-    """Whether a value matches. With `nulls_first` null is less than every literal."""
+    """Return a test whether a value matches. With `nulls_first` null is less than every literal."""
     match predicate:
         case IsNull():
             return lambda value: value is None

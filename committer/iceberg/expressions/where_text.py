@@ -190,7 +190,7 @@ class _Parser:
     # Expressions
 
     def expression(self, *, only_and: bool = False) -> Expression:
-        """Operands joined by `and` and, unless that binds too loosely here, by `or`."""
+        """Parse operands joined by `and` and, unless that binds too loosely here, by `or`."""
         left = self._operand()
         while True:
             if self._accept("and"):

@@ -40,7 +40,7 @@ class FoundEntry:
 def entries(
     manifests: Iterable[ManifestFile], read: Read, current_schema: Schema
 ) -> Iterator[FoundEntry]:
-    """The entries of manifests, deleted ones too, one manifest in memory at a time.
+    """Yield the entries of manifests, deleted ones too, one manifest in memory at a time.
 
     Columns have the type of the current schema, removed ones that of their manifest's.
     """
@@ -50,7 +50,7 @@ def entries(
 
 
 def found_entries(decoded: DecodedManifest, current_schema: Schema) -> Iterator[FoundEntry]:
-    """The entries of one manifest."""
+    """Return the entries of one manifest."""
     schema, spec = decoded.schema, decoded.spec
     kind, bounds = partition_type(spec, schema), bound_describers(schema, current_schema)
     return (FoundEntry(entry, spec, schema, kind, bounds) for entry in decoded.entries)
@@ -62,13 +62,13 @@ def live_entries(
     current_schema: Schema,
     content: ManifestContent | None = None,
 ) -> Iterator[FoundEntry]:
-    """The live entries of manifests, all or those of one content; nothing else is read."""
+    """Read the live entries of manifests, all or those of one content, and no other manifest."""
     wanted = (row for row in manifests if row.has_live_files and content in (None, row.content))
     return (found for found in entries(wanted, read, current_schema) if found.entry.is_live)
 
 
 def entry_row(found: FoundEntry) -> Row:
-    """An entry; its file without metrics."""
+    """Describe an entry; its file without metrics."""
     entry = found.entry
     return {
         "status": int(entry.status),
@@ -80,7 +80,7 @@ def entry_row(found: FoundEntry) -> Row:
 
 
 def file_row(found: FoundEntry) -> Row:
-    """A file with its metrics by field id."""
+    """Describe a file with its metrics by field id."""
     file = found.entry.data_file
     return {
         **_identity(found),
@@ -97,7 +97,8 @@ def file_row(found: FoundEntry) -> Row:
 
 
 def file_order(row: Row) -> tuple[bool, str]:
-    """Data files before delete files, each by path; a deletion vector also by its offset."""
+    """Return a key that sorts data files before delete files, each by path;
+    a deletion vector also by its offset."""
     offset = row.get("content_offset")
     path = str(row["file_path"])
     return row["content"] != DataFileContent.DATA, path if offset is None else f"{path}#{offset}"

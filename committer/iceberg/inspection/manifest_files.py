@@ -17,12 +17,12 @@ from committer.iceberg.values.types import IcebergType
 
 
 def manifest_rows(metadata: TableMetadata, manifests: Iterable[ManifestFile]) -> Iterator[Row]:
-    """Rows of manifest lists; bounds of partitions have the types of the table's specs."""
+    """Describe rows of manifest lists; bounds of partitions have the types of the table's specs."""
     return (manifest_row(row, _partition_types(metadata, row)) for row in manifests)
 
 
 def all_manifest_rows(metadata: TableMetadata, read: Read) -> Iterator[Row]:
-    """The manifests of every snapshot, each as often as a list names it."""
+    """Yield the manifests of every snapshot, each as often as a list names it."""
     for snapshot in metadata.snapshots:
         for row in snapshot_manifests(snapshot, read):
             described = manifest_row(row, _partition_types(metadata, row))
@@ -32,7 +32,8 @@ def all_manifest_rows(metadata: TableMetadata, read: Read) -> Iterator[Row]:
 def manifest_row(
     row: ManifestFile, partition_types: Iterable[IcebergType | None] = repeat(None)
 ) -> Row:
-    """A row of a manifest list. Without the types of its partition fields bounds stay as stored."""
+    """Describe a row of a manifest list. Without the types of its partition fields bounds stay as
+    stored."""
     described: Row = {
         "manifest_path": row.manifest_path,
         "manifest_length": row.manifest_length,
@@ -63,7 +64,7 @@ def _partition_types(metadata: TableMetadata, row: ManifestFile) -> Iterator[Ice
 
 
 def _summary(kind: IcebergType | None, summary: PartitionFieldSummary) -> Row:
-    """Bounds decoded where there are any."""
+    """Describe a summary, bounds decoded where there are any."""
     lower, upper = summary.lower_bound, summary.upper_bound
     row: Row = {
         "contains_null": summary.contains_null,

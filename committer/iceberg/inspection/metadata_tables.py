@@ -35,7 +35,7 @@ class TableSource:
 
 
 def inspect_table(kind: str, source: TableSource) -> Iterator[Row]:
-    """The rows of a metadata table about the whole table: one of `TABLE_KINDS`.
+    """Yield the rows of a metadata table about the whole table: one of `TABLE_KINDS`.
 
     All values are ready for a JSON printer. Errors: `KeyError` for another kind;
     `InvalidMetadataError`, `UnsupportedError`, and what reading raises.
@@ -44,7 +44,7 @@ def inspect_table(kind: str, source: TableSource) -> Iterator[Row]:
 
 
 def inspect_snapshot(kind: str, source: TableSource, snapshot: Snapshot | None) -> Iterator[Row]:
-    """The rows of a metadata table about one snapshot: one of `SNAPSHOT_KINDS`.
+    """Yield the rows of a metadata table about one snapshot: one of `SNAPSHOT_KINDS`.
 
     Files and entries follow the manifests; `file_order` sorts files. Without a snapshot there are
     no rows. Errors: as above.

@@ -42,7 +42,7 @@ class _Tally:
 
 
 def partition_rows(metadata: TableMetadata, live: Iterable[FoundEntry]) -> Iterator[Row]:
-    """One row per spec and partition tuple, by spec and path; memory grows with partitions.
+    """Yield one row per spec and partition tuple, by spec and path; memory grows with partitions.
 
     `record_count`, `file_count` and bytes are of data files; a deletion vector counts as a position
     delete file. `last_updated_…` is the newest retained snapshot that added a file, null if none is

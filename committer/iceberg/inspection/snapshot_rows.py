@@ -10,12 +10,12 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 
 
 def snapshot_rows(metadata: TableMetadata) -> Iterator[Row]:
-    """The snapshots that the table still has, in the order of the metadata: oldest first."""
+    """Return the snapshots that the table still has, in the order of the metadata: oldest first."""
     return map(snapshot_row, metadata.snapshots)
 
 
 def snapshot_row(snapshot: Snapshot) -> Row:
-    """A snapshot; its operation stands beside its summary, as in the reference."""
+    """Describe a snapshot; its operation stands beside its summary, as in the reference."""
     summary = snapshot.summary or {}
     return {
         "snapshot_id": snapshot.snapshot_id,
@@ -33,7 +33,7 @@ def snapshot_row(snapshot: Snapshot) -> Row:
 
 
 def history_rows(metadata: TableMetadata) -> Iterator[Row]:
-    """The snapshot log; `parent_id` is null too for a snapshot that has expired."""
+    """Yield the snapshot log; `parent_id` is null too for a snapshot that has expired."""
     ancestors = {one.snapshot_id for one in metadata.ancestors(metadata.current_snapshot_id)}
     for entry in metadata.snapshot_log:
         snapshot = metadata.snapshot_by_id(entry.snapshot_id)
@@ -46,13 +46,13 @@ def history_rows(metadata: TableMetadata) -> Iterator[Row]:
 
 
 def ref_rows(metadata: TableMetadata) -> Iterator[Row]:
-    """Branches and tags by name: the name, then the keys of the specification's JSON form."""
+    """Yield branches and tags by name: the name, then the keys of the specification's JSON form."""
     for name, ref in sorted(metadata.refs.items()):
         yield {"name": name, **print_snapshot_ref(ref)}
 
 
 def metadata_log_rows(metadata: TableMetadata, metadata_location: str) -> Iterator[Row]:
-    """The metadata files of the log and, last, the current one.
+    """Yield the metadata files of the log and, last, the current one.
 
     `latest_…` are of the snapshot that was current when the file was written: null if there was
     none, and but for the id null too if it has expired.
@@ -71,7 +71,7 @@ def metadata_log_rows(metadata: TableMetadata, metadata_location: str) -> Iterat
 
 
 def _current_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:
-    """By the snapshot log: of entries of one millisecond the last counts."""
+    """Return the snapshot current at a time by the log: of entries of one millisecond the last."""
     current = None
     for entry in metadata.snapshot_log:
         if entry.timestamp_ms <= timestamp_ms:

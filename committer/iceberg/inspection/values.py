@@ -23,7 +23,8 @@ Row = dict[str, object]
 
 
 def describe_partition(kind: StructType, partition: tuple[object, ...]) -> Row:
-    """The partition's values by field name, each in the JSON single-value form; null stays."""
+    """Return the partition's values by field name, each in the JSON single-value form;
+    null stays."""
     return {
         field.name: print_json_value(field.field_type, value)
         for field, value in zip(kind.fields, partition, strict=True)
@@ -54,7 +55,7 @@ def describe_bounds(
 
 @lru_cache(maxsize=512)
 def bound_describer(kind: IcebergType | None) -> BoundDescriber:
-    """Describes bounds of a type: look it up once, call it often.
+    """Return a function that describes bounds of a type: look it up once, call it often.
 
     `hex` as stored; `value` in the JSON single-value form and `human` as text, where known. Neither
     is known without a type, of a type without such a form, and of bytes that are no value of it. A
@@ -87,7 +88,8 @@ def _hexadecimal(bound: bytes) -> Row:
 
 
 def _point_text(bound: bytes) -> str:
-    """x and y, perhaps z and m: little-endian doubles. spec: Appendix D, bounds of geometries."""
+    """Print x and y, perhaps z and m: little-endian doubles. spec:
+    Appendix D, bounds of geometries."""
     if len(bound) not in (16, 24, 32):
         raise ValueError("not a point")
     numbers = cast("tuple[float, ...]", struct.unpack(f"<{len(bound) // 8}d", bound))

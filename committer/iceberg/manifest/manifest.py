@@ -96,15 +96,15 @@ def _decode(buf: bytes | memoryview, manifest_file: ManifestFile | None) -> Deco
 def iter_entries(
     buf: bytes | memoryview, *, manifest_file: ManifestFile | None = None
 ) -> Iterator[ManifestEntry]:
-    """The entries of a manifest one by one; one block is inflated at a time. As `decode_manifest`,
-    whose errors come where reading has got to."""
+    """Yield the entries of a manifest as `decode_manifest`, one by one: one block is inflated at a
+    time. Errors: those of `decode_manifest`, when reading reaches their place."""
     with naming(manifest_file):
         yield from _iter_entries(buf, read_header(buf), manifest_file)
 
 
 @contextmanager
 def naming(manifest_file: ManifestFile | None) -> Iterator[None]:
-    """Errors about the bytes of a manifest get its path in front, if its row is at hand."""
+    """Put the path of a manifest, if its row is at hand, in front of errors about its bytes."""
     try:
         yield
     except (InvalidMetadataError, UnsupportedError) as error:
@@ -159,7 +159,7 @@ def _or(value: int | None, inherited: int) -> int:
 
 
 def manifest_version(header: Header) -> int:
-    """The format version that a manifest was written in; old writers of version 1 leave it out."""
+    """Return the format version that a manifest was written in: 1 if an old writer omits it."""
     text = header.metadata.get("format-version", b"1")
     if text not in (b"1", b"2", b"3"):
         raise InvalidMetadataError("manifest: expected `format-version` 1, 2 or 3")
@@ -175,7 +175,7 @@ def manifest_content(header: Header) -> ManifestContent:
 
 
 def manifest_schema(header: Header) -> Schema:
-    """The table schema that the manifest was written with."""
+    """Return the table schema that the manifest was written with."""
     return _parse_schema(_text(header, "schema"), header.metadata.get("schema-id"))
 
 
@@ -188,7 +188,7 @@ def _parse_schema(text: bytes, schema_id: bytes | None) -> Schema:
 
 
 def manifest_spec(header: Header) -> PartitionSpec:
-    """The partition spec that the manifest was written with."""
+    """Return the partition spec that the manifest was written with."""
     return _parse_spec(
         _text(header, "partition-spec"), header.metadata.get("partition-spec-id", b"0")
     )

@@ -247,7 +247,7 @@ _NO_ROW: tuple[bytes, None] = (b"", None)
 
 
 def iter_new_rows(buf: bytes, known: set[bytes]) -> Iterator[ManifestFile]:
-    """The rows of those blocks that are not in `known`, which gathers the blocks that were seen.
+    """Yield the rows of blocks that are not in `known`, and add those blocks to it.
 
     Lists that follow one another share most of their blocks to the byte: with one `known` for all
     of them each is decoded once. Errors: `InvalidMetadataError`; `UnsupportedError` for a codec.
@@ -270,7 +270,7 @@ def _rows_of_block(
     decoder: Decoder,
     known: dict[bytes, tuple[bytes, ManifestFile]] | None = None,
 ) -> Iterator[tuple[ManifestFile, bytes]]:
-    """With `known`, the path comes first in each row."""
+    """Yield the rows of a block; with `known`, the path comes first in each row."""
     position = 0
     for _ in range(count):
         start = position
@@ -290,7 +290,8 @@ def _rows_of_block(
 
 
 def _format_version(metadata: Mapping[str, bytes], shape: RecordShape) -> int:
-    """Old writers of version 1 omit it; then the list's content decides."""
+    """Return the list's format version: old writers of version 1 omit it;
+    then its content decides."""
     text = metadata.get("format-version")
     if text is None:
         return 3 if shape.get(520) else 2 if shape.get(515) else 1

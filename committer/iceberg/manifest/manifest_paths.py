@@ -39,7 +39,7 @@ class NamedFile:
 
 
 def iter_named_files(buf: bytes, row: ManifestFile) -> Iterator[NamedFile]:
-    """The entries of a manifest; `row` is its row in a manifest list.
+    """Yield the entries of a manifest; `row` is its row in a manifest list.
 
     Errors: `InvalidMetadataError`, also where it does not hold what its row says, so that none is
     deleted by a manifest that is misread; `UnsupportedError` for a codec.

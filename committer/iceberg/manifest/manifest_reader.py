@@ -37,7 +37,7 @@ _Middle = tuple[str, tuple[object, ...]]
 def read_entries(
     buf: bytes | memoryview, header: Header, spec: PartitionSpec
 ) -> Iterator[ManifestEntry]:
-    """The entries of a manifest, one by one, as they stand: nothing is inherited.
+    """Yield the entries of a manifest, one by one, as they stand: nothing is inherited.
 
     Errors: `InvalidMetadataError`; `UnsupportedError` for a codec.
     """
@@ -53,7 +53,8 @@ def read_entries(
 
 @lru_cache(maxsize=64)
 def _map_layouts(_schema_text: bytes) -> MapLayouts:
-    """Kept over manifests: those of one table resemble one another, and many are small."""
+    """Return layouts that stay over manifests:
+    a table's resemble one another, and many are small."""
     return MapLayouts()
 
 
@@ -73,7 +74,7 @@ class _Reader:
         _check_end(position, raw)
 
     def read_block(self, raw: bytes, count: int, layout: Layout) -> Iterator[ManifestEntry]:
-        """Written out, because here a call per field would be half of the time."""
+        """Read a block's entries, all written out: a call per field would be half of the time."""
         read_maps, spec_id, has_block_size = self._maps.read, self._spec_id, layout.counts == 3
         middles, middle_bytes = self._middles, 0
         head_bytes = tail_bytes = _NOTHING
@@ -137,7 +138,7 @@ class _Reader:
     # decide. ---
 
     def _read_head(self, raw: bytes, position: int) -> tuple[Head, DataFileContent, int]:
-        """Status and ids, and what the file holds."""
+        """Read status and ids, and what the file holds."""
         head, position = self._parts.read_head(raw, position)
         content: DataFileContent | None = DataFileContent.DATA
         if self._parts.before_path:

@@ -94,8 +94,8 @@ def _listed(counts: Sequence[int | None]) -> str:
 
 
 def checked_entries(entries: Iterable[ManifestEntry], check: RowCheck) -> Iterator[ManifestEntry]:
-    """The entries of a whole manifest as they are; errors come where reading has got to, those of
-    counts behind the last."""
+    """Yield the entries of a whole manifest as they are; errors come when reading reaches their
+    place, those of counts behind the last."""
     files, rows = [0, 0, 0], [0, 0, 0]
     # Files of one partition share the tuple.
     partition: tuple[object, ...] | None = None
@@ -111,7 +111,7 @@ def checked_entries(entries: Iterable[ManifestEntry], check: RowCheck) -> Iterat
 
 
 def refuse_negative(file: DataFile) -> None:
-    """Errors: `InvalidMetadataError` for a file that says it has less than nothing."""
+    """Refuse a negative record count or file size. Errors: `InvalidMetadataError`."""
     if file.record_count < 0 or file.file_size_in_bytes < 0:
         raise InvalidMetadataError(f"{file.file_path}: a negative record count or file size")
 
@@ -121,7 +121,7 @@ def refuse_negative(file: DataFile) -> None:
 
 @lru_cache(maxsize=64)
 def _known_fields(spec: PartitionSpec, schema: Schema) -> tuple[NestedField | None, ...]:
-    """The fields of the tuples; None for those whose type is not known."""
+    """Return the fields of the tuples; None for those whose type is not known."""
     return tuple(
         None
         if isinstance(part.transform, UnknownTransform) or isinstance(field.field_type, UnknownType)
@@ -164,8 +164,8 @@ class _Bounds:
             return True
 
     def _is_as_others(self, value: object) -> bool:
-        """Whether it is within the bounds of writers that have another order: of text by units of
-        UTF-16, of uuids by signed halves; or that only cut off a long upper bound."""
+        """Return whether a value is within the bounds of writers that have another order: of text
+        by units of UTF-16, of uuids by signed halves; or that only cut off a long upper bound."""
         upper = self.upper
         if isinstance(value, str | bytes) and isinstance(upper, str | bytes):
             upper = None if value[: len(upper)] == upper else upper

@@ -89,7 +89,7 @@ def manifest_file(
     snapshot_id: int,
     sequence_number: int,
 ) -> ManifestFile:
-    """The row of a manifest that this snapshot adds (sequence number 0 in version 1)."""
+    """Return the row of a manifest that this snapshot adds (sequence number 0 in version 1)."""
     lowest = written.min_sequence_number
     return ManifestFile(
         manifest_path=manifest_path,
@@ -131,7 +131,7 @@ class ManifestWriter:
         self.length_bytes = 0
 
     def start(self) -> bytes:
-        """The header."""
+        """Return the bytes of the header."""
         return self._handed_over(self._parts.header + self._sync)
 
     def add(self, entries: Iterable[ManifestEntry]) -> Iterator[bytes]:
@@ -171,7 +171,7 @@ class ManifestWriter:
             self._block_bytes = size
 
     def finish(self) -> bytes:
-        """The last block, if there is one."""
+        """Return the last block, if there is one."""
         return self._finish_block() if self._block else b""
 
     def written(self) -> WrittenManifest:
@@ -236,7 +236,7 @@ def encode_manifest(
 def encode_additions(
     files: Iterable[DataFile], context: ManifestContext, *, codec: str = "deflate", sync: bytes
 ) -> EncodedManifest:
-    """As `encode_manifest`, of the entries of new files."""
+    """Encode the entries of new files, as `encode_manifest`."""
     writer = ManifestWriter(context, codec=codec, sync=sync)
     return _encoded(writer, writer.add_files(files))
 
@@ -304,7 +304,8 @@ def _parts(context: ManifestContext, codec: str) -> _Parts:
 
 
 def manifest_header(context: ManifestContext, codec: str, sync: bytes) -> bytes:
-    """The header of a manifest: equal to the byte for equal contexts, but for the sync marker."""
+    """Return the header of a manifest: equal to the byte for equal contexts,
+    but for the sync marker."""
     return _parts(context, codec).header + sync
 
 

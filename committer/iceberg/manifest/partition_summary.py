@@ -65,14 +65,15 @@ def _order(kind: IcebergType) -> Callable[[object], SupportsRichComparison]:
 
 
 def _float_order(value: object) -> tuple[float, float]:
-    """-0.0 sorts before +0.0, which are equal in Python."""
+    """Return a key of a float that sorts -0.0 before +0.0, which are equal in Python."""
     if not isinstance(value, float):
         raise TypeError("a float partition value that is not a float")
     return value, math.copysign(1.0, value)
 
 
 def _uuid_order(value: object) -> tuple[int, int]:
-    """As two signed halves: the readers that prune by these bounds compare so (Java's order)."""
+    """Return two signed halves: the readers that prune by these bounds compare so (Java's
+    order)."""
     if not isinstance(value, UUID):
         raise TypeError("a uuid partition value that is not a uuid")
     high, low = UUID_HALVES.unpack(value.bytes)

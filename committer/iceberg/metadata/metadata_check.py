@@ -65,7 +65,8 @@ def check_metadata(metadata: TableMetadata) -> None:
 
 
 def check_format_version(format_version: int) -> None:
-    """Errors: `UnsupportedError` for a version to come, `InvalidMetadataError` for none at all."""
+    """Check a format version. Errors: `UnsupportedError` for a later one,
+    `InvalidMetadataError` below 1."""
     if format_version > FORMAT_VERSION_MAX:
         raise UnsupportedError(
             f"`format-version`: table format version {format_version} is not supported, expected 1"
@@ -87,7 +88,7 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
 
 
 def check_new_spec(spec: PartitionSpec, schema: Schema) -> None:
-    """As `check_spec`, of a spec that no table has yet.
+    """Check a spec that no table has yet, as `check_spec`.
 
     Errors: also `UnsupportedError` for values of type `fixed`.
     """

@@ -22,17 +22,18 @@ _INFLATION_MAX = 100
 
 
 def writes_gzip(properties: Mapping[str, str]) -> bool:
-    """Whether the table's metadata files are to be gzip."""
+    """Return whether the table's metadata files are to be gzip."""
     return properties.get("write.metadata.compression-codec", "none").lower() == "gzip"
 
 
 def is_gzip_location(location: str) -> bool:
-    """Whether readers take the file at a location for gzip."""
+    """Return whether readers take the file at a location for gzip."""
     return location.endswith(_ENDINGS)
 
 
 def zip_metadata(content: bytes) -> bytes:
-    """The file as gzip. Equal content gives equal bytes: there is no time in the header."""
+    """Compress the file with gzip. Equal content gives equal bytes:
+    there is no time in the header."""
     return zlib.compress(content, _LEVEL, _GZIP_WINDOW)
 
 

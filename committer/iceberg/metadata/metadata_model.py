@@ -67,7 +67,8 @@ class TableMetadata:
     )
 
     def require_uuid(self) -> UUID:
-        """The table's identity. Errors: `UnsupportedError` for an old table that has none."""
+        """Return the table's identity. Errors: `UnsupportedError` for an old table that has
+        none."""
         if self.table_uuid is None:
             raise UnsupportedError(
                 "table metadata: `table-uuid`: expected a uuid, found nothing (an old table of"
@@ -80,7 +81,7 @@ class TableMetadata:
         return self.schema_by_id(self.current_schema_id)
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Errors: `InvalidMetadataError` if there is none."""
+        """Return a schema. Errors: `InvalidMetadataError` if there is none."""
         found = (each for each in self.schemas if each.schema_id == schema_id)
         return _present(next(found, None), f"schema with id {schema_id}")
 
@@ -89,7 +90,7 @@ class TableMetadata:
         return self.spec_by_id(self.default_spec_id)
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
-        """Errors: `InvalidMetadataError` if there is none."""
+        """Return a partition spec. Errors: `InvalidMetadataError` if there is none."""
         found = (each for each in self.partition_specs if each.spec_id == spec_id)
         return _present(next(found, None), f"partition spec with id {spec_id}")
 
@@ -98,7 +99,7 @@ class TableMetadata:
         return self.sort_order_by_id(self.default_sort_order_id)
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
-        """Errors: `InvalidMetadataError` if there is none."""
+        """Return a sort order. Errors: `InvalidMetadataError` if there is none."""
         found = (each for each in self.sort_orders if each.order_id == order_id)
         return _present(next(found, None), f"sort order with id {order_id}")
 
@@ -120,12 +121,12 @@ class TableMetadata:
         return None if current is None else self.snapshot_by_id(current)
 
     def branch_head(self, name: str = MAIN) -> Snapshot | None:
-        """The snapshot that a branch or tag names; None if there is no such ref."""
+        """Return the snapshot that a branch or tag names; None if there is no such ref."""
         ref = self.refs.get(name)
         return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
 
     def ancestors(self, snapshot_id: int | None) -> Iterator[Snapshot]:
-        """A snapshot and its retained ancestors, newest first, up to the edge of what is retained.
+        """Yield a snapshot and its ancestors, newest first, up to the last that is retained.
 
         The edge is no beginning: engines expire snapshots in the middle of a chain as well, and
         some clear the parent id of the snapshot that followed an expired one.
@@ -140,12 +141,13 @@ class TableMetadata:
             snapshot_id = snapshot.parent_snapshot_id
 
     def branch_history(self, name: str = MAIN) -> Iterator[Snapshot]:
-        """The head of a branch and its retained ancestors, newest first."""
+        """Yield the head of a branch and its retained ancestors, newest first."""
         ref = self.refs.get(name)
         return self.ancestors(None if ref is None else ref.snapshot_id)
 
     def is_ancestor(self, snapshot_id: int, *, of: int) -> bool:
-        """Whether a snapshot is `of` or one of its retained ancestors (an expired one is not)."""
+        """Return whether a snapshot is `of` or one of its retained ancestors (an expired one is
+        not)."""
         return any(one.snapshot_id == snapshot_id for one in self.ancestors(of))
 
     def with_index(self, index: Mapping[int, Snapshot]) -> TableMetadata:

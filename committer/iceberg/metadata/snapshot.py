@@ -136,7 +136,7 @@ def parse_snapshot(json_value: object, *, where: str = "snapshot") -> Snapshot:
 
 
 def print_snapshot(snapshot: Snapshot) -> dict[str, object]:
-    """The JSON form, keys in the reference's order."""
+    """Print the JSON form, keys in the reference's order."""
     printed: dict[str, object] = {
         "sequence-number": snapshot.sequence_number or None,
         "snapshot-id": snapshot.snapshot_id,
@@ -212,7 +212,7 @@ def _ref_type(reader: Reader) -> Literal["branch", "tag"]:
 
 
 def print_snapshot_ref(ref: SnapshotRef) -> dict[str, object]:
-    """The JSON form, keys in the reference's order."""
+    """Print the JSON form, keys in the reference's order."""
     printed: dict[str, object] = {
         "snapshot-id": ref.snapshot_id,
         "type": ref.type,

@@ -33,7 +33,7 @@ def append_summary(
     manifests_replaced: int = 0,
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The summary of an append. `previous`: the branch head's; None: the branch has no head.
+    """Return the summary of an append. `previous`: the branch head's; None: the branch has no head.
 
     `changed_partition_count` is None where a whole manifest was taken without looking into it.
     """
@@ -57,7 +57,8 @@ def commit_summary(
     *,
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The summary of any operation. `counts` has keys of the specification (`deleted-records`, …).
+    """Return the summary of any operation. `counts` has keys of the specification
+    (`deleted-records`, …).
 
     Counts of 0 are left out, but for `changed-partition-count` and the manifests. A key of `extra`
     never replaces a computed one: readers rely on those.
@@ -86,7 +87,7 @@ def totals(previous: Mapping[str, str] | None, counts: Mapping[str, int]) -> dic
 
 
 def _number(text: str | None) -> int | None:
-    """A decimal number below 2^63. Anything else is None, as for a reader in Java."""
+    """Parse a decimal number below 2^63. Anything else is None, as for a reader in Java."""
     if text is None or not text.isascii() or not text.isdigit():
         return None
     return int(text) if len(text) <= len(str(_LONG_MAX)) and int(text) <= _LONG_MAX else None

@@ -156,7 +156,8 @@ def _current_snapshot_id(reader: Reader) -> int | None:
 
 
 def _next_row_id(reader: Reader, format_version: int) -> int | None:
-    """Below version 3 the key means nothing, and is not kept: an upgrade sets it."""
+    """Read `next-row-id`. Below version 3 the key means nothing, and is not kept:
+    an upgrade sets it."""
     if format_version >= 3:
         return reader.integer("next-row-id")
     reader.take("next-row-id")
@@ -164,7 +165,8 @@ def _next_row_id(reader: Reader, format_version: int) -> int | None:
 
 
 def _schemas(reader: Reader, fragments: Fragments) -> tuple[tuple[Schema, ...], int]:
-    """All schemas and the current one's id; the oldest files of version 1 have one schema only."""
+    """Read all schemas and the current one's id;
+    the oldest files of version 1 have one schema only."""
     current_id = reader.optional_integer("current-schema-id", 32)
     single = reader.take("schema")
     if reader.rest.get("schemas") is not None:
@@ -176,7 +178,7 @@ def _schemas(reader: Reader, fragments: Fragments) -> tuple[tuple[Schema, ...], 
 
 
 def _known_schema(json_value: object, *, where: str) -> Schema:
-    """A schema stays while its table's file is replaced again and again."""
+    """Parse a schema once: it stays while its table's file is replaced again and again."""
     try:
         text = orjson.dumps(json_value)
     except TypeError:  # it knows what is wrong
@@ -190,7 +192,8 @@ def _parse_schema(text: bytes, where: str) -> Schema:
 
 
 def _specs(reader: Reader, fragments: Fragments) -> tuple[tuple[PartitionSpec, ...], int]:
-    """All specs and the default one's id; the oldest files of version 1 have bare fields only."""
+    """Read all specs and the default one's id;
+    the oldest files of version 1 have bare fields only."""
     default_id = reader.optional_integer("default-spec-id", 32) or 0
     single = reader.take("partition-spec")
     if reader.rest.get("partition-specs") is not None:
@@ -234,13 +237,13 @@ def _each(
 
 
 def print_metadata_file(metadata: TableMetadata, location: str) -> bytes:
-    """The bytes of a metadata file at a location: gzip where its name says so."""
+    """Return the bytes of a metadata file at a location: gzip where its name says so."""
     content = print_table_metadata(metadata)
     return zip_metadata(content) if is_gzip_location(location) else content
 
 
 def print_table_metadata(metadata: TableMetadata) -> bytes:
-    """The metadata file: compact UTF-8, keys in Iceberg Java's order, unknown ones last.
+    """Print the metadata file: compact UTF-8, keys in Iceberg Java's order, unknown ones last.
 
     Equal metadata of one history give equal bytes. Snapshots, log entries and schemas that were
     printed before are not printed again.
@@ -262,7 +265,8 @@ def print_table_metadata(metadata: TableMetadata) -> bytes:
 
 
 def _layout(metadata: TableMetadata, *, single_forms: bool) -> dict[str, object]:
-    """Schemas, specs and orders. Version 1 has the current ones once more, for its old readers."""
+    """Print schemas, specs and orders. Version 1 has the current ones once more,
+    for its old readers."""
     schemas = {schema.schema_id: _schema(metadata, schema) for schema in metadata.schemas}
     single_schema = {"schema": orjson.Fragment(schemas[metadata.current_schema_id])}
     single_spec = {"partition-spec": print_partition_fields(metadata.default_spec)}

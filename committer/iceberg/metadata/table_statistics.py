@@ -75,7 +75,7 @@ def check_table_statistics(statistics: StatisticsFile) -> None:
 
 
 def print_statistics_file(statistics: StatisticsFile) -> dict[str, object]:
-    """The JSON form, keys in the reference's order."""
+    """Print the JSON form, keys in the reference's order."""
     return {
         "snapshot-id": statistics.snapshot_id,
         "statistics-path": statistics.statistics_path,
@@ -102,7 +102,7 @@ def check_encrypted_key(key: EncryptedKey) -> None:
 
 
 def print_encrypted_key(key: EncryptedKey) -> dict[str, object]:
-    """The JSON form, keys in the reference's order."""
+    """Print the JSON form, keys in the reference's order."""
     return {
         "key-id": key.key_id,
         "encrypted-key-metadata": key.encrypted_key_metadata,

@@ -19,7 +19,7 @@ FileBound = Callable[[DataFile], object]
 
 
 def term_of(predicate: Predicate) -> BoundTerm:
-    """The term of a bound predicate."""
+    """Return the term of a bound predicate."""
     if not isinstance(predicate.term, BoundReference | BoundTransformed):
         raise TypeError(f"an unbound predicate: {predicate!r}")
     return predicate.term
@@ -33,12 +33,12 @@ def is_float(term: BoundTerm) -> bool:
 
 
 def only_nulls(file: DataFile, field_id: int) -> bool:
-    """Whether every value is surely null."""
+    """Return whether every value is surely null."""
     return _counts_all(file, file.null_value_counts, field_id)
 
 
 def only_nans(file: DataFile, field_id: int) -> bool:
-    """Whether every value is surely NaN."""
+    """Return whether every value is surely NaN."""
     return _counts_all(file, file.nan_value_counts, field_id)
 
 
@@ -58,7 +58,8 @@ def may_have_nans(file: DataFile, field_id: int) -> bool:
 
 
 def nothing_to_compare(term: BoundTerm) -> FileTest:
-    """Whether there are surely only nulls, or only NaNs: no comparison matches those."""
+    """Return a test whether surely only nulls, or only NaNs, are there:
+    no comparison matches those."""
     field_id = term.reference.field_id
     if is_float(term):
         return lambda file: only_nulls(file, field_id) or only_nans(file, field_id)
@@ -90,7 +91,7 @@ def bounds_of(term: BoundTerm) -> tuple[FileBound, FileBound]:
 
 
 def _through(term: BoundTerm, bound: FileBound) -> FileBound:
-    """The bound of a transformed term: what keeps the order keeps bounds."""
+    """Return the bound of a transformed term: a transform that keeps the order keeps bounds."""
     if isinstance(term, BoundReference):
         return bound
     if not term.transform.preserves_order:

@@ -61,7 +61,7 @@ EXCLUDING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool
 
 
 def inclusive_test(predicate: Predicate) -> FileTest:
-    """The test of one bound predicate."""
+    """Return the test of one bound predicate."""
     term = term_of(predicate)
     field_id = term.reference.field_id
     match comparable_predicate(predicate):
@@ -93,7 +93,7 @@ def inclusive_test(predicate: Predicate) -> FileTest:
 
 
 def _keeps_values(term: BoundTerm) -> bool:
-    """Whether what is not null stays not null."""
+    """Return whether a term keeps a value that is not null from becoming null."""
     return isinstance(term, BoundReference) or term.transform.preserves_order
 
 
@@ -146,7 +146,7 @@ def _any_within(term: BoundTerm, values: tuple[object, ...]) -> FileTest:
 
 
 def _not_only(term: BoundTerm, values: frozenset[object]) -> FileTest:
-    """No only where the file surely has one value throughout, and it is among these."""
+    """Return a test that fails only if the file surely has one value throughout, among these."""
     field_id, (lower, upper) = term.reference.field_id, bounds_of(term)
     has_nans = is_float(term)
 
@@ -160,7 +160,8 @@ def _not_only(term: BoundTerm, values: frozenset[object]) -> FileTest:
 
 
 def _prefix_test(term: BoundTerm, prefix: str) -> FileTest:
-    """Whether some value between the bounds may start so. A shortened value may not: it passes."""
+    """Return a test whether a value between the bounds may start with a prefix; a shortened bound
+    passes. A shortened value may not: it passes."""
     if not isinstance(term, BoundReference):
         return always
     is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
@@ -172,7 +173,7 @@ def _prefix_test(term: BoundTerm, prefix: str) -> FileTest:
 
 
 def starts_between(low: object, high: object, prefix: str) -> bool:
-    """Whether text between two bounds (None: unknown) may start with a prefix."""
+    """Return whether text between two bounds (None: unknown) may start with a prefix."""
     if isinstance(low, str) and low[: len(prefix)] > prefix:
         return False
     return not (isinstance(high, str) and high < prefix)
@@ -188,7 +189,7 @@ def _other_prefix_test(term: BoundTerm, prefix: str) -> FileTest:
 
 
 def both_start(low: object, high: object, prefix: str) -> bool:
-    """Whether two bounds start with a prefix, and so all text between them."""
+    """Return whether two bounds start with a prefix, and so all text between them."""
     return (
         isinstance(low, str)
         and isinstance(high, str)

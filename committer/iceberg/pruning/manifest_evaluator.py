@@ -60,7 +60,7 @@ SummaryBound = Callable[[PartitionFieldSummary], object]
 def manifest_evaluator(
     spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> Callable[[ManifestFile], bool]:
-    """Whether a manifest of this spec may hold files with rows that match an unbound filter.
+    """Return a test whether a manifest of this spec may hold files with rows that match a filter.
 
     Errors: as `bind`; the test raises `InvalidMetadataError` for summaries that do not fit.
     """
@@ -128,7 +128,8 @@ def _summary_test(predicate: Predicate) -> SummaryTest:
 
 
 def _not_only_nulls(term: BoundTerm) -> SummaryTest:
-    """Without a lower bound all values are null; or NaN, unless it is known that none are."""
+    """Return a test that fails if all values are null:
+    there is no lower bound, and surely no NaN."""
     if is_float(term):
         return lambda summary: (
             not (
@@ -148,8 +149,8 @@ def _not_only_nans(summary: PartitionFieldSummary) -> bool:
 
 
 def _bounds(term: BoundTerm) -> tuple[SummaryBound, SummaryBound]:
-    """The functions to both bounds of a term, as `reliable_bounds`; None where all values are null
-    or NaN."""
+    """Return the functions to both bounds of a term, as `reliable_bounds`;
+    they give None where all values are null or NaN."""
     decode = comparable_decoder(term.reference.value_type)
     through: Callable[[object], object] = _itself
     if not isinstance(term, BoundReference):
@@ -200,7 +201,8 @@ def _any_within(term: BoundTerm, values: tuple[object, ...]) -> SummaryTest:
 
 
 def _not_only(term: BoundTerm, values: frozenset[object]) -> SummaryTest:
-    """No only where there surely is one value throughout, and it is among these."""
+    """Return a test that fails only if there surely is one value throughout,
+    and it is among these."""
     lower, upper = _bounds(term)
     has_nans = is_float(term)
 

@@ -22,7 +22,7 @@ from committer.iceberg.schema.schema import Schema
 def inclusive_metrics_evaluator(
     schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> FileTest:
-    """Whether a file may hold rows that match an unbound filter.
+    """Return a test whether a file may hold rows that match an unbound filter.
 
     Errors: as `bind`; the test raises `InvalidMetadataError` for bounds that are no values.
     """
@@ -44,7 +44,8 @@ def inclusive_metrics_evaluator(
 def strict_metrics_evaluator(
     schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> FileTest:
-    """Whether all rows of a file surely match an unbound filter. Errors: as the inclusive one."""
+    """Return a test whether all rows of a file surely match an unbound filter.
+    Errors: as the inclusive one."""
     bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
     test = compiled(bound, strict_test)
 

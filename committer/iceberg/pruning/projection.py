@@ -36,7 +36,7 @@ from committer.iceberg.values.transforms import Transform
 def inclusive_projection(
     spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> Expression:
-    """The inclusive projection of an unbound filter. Errors: as `bind`."""
+    """Return the inclusive projection of an unbound filter. Errors: as `bind`."""
     bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
     return _projection(spec, schema, bound, project_inclusive, And.of, ALWAYS_TRUE)
 
@@ -44,7 +44,7 @@ def inclusive_projection(
 def strict_projection(
     spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> Expression:
-    """The strict projection of an unbound filter. Errors: as `bind`."""
+    """Return the strict projection of an unbound filter. Errors: as `bind`."""
     bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
     return _projection(spec, schema, bound, project_strict, Or.of, ALWAYS_FALSE)
 
@@ -71,7 +71,7 @@ Targets = dict[int, list[tuple[Transform, BoundReference]]]
 
 
 def partition_targets(spec: PartitionSpec, schema: Schema) -> Targets:
-    """For each source column the partition fields that are made of it alone, as terms."""
+    """Return, for each source column, the partition fields that are made of it alone, as terms."""
     targets: Targets = {}
     struct = partition_type(spec, schema)
     for position, (field, part) in enumerate(zip(spec.fields, struct.fields, strict=True)):
@@ -82,7 +82,7 @@ def partition_targets(spec: PartitionSpec, schema: Schema) -> Targets:
 
 
 def targets_of(predicate: Predicate, targets: Targets) -> list[tuple[Transform, BoundReference]]:
-    """The partition fields that may say something of a bound predicate."""
+    """Return the partition fields that may decide a bound predicate."""
     if not isinstance(predicate.term, BoundReference | BoundTransformed):
         raise TypeError(f"an unbound predicate: {predicate!r}")
     return targets.get(predicate.term.reference.field_id, [])

@@ -33,7 +33,7 @@ ResidualEvaluator = Callable[[tuple[object, ...]], Expression]
 def residual_evaluator(
     spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> ResidualEvaluator:
-    """The function from a partition tuple to the residual of an unbound filter.
+    """Return the function from a partition tuple to the residual of an unbound filter.
 
     Predicates that the partition does not decide stay as they were written, so residuals are
     unbound. Without partition fields the filter itself is the residual. Errors: as `bind`.

@@ -46,7 +46,7 @@ from committer.iceberg.pruning.inclusive_metrics import both_start, starts_betwe
 
 
 def strict_test(predicate: Predicate) -> FileTest:
-    """The test of one bound predicate."""
+    """Return the test of one bound predicate."""
     term = term_of(predicate)
     if not isinstance(term, BoundReference) or len(term.path) > 1:
         return never
@@ -78,7 +78,7 @@ def strict_test(predicate: Predicate) -> FileTest:
 
 
 def _may_have_others(term: BoundReference) -> FileTest:
-    """Whether there may be nulls or NaNs, which match no comparison."""
+    """Return a test whether there may be nulls or NaNs, which match no comparison."""
     field_id = term.field_id
     if is_float(term):
         return lambda file: may_have_nulls(file, field_id) or may_have_nans(file, field_id)
@@ -108,7 +108,7 @@ def _comparison_test(predicate: LiteralPredicate, term: BoundReference) -> FileT
 
 
 def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:
-    """The file has one value throughout, and it is among these."""
+    """Return a test whether the file has one value throughout, and it is among these."""
     has_others, (lower, upper) = _may_have_others(term), bounds_of(term)
 
     def only_one_of(file: DataFile) -> bool:
@@ -119,7 +119,8 @@ def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:
 
 
 def _none_within(term: BoundReference, values: tuple[object, ...]) -> FileTest:
-    """No literal is between the bounds. Null and NaN differ from every literal."""
+    """Return a test whether no literal is between the bounds.
+    Null and NaN differ from every literal."""
     is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
     literals = cast(tuple[Ordered, ...], values)
 

@@ -100,7 +100,7 @@ def _project(
 def _of_transformed(
     transform: Transform, target: BoundReference, predicate: Predicate, term: BoundTransformed
 ) -> Projection:
-    """A predicate on the very transform is one on the partition value.
+    """Project a predicate on the very transform to one on the partition value.
 
     A field that is the column itself can be asked the same question. (The reference compares the
     literal with the column's own value there, and so loses the rows that the transform changes.)
@@ -152,7 +152,7 @@ class _Projector:
         return type(predicate)(self.target, self.apply(prefix)) if is_kept else None
 
     def prefix_kind(self, prefix: str) -> str:
-        """How a prefix compares with the width of a truncation: `shorter`, `whole`, `longer`.
+        """Compare a prefix with the width of a truncation: `shorter`, `whole`, `longer`.
 
         The reference counts UTF-16 units here, the transform code points. It decides as the
         reference does where that is safe: a prefix as wide in units is `whole` only if it is so in
@@ -165,13 +165,13 @@ class _Projector:
         return "whole" if len(prefix) == width else "shorter"
 
     def wraps(self, value: object) -> bool:
-        """Whether truncation makes one of the largest numbers of one of the smallest: values above
-        it are not truncated to more then. (The reference loses almost all rows there.)"""
+        """Return whether truncation turns a very small number into one of the largest: values above
+        it do not always truncate to more. (The reference loses almost all rows there.)"""
         is_truncated = isinstance(self.transform, TruncateTransform) and isinstance(value, int)
         return is_truncated and cast(int, self.apply(value)) > cast(int, value)
 
     def with_successors(self, values: tuple[object, ...]) -> tuple[object, ...]:
-        """The values, and after each negative one the next."""
+        """Return the values, and after each negative one the next."""
         numbers = cast(tuple[int, ...], values)
         found: dict[object, None] = {}
         for number in numbers:
@@ -202,7 +202,8 @@ class _Inclusive(_Projector):
         return self.values(predicate)
 
     def with_old_negatives(self, projected: Projection) -> Projection:
-        """Writers of long ago rounded times before 1970 up: their values may be one too high."""
+        """Widen a projection: old writers rounded times before 1970 up,
+        so values may be one too high."""
         match projected:
             case LessThanOrEqual(value=int() as value) if value < 0:
                 return LessThanOrEqual(self.target, value + 1)
@@ -234,7 +235,8 @@ class _Strict(_Projector):
         return self.values(predicate)
 
     def with_old_negatives(self, projected: Projection) -> Projection:
-        """As for the inclusive projection: a value one too high must not prove anything."""
+        """Narrow a projection: a value that an old writer made one too high must not prove
+        anything."""
         match projected:
             case GreaterThan(value=int() as value) if value <= 0:
                 return GreaterThan(self.target, value + 1)
@@ -249,7 +251,8 @@ class _Strict(_Projector):
 
 
 def _neighbors(kind: IcebergType) -> tuple[Step, Step]:
-    """The value before and the value after one. Text and bytes have none: they stay."""
+    """Return functions to the value before and the value after one.
+    Text and bytes have none: they stay."""
     match kind:
         case DecimalType(_, scale):
             return (
@@ -268,6 +271,7 @@ def _itself(value: object) -> object:
 
 
 def _step(by: int, bits: int) -> Step:
-    """The first and last numbers wrap around, as in Iceberg Java: they prove nothing then."""
+    """Return a step that wraps around at the first and last number, as in Iceberg Java:
+    it proves nothing then."""
     half = 1 << (bits - 1)
     return lambda value: (cast(int, value) + by + half) % (2 * half) - half

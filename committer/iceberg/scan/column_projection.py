@@ -109,7 +109,7 @@ class FileContext:
 def file_context(
     file: DataFile, spec: PartitionSpec, *, sequence_number: int | None = None
 ) -> FileContext:
-    """The context of a file of a manifest. `spec` is the file's own."""
+    """Return the context of a file of a manifest. `spec` is the file's own."""
     constants: dict[int, object] = {
         FILE_PATH.field_id: file.file_path,
         SPEC_ID.field_id: file.spec_id,
@@ -165,7 +165,8 @@ class _Projection:
     def _column(
         self, wanted: IcebergType, stored: IcebergType, position: int, name: str
     ) -> FileColumn | None:
-        """None where the file has other elements, keys or values under the ids of the wanted."""
+        """Project a column; None where the file has other elements,
+        keys or values under the wanted ids."""
         if isinstance(wanted, UnknownType):
             return None
         if wanted.is_primitive:
@@ -205,7 +206,8 @@ class _Projection:
         return Constant(value)
 
     def _lineage(self, field: NestedField, column: FileColumn | None) -> Source:
-        """Files of before version 3 have no row ids: what they may hold of them is not read."""
+        """Return the source of a lineage column:
+        row ids in files older than version 3 are not read."""
         first_row_id = self.context.first_row_id
         if first_row_id is None:
             return Constant(None)
@@ -235,7 +237,7 @@ def project_row(
     *,
     is_deleted: bool = False,
 ) -> tuple[object, ...]:
-    """One row as it was asked for.
+    """Project one row to the wanted fields.
 
     Shapes: `row` has one in-memory value for each of the file's fields, in the file's types;
     `position` is the row's place in the file, from 0.

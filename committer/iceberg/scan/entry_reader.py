@@ -90,7 +90,7 @@ FoundFile = tuple[Head, DataFile, Expression]
 def iter_matching_files(
     buf: bytes | memoryview, row: ManifestFile, spec: PartitionSpec, wanted: FileFilter
 ) -> Iterator[FoundFile]:
-    """The files of a data manifest that pass the filter, in order, with all that they inherit.
+    """Yield the files of a data manifest that pass the filter, in order, with all inherited values.
 
     `row` is the manifest's in the manifest list, `spec` the one that it names.
     Errors: `InvalidMetadataError`, also where the manifest does not hold what its row says, and
@@ -148,7 +148,8 @@ class _Reader:
         _check_end(position, raw)
 
     def _read_fast(self, raw: bytes, count: int) -> Iterator[FoundFile]:
-        """Written out, because here a call per field would be half of the time of a scan."""
+        """Read a block's files, all written out:
+        a call per field would be half of the time of a scan."""
         before_path, spec_id = self._parts.before_path, self._spec_id
         may_match, has_row_ids = self._wanted.may_match, self._next_row_id is not None
         keeps_metrics = self._wanted.keeps_metrics
@@ -220,7 +221,7 @@ class _Reader:
     # mean that the decoder is to decide. ---
 
     def _read_head(self, raw: bytes, position: int) -> tuple[Head, bool, int]:
-        """Status and ids, inherited where they are null; whether such entries are kept."""
+        """Read status and ids, inherited where they are null, and whether such entries are kept."""
         written, position = self._parts.read_head(raw, position)
         head = _inherited(written, self._row)
         return head, self._wanted.keeps(head), position
@@ -268,7 +269,7 @@ class _Reader:
         return record_count, size, nothing, stop
 
     def _read_maps(self, raw: bytes, position: int, record_count: int) -> tuple[ColumnMetrics, int]:
-        """The wanted metrics, and where the six maps end."""
+        """Read the wanted metrics, and where the six maps end."""
         for at, known in enumerate(self._patterns):
             match = known.pattern.match(raw, position)
             if match is not None:
@@ -298,7 +299,7 @@ class _Reader:
         return tail, position
 
     def _with_row_id(self, tail: Tail, head: Head, record_count: int) -> Tail:
-        """The tail with an inherited row id: docs/reference/iceberg-notes.md 6.8."""
+        """Return the tail with an inherited row id: docs/reference/iceberg-notes.md 6.8."""
         is_live = head[0] is not ManifestEntryStatus.DELETED
         if tail[4] is not None or not is_live or self._next_row_id is None:
             return tail
@@ -306,7 +307,7 @@ class _Reader:
         return _with_first_row_id(tail, first_row_id)
 
     def _decode(self, raw: bytes, position: int) -> tuple[FoundFile | None, int]:
-        """The entry at a position, decoded whole; None if the filter does not keep it."""
+        """Decode the entry at a position whole; None if the filter does not keep it."""
         record, position = decode_record(self._parts.entry, raw, position)
         entry = entry_from_record(record, self._partition_ids, self._spec_id)
         file = entry.data_file
@@ -373,12 +374,12 @@ def _inherited(head: Head, row: ManifestFile) -> Head:
 
 
 def without_metrics(file: DataFile) -> DataFile:
-    """A file whose metrics were needed only to find it."""
+    """Drop the metrics of a file: they were needed only to find it."""
     return with_metrics_of(file, frozenset())
 
 
 def with_metrics_of(file: DataFile, field_ids: frozenset[int]) -> DataFile:
-    """The file with the metrics of some columns only, as the fast way reads it."""
+    """Return the file with the metrics of some columns only, as the fast way reads it."""
 
     def some(values: Mapping[int, _Value] | None) -> Mapping[int, _Value] | None:
         if values is None or not field_ids:

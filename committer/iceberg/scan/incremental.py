@@ -137,7 +137,7 @@ def _filter(metadata: TableMetadata, filter: Expression, case_sensitive: bool) -
 
 
 def _lineage(metadata: TableMetadata, found_in: SnapshotRange) -> list[Snapshot]:
-    """The snapshots of a range, the newest first. Errors: `NotFoundError`."""
+    """Return the snapshots of a range, the newest first. Errors: `NotFoundError`."""
     newest = find_snapshot(metadata, snapshot_id=found_in.up_to)
     after, found = found_in.after, list[Snapshot]()
     for current in metadata.ancestors(None if newest is None else newest.snapshot_id):

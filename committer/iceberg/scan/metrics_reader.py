@@ -131,13 +131,13 @@ class MetricsPattern:
     groups: Groups
 
     def metrics(self, match: re.Match[bytes], record_count: int) -> MatchedMetrics:
-        """The values that the groups captured."""
+        """Return the values that the groups captured."""
         return MatchedMetrics(self.groups, match.groups(), record_count)
 
 
 @lru_cache(maxsize=256)
 def metrics_pattern(shape: Shape, wanted: frozenset[int]) -> MetricsPattern:
-    """The pattern of a shape, which captures the wanted columns."""
+    """Compile the pattern of a shape, which captures the wanted columns."""
     counter = count()
     groups = tuple(
         None
@@ -170,7 +170,7 @@ def _bound(length: int | None) -> bytes:
 
 
 def widened(shape: Shape, before: Shape) -> Shape:
-    """A shape that fits both, if only lengths of bounds differ; else the first."""
+    """Return a shape that fits both, if only lengths of bounds differ; else the first."""
     if [one and one.field_ids for one in shape] != [one and one.field_ids for one in before]:
         return shape
     return tuple(
@@ -192,8 +192,8 @@ def _common(
 def read_metrics(
     raw: bytes, position: int, wanted: frozenset[int], record_count: int
 ) -> tuple[Metrics, int, Shape | None]:
-    """The wanted metrics of the six maps at a position, where they end, and their shape (None where
-    no pattern could say it).
+    """Read the wanted metrics of the six maps at a position, where they end, and their shape (None
+    if no pattern can express it).
 
     Errors: `InvalidMetadataError`.
     """
@@ -255,8 +255,8 @@ def _read_map(
 def search_metrics(
     raw: bytes, position: int, wanted: frozenset[int], record_count: int
 ) -> tuple[Metrics, int]:
-    """As `read_metrics` without the shape, several times as fast: for files of which each has its
-    own columns, so that no pattern fits for long."""
+    """Read as `read_metrics` without the shape, several times as fast: for files of which each has
+    its own columns, so that no pattern fits for long."""
     maps: list[Any] = []
     for place in _PLACES:
         branch = raw[position : position + 1]
@@ -294,8 +294,8 @@ def _search_map(
 
 @lru_cache(maxsize=256)
 def _finder(field_id: int, of_bytes: bool) -> re.Pattern[bytes]:
-    """Matches pairs up to the one of a field. No integer's encoding begins with another's, so the
-    first bytes distinguish fields.
+    """Return a pattern of pairs up to the one of a field. No integer's encoding begins with
+    another's, so the first bytes distinguish fields.
     """
     key, value = re.escape(LONGS[field_id]), BOUND if of_bytes else VARINT
     others = b"(?:(?!%b)%b%b)*+" % (key, FIELD_ID, value)

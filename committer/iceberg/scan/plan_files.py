@@ -111,8 +111,8 @@ class LoadedDeletes:
 
 
 def load_deletes(scan: Scan, manifests: Iterable[ManifestFile], read: Read) -> LoadedDeletes:
-    """The delete files of these manifests that may delete rows which the filter keeps: by their
-    partitions, equality deletes also by the values that they compare."""
+    """Load the delete files of these manifests that may delete rows which the filter keeps: by
+    their partitions, equality deletes also by the values that they compare."""
     metadata = scan.metadata
     entries = [entry for row in manifests for entry in _live_deletes(scan, row, read)]
     specs = {spec.spec_id: spec for spec in metadata.partition_specs}
@@ -135,8 +135,8 @@ def _live_deletes(scan: Scan, row: ManifestFile, read: Read) -> Iterator[Manifes
 
 
 def _deleted_values(file: DataFile) -> DataFile:
-    """A delete file with the metrics of the columns that it compares: only these values are also
-    those of the rows that it deletes. Without such metrics no row filter leaves it out.
+    """Keep the metrics of the columns that a delete file compares: only these values are also those
+    of the rows that it deletes. Without such metrics no row filter leaves it out.
 
     The reference asks for all metrics, and loses deletes where a file holds other columns with
     values of its own.
@@ -147,7 +147,7 @@ def _deleted_values(file: DataFile) -> DataFile:
 def tasks_of_manifest(
     scan: Scan, row: ManifestFile, content: bytes, deletes: LoadedDeletes
 ) -> Iterator[FileScanTask]:
-    """The tasks of one data manifest's files. `row` is its row in the manifest list."""
+    """Yield the tasks of one data manifest's files. `row` is its row in the manifest list."""
     asked, index = scan.filter, deletes.index
     needs_metrics = scan.with_metrics or bool(deletes.compared)
     wanted = FileFilter(

@@ -58,11 +58,11 @@ class ScanFilter:
         self._residual = cache(self._make_residual)
 
     def may_match_manifest(self, row: ManifestFile) -> bool:
-        """Whether a manifest may have files with rows that match."""
+        """Return whether a manifest may have files with rows that match."""
         return self._manifest_test(row.partition_spec_id)(row)
 
     def residual(self, spec_id: int) -> Residual:
-        """The function from partition tuples of a spec to residuals."""
+        """Return the function from partition tuples of a spec to residuals."""
         return self._residual(spec_id)
 
     def _make_manifest_test(self, spec_id: int) -> Callable[[ManifestFile], bool]:

@@ -28,7 +28,7 @@ Specs = Mapping[int, PartitionSpec]
 
 
 def print_file_scan_task(task: FileScanTask, specs: Specs, schema: Schema) -> dict[str, object]:
-    """A task with the schema and the spec that it is read with."""
+    """Print a task with the schema and the spec that it is read with."""
     return {
         "schema": print_schema(schema),
         "spec": print_partition_spec(specs[task.spec_id]),
@@ -64,7 +64,7 @@ def parse_file_scan_task(
 def print_scan_tasks(
     tasks: Iterable[FileScanTask], specs: Specs, schema: Schema
 ) -> dict[str, object]:
-    """Tasks as a REST catalog answers them: tasks refer to delete files, which stand once."""
+    """Print tasks as a REST catalog answers them: tasks refer to delete files, which stand once."""
     places: dict[int, int] = {}
     deletes: list[DataFile] = []
     printed = []

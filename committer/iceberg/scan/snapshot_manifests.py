@@ -16,7 +16,7 @@ Read = Callable[[str], bytes]
 
 
 def snapshot_manifests(snapshot: Snapshot | None, read: Read) -> Iterator[ManifestFile]:
-    """The rows of a snapshot's manifest list, in its order; none for a table without a snapshot.
+    """Yield the rows of a snapshot's manifest list, in its order; none without a snapshot.
 
     An old version 1 snapshot names its manifests itself. Their rows know neither counts nor
     partitions, and the snapshot that added them is taken to be this one, as in the reference.
@@ -48,7 +48,8 @@ def snapshot_manifests(snapshot: Snapshot | None, read: Read) -> Iterator[Manife
 
 
 def all_manifests(metadata: TableMetadata, read: Read) -> Iterator[ManifestFile]:
-    """Each manifest that any snapshot has, once: with its row in the oldest list that names it."""
+    """Yield each manifest that any snapshot has, once:
+    with its row in the oldest list that names it."""
     seen: set[str] = set()
     for snapshot in metadata.snapshots:
         for row in snapshot_manifests(snapshot, read):

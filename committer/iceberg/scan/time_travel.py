@@ -19,7 +19,7 @@ def find_snapshot(
     ref: str | None = None,
     as_of_ms: int | None = None,
 ) -> Snapshot | None:
-    """The snapshot that was asked for by one of its id, a branch or tag, or a time (ms, UTC).
+    """Find a snapshot by one of its id, a branch or tag, or a time (ms, UTC).
 
     Without any it is the current one: None for a table that has none.
     Errors: `NotFoundError` if there is no such snapshot; `ValueError` for more than one question.
@@ -36,7 +36,8 @@ def find_snapshot(
 
 
 def snapshot_as_of(metadata: TableMetadata, time_ms: int) -> Snapshot | None:
-    """The snapshot that was current at a time, by the snapshot log; None before the first."""
+    """Return the snapshot that was current at a time, by the snapshot log;
+    None before the first."""
     current = None
     for entry in metadata.snapshot_log:
         if entry.timestamp_ms <= time_ms:
@@ -47,7 +48,8 @@ def snapshot_as_of(metadata: TableMetadata, time_ms: int) -> Snapshot | None:
 def scan_schema(
     metadata: TableMetadata, snapshot: Snapshot | None, *, ref: str | None = None
 ) -> Schema:
-    """The schema that a snapshot is read with. `ref`: the branch or tag that it was found by."""
+    """Return the schema that a snapshot is read with.
+    `ref`: the branch or tag that it was found by."""
     found_by = None if ref is None else metadata.refs.get(ref)
     is_branch = found_by is not None and found_by.type == "branch"
     is_current = snapshot is None or snapshot.snapshot_id == metadata.current_snapshot_id

@@ -61,7 +61,7 @@ class BoundForm:
     limited_length: int = 0
 
     def fits(self, bound: bytes) -> bool:
-        """Whether these bytes are such a bound."""
+        """Return whether these bytes are such a bound."""
         if len(bound) not in self.lengths:
             return False
         if self.is_text:
@@ -72,7 +72,7 @@ class BoundForm:
 
 
 def is_utf8(content: bytes) -> bool:
-    """Whether bytes are text."""
+    """Return whether bytes are UTF-8 text."""
     try:
         content.decode()
     except UnicodeDecodeError:
@@ -81,7 +81,7 @@ def is_utf8(content: bytes) -> bool:
 
 
 def is_below(unscaled: bytes, limit: int) -> bool:
-    """Whether a decimal has no more digits than its type."""
+    """Return whether a decimal has no more digits than its type."""
     return -limit < int.from_bytes(unscaled, "big", signed=True) < limit
 
 
@@ -114,7 +114,7 @@ _BY_TYPE: Mapping[type[IcebergType], BoundForm] = {
 
 
 def form_of(kind: IcebergType) -> BoundForm:
-    """The form of the bounds of a type; structs, lists, maps and unknown types have none."""
+    """Return the form of the bounds of a type; structs, lists, maps and unknown types have none."""
     match kind:
         case DecimalType(precision, _):
             limit = 10**precision
@@ -136,7 +136,7 @@ class BoundForms:
         self._hash = hash((frozenset(by_id), column_id_max))
 
     def of(self, field_id: int) -> BoundForm:
-        """The form of a column's bounds.
+        """Return the form of a column's bounds.
 
         Readers skip unknown columns, so the bounds of a removed column may be anything. An id that
         no column has had yet may become that of a column of any type.
@@ -150,12 +150,12 @@ class BoundForms:
         return ANY_BYTES if is_reserved else _NO_BYTES
 
     def columns_below(self, limit: int) -> Iterator[tuple[int, BoundForm]]:
-        """The columns that the table has or has had, with ids from 1 on, and their forms."""
+        """Yield the columns that the table has or has had, with ids from 1 on, and their forms."""
         for field_id in range(1, min(self._column_id_max + 1, limit)):
             yield field_id, self.of(field_id)
 
     def misfit(self, bounds: Mapping[int, bytes]) -> int | None:
-        """The id of a column whose bound has another form; None if there is none."""
+        """Return the id of a column whose bound has another form; None if there is none."""
         return next((each for each in bounds if not self.of(each).fits(bounds[each])), None)
 
     def __eq__(self, other: object) -> bool:
@@ -171,7 +171,8 @@ ANY_BOUNDS = BoundForms({}, _FIELD_ID_MAX)
 
 
 def bound_forms(schemas: Iterable[Schema], current: Schema, last_column_id: int) -> BoundForms:
-    """The forms of a table's columns: the current ones, or the last ones of removed columns."""
+    """Collect the forms of a table's columns:
+    the current ones, or the last ones of removed columns."""
     by_age = sorted(schemas, key=lambda schema: schema.schema_id)
     reserved = (*METADATA_COLUMNS.values(), DELETE_FILE_PATH, DELETE_FILE_POSITION)
     forms = {column.field_id: form_of(column.field_type) for column in reserved}

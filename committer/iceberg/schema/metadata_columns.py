@@ -56,10 +56,10 @@ METADATA_COLUMNS: Mapping[str, NestedField] = {
 
 
 def partition_column(partition: StructType) -> NestedField:
-    """`_partition` of a table. Shape: `partition` has the fields of all its specs."""
+    """Return `_partition` of a table. Shape: `partition` has the fields of all its specs."""
     return NestedField(PARTITION_ID, "_partition", partition, False)
 
 
 def is_metadata_column(field_id: int) -> bool:
-    """Whether an id is one of the reserved range."""
+    """Return whether an id is one of the reserved range."""
     return field_id > _INT_MAX - 200

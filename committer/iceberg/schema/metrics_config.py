@@ -41,7 +41,7 @@ _ORDER_PRESERVING = (IdentityTransform, TruncateTransform, TimeTransform)
 
 
 def parse_metrics_mode(text: str, *, fallback: MetricsMode) -> MetricsMode:
-    """`none`, `counts`, `truncate(n)` or `full`.
+    """Parse `none`, `counts`, `truncate(n)` or `full`.
 
     Anything else is `fallback`: a misspelled property must not make a table of another engine
     unwritable.
@@ -58,7 +58,7 @@ def parse_metrics_mode(text: str, *, fallback: MetricsMode) -> MetricsMode:
 def metrics_config(
     properties: Mapping[str, str], schema: Schema, sort_order: SortOrder = UNSORTED
 ) -> dict[int, MetricsMode]:
-    """The mode of every primitive column, by field id.
+    """Return the mode of every primitive column, by field id.
 
     Without a configured default only the first columns of a wide table have metrics: as many as
     `write.metadata.metrics.max-inferred-column-defaults` says. Columns that the rows are sorted by
@@ -80,14 +80,14 @@ def metrics_config(
 
 
 def _primitives(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
-    """The primitive fields: those of a level before those nested in it."""
+    """Yield the primitive fields: those of a level before those nested in it."""
     yield from (found for found in fields if found.field_type.is_primitive)
     for found in fields:
         yield from _primitives(nested_fields(found.field_type))
 
 
 def _sorted_columns(sort_order: SortOrder) -> set[int]:
-    """The columns whose bounds say something about the order of rows."""
+    """Return the columns whose bounds say something about the order of rows."""
     return {
         field.source_id
         for field in sort_order.fields

@@ -42,7 +42,7 @@ class NameMapping:
     fields: tuple[MappedField, ...]
 
     def find(self, *names: str) -> MappedField | None:
-        """The field at a path of names from the top."""
+        """Return the field at a path of names from the top; None if there is none."""
         fields, found = self.fields, None
         for name in names:
             found = mapped_field(fields, name)
@@ -53,7 +53,7 @@ class NameMapping:
 
 
 def mapped_field(fields: Iterable[MappedField], name: str) -> MappedField | None:
-    """The field of one level that has a name."""
+    """Return the field of one level that has a name; None if there is none."""
     return next((field for field in fields if name in field.names), None)
 
 
@@ -101,7 +101,7 @@ def _parse_field(json_value: object, where: str, depth: int) -> MappedField:
 
 
 def print_name_mapping(mapping: NameMapping) -> str:
-    """The property's JSON."""
+    """Print the property's JSON."""
     return orjson.dumps([_print_field(field) for field in mapping.fields]).decode()
 
 
@@ -117,7 +117,7 @@ def _print_field(field: MappedField) -> dict[str, object]:
 
 
 def create_name_mapping(schema: Schema) -> NameMapping:
-    """Every field under its own name."""
+    """Map every field under its own name."""
     return NameMapping(_create(schema.as_struct))
 
 
@@ -130,7 +130,7 @@ def _created(field: NestedField) -> MappedField:
 
 
 def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
-    """The mapping after a schema evolved: renamed fields gain a name, new fields are mapped.
+    """Update the mapping after a schema evolved: renamed fields gain a name, new fields are mapped.
 
     A name that is given anew is taken from the fields of its level that had it. Deleted fields
     stay, as old files have them.
@@ -152,7 +152,7 @@ class _Evolution:
     added: dict[int | None, list[NestedField]]
 
     def new_name(self, field_id: int | None) -> str | None:
-        """The name of a field that is renamed."""
+        """Return the new name of a field; None if it was not renamed."""
         if field_id is None:
             return None
         before, after = self.before.field(field_id), self.after.field(field_id)
@@ -189,7 +189,7 @@ def _updated_field(field: MappedField, given: dict[str, int], evolution: _Evolut
 
 
 def has_ids(kind: IcebergType) -> bool:
-    """Whether any field in a file's type has an id. A mapping counts only where none has."""
+    """Return whether any field in a file's type has an id. A mapping counts only where none has."""
     return any(
         field.field_id != NO_ID or has_ids(field.field_type) for field in nested_fields(kind)
     )
@@ -198,7 +198,7 @@ def has_ids(kind: IcebergType) -> bool:
 def mapped_fields(
     stored: Sequence[NestedField], mapping: Sequence[MappedField]
 ) -> tuple[NestedField, ...]:
-    """The file's fields with the ids that a mapping gives them."""
+    """Return the file's fields with the ids that a mapping gives them."""
     mapped = []
     # Thousands of columns are not searched one by one. Of several with one name the first counts.
     by_name = {name: field for field in reversed(mapping) for name in field.names}

@@ -25,7 +25,7 @@ _Meaning = tuple[tuple[int, ...], str]
 def with_field_ids(
     spec: PartitionSpec, known_specs: Iterable[PartitionSpec], last_partition_id: int
 ) -> PartitionSpec:
-    """Number the fields that have `NEW_FIELD_ID`, from format version 2 on.
+    """Assign ids to the fields that have `NEW_FIELD_ID`, from format version 2 on.
 
     An equivalent field (same sources and transform) of any spec of the table gives its id, else it
     is the next one. Errors: `InvalidMetadataError` for an id that means something else.
@@ -72,7 +72,7 @@ def _meaning(field: PartitionField) -> _Meaning:
 
 
 def with_field_ids_by_position(spec: PartitionSpec) -> PartitionSpec:
-    """Number the fields as readers of format version 1 do, who know them by position.
+    """Assign ids to the fields as readers of format version 1 do, which find them by position.
 
     Errors: `InvalidMetadataError` if a field has another id.
     """

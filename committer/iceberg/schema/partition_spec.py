@@ -64,7 +64,7 @@ def same_fields(first: PartitionSpec, second: PartitionSpec) -> bool:
 
 
 def partition_type(spec: PartitionSpec, schema: Schema) -> StructType:
-    """The struct of partition tuples: every field optional, in spec order.
+    """Return the struct of partition tuples: every field optional, in spec order.
 
     A field whose source column was dropped (and is void now) has type unknown.
     """
@@ -82,7 +82,7 @@ def _result_type(field: PartitionField, schema: Schema) -> IcebergType:
 
 
 def fixed_field(spec: PartitionSpec, schema: Schema) -> PartitionField | None:
-    """The first field whose values have the type `fixed`, if there is one.
+    """Return the first field whose values have the type `fixed`, if there is one.
 
     Iceberg Java writes and reads these values with a length that the manifest's own Avro schema
     does not have, so no manifest of such a spec is right for Java and for all other readers.
@@ -96,7 +96,8 @@ def fixed_field(spec: PartitionSpec, schema: Schema) -> PartitionField | None:
 
 
 def partition_path(spec: PartitionSpec, schema: Schema, partition: tuple[object, ...]) -> str:
-    """`name=value/…`, each part escaped as in a URL form; empty for an unpartitioned spec."""
+    """Return `name=value/…`, each part escaped as in a URL form;
+    empty for an unpartitioned spec."""
     parts = []
     for field, value in zip(spec.fields, partition, strict=True):
         source = schema.field(field.source_id)
@@ -106,7 +107,7 @@ def partition_path(spec: PartitionSpec, schema: Schema, partition: tuple[object,
 
 
 def _escape(text: str) -> str:
-    """As java.net.URLEncoder: `*` stays, `~` does not."""
+    """Escape as java.net.URLEncoder: `*` stays, `~` does not."""
     return quote_plus(text, safe="*", errors="replace").replace("~", "%7E")
 
 
@@ -158,7 +159,7 @@ def _parse_field(json_value: object, default_id: int, where: str) -> PartitionFi
 
 
 def parse_source_ids(json_value: Mapping[str, object], where: str) -> tuple[int, ...]:
-    """`source-id`, or `source-ids` of a transform that takes several."""
+    """Parse `source-id`, or `source-ids` of a transform that takes several."""
     found = json_value.get("source-ids", [json_value.get("source-id")])
     if not isinstance(found, list) or not found or not all(is_integer(i, 32) for i in found):
         raise InvalidMetadataError(f"{where}: expected an integer `source-id`")
@@ -166,19 +167,19 @@ def parse_source_ids(json_value: Mapping[str, object], where: str) -> tuple[int,
 
 
 def print_source_ids(source_ids: tuple[int, ...]) -> dict[str, object]:
-    """The list form is written for several sources only."""
+    """Print the sources: the list form is written for several only."""
     if len(source_ids) == 1:
         return {"source-id": source_ids[0]}
     return {"source-ids": list(source_ids)}
 
 
 def print_partition_spec(spec: PartitionSpec) -> dict[str, object]:
-    """The JSON form, keys in the reference's order."""
+    """Print the JSON form, keys in the reference's order."""
     return {"spec-id": spec.spec_id, "fields": print_partition_fields(spec)}
 
 
 def print_partition_fields(spec: PartitionSpec) -> list[dict[str, object]]:
-    """The bare fields, as manifests and version 1 metadata have them."""
+    """Print the bare fields, as manifests and version 1 metadata have them."""
     return [
         {
             "name": field.name,

@@ -60,11 +60,12 @@ class Schema:
         return max(self._indexed.by_id, default=0)
 
     def field(self, field_id: int) -> NestedField | None:
-        """The field of an id at any level. Elements, keys and values are fields too."""
+        """Return the field of an id at any level; None if there is none.
+        Elements, keys and values are fields too."""
         return self._indexed.by_id.get(field_id)
 
     def find(self, name: str, *, case_sensitive: bool = True) -> NestedField | None:
-        """The field of a dotted name.
+        """Return the field of a dotted name; None if there is none.
 
         Errors: `InvalidMetadataError` for a name that fits several fields but for its case.
         """
@@ -78,7 +79,7 @@ class Schema:
         return None if field_id is None else index.by_id[field_id]
 
     def column_name(self, field_id: int) -> str | None:
-        """The full dotted name of an id."""
+        """Return the full dotted name of an id; None if no field has it."""
         return self._indexed.names.get(field_id)
 
     def parent_id(self, field_id: int) -> int | None:
@@ -94,7 +95,7 @@ class Schema:
             parent_id = index.parents.get(parent_id)
 
     def walk(self) -> Iterator[tuple[str, NestedField]]:
-        """Every field at every level with its dotted name, parents first."""
+        """Yield every field at every level with its dotted name, parents first."""
         index = self._indexed
         for field_id, name in index.names.items():
             yield name, index.by_id[field_id]
@@ -162,7 +163,7 @@ def _walk(
 
 
 def nested_fields(kind: IcebergType) -> tuple[NestedField, ...]:
-    """The fields directly inside a type: of a struct, or the parts of a list or map."""
+    """Return the fields directly inside a type: of a struct, or the parts of a list or map."""
     match kind:
         case StructType(fields):
             return fields
@@ -205,7 +206,7 @@ def parse_schema(json_value: object, *, where: str = "schema") -> Schema:
 
 
 def print_schema(schema: Schema) -> dict[str, object]:
-    """The JSON form, keys in the reference's order."""
+    """Print the JSON form, keys in the reference's order."""
     printed: dict[str, object] = {"type": "struct", "schema-id": schema.schema_id}
     if schema.identifier_field_ids:
         printed["identifier-field-ids"] = list(schema.identifier_field_ids)
@@ -244,7 +245,7 @@ def _no_identifier(field_id: int, where: str) -> InvalidMetadataError:
 
 
 def _identifier_ids(fields: tuple[NestedField, ...]) -> Iterator[int]:
-    """The ids that may identify a row."""
+    """Yield the ids that may identify a row."""
     for found in fields:
         if not found.required:
             continue
@@ -260,14 +261,14 @@ def _identifier_ids(fields: tuple[NestedField, ...]) -> Iterator[int]:
 
 
 def fresh_type(kind: IcebergType, numbers: Iterator[int]) -> IcebergType:
-    """A type with the next numbers as the ids of all that is nested in it."""
+    """Return a type with the next numbers as the ids of all that is nested in it."""
     return _fresh_type(kind, numbers, {})
 
 
 def assign_fresh_ids(schema: Schema) -> Schema:
-    """Number all fields anew from 1, as the reference does for a new table.
+    """Assign new ids to all fields, from 1, as the reference does for a new table.
 
-    The fields of a level are numbered before what is nested in them. Errors:
+    The fields of a level are numbered before the fields nested in them. Errors:
     `InvalidMetadataError` for an identifier field that is not there.
     """
     numbers = count(1)

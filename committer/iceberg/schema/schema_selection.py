@@ -14,7 +14,7 @@ from committer.iceberg.values.types import IcebergType, ListType, MapType, Neste
 
 
 def select_columns(schema: Schema, names: Iterable[str], *, case_sensitive: bool = True) -> Schema:
-    """The columns of these (dotted) names in the schema's order, with what they lie in.
+    """Select the columns of these (dotted) names in the schema's order, with what they lie in.
 
     Errors: `InvalidFilterError` for a name that the schema does not have.
     """

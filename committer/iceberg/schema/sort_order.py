@@ -44,7 +44,8 @@ UNSORTED = SortOrder()
 
 
 def satisfies(order: SortOrder, other: SortOrder, schema: Schema) -> bool:
-    """Whether rows in one order are in another one as well: in that of a part, or a coarser one."""
+    """Return whether rows in one order are in another as well:
+    in that of a part, or a coarser one."""
     return len(order.fields) >= len(other.fields) and all(
         _satisfies_key(key, other_key, schema)
         for key, other_key in zip(order.fields, other.fields, strict=False)
@@ -91,7 +92,7 @@ def _parse_field(json_value: object, where: str) -> SortField:
 
 
 def print_sort_order(order: SortOrder) -> dict[str, object]:
-    """The JSON form, keys in the reference's order."""
+    """Print the JSON form, keys in the reference's order."""
     return {
         "order-id": order.order_id,
         "fields": [

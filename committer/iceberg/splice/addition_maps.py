@@ -35,8 +35,8 @@ class AdditionMaps:
         self.match = self._skeletons.match
 
     def step(self, raw: bytes, start: int, texts: list[bytes]) -> int:
-        """Where six maps end that `match` did not recognize. Adds to `texts` what has yet to be
-        proven to be text, in pieces that begin with a byte of ASCII.
+        """Return where six maps end that `match` did not recognize. Adds to `texts` what has yet to
+        be proven to be text, in pieces that begin with a byte of ASCII.
 
         Errors: `Unexpected`; `InvalidMetadataError`, IndexError.
         """

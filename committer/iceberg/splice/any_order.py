@@ -95,7 +95,7 @@ def read_counts(raw: bytes, position: int) -> tuple[list[MapLayout], int] | None
 
 
 def _says(plain: bytes | None, sized: bytes | None, size: bytes, count: int, body: bytes) -> bool:
-    """Whether a map says that it has so many pairs, and how many bytes these take."""
+    """Return whether a map says that it has so many pairs, and how many bytes these take."""
     return plain == LONGS[count] or (sized == LONGS[-count] and size == LONGS[len(body)])
 
 

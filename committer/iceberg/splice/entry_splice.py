@@ -54,7 +54,7 @@ class EntryParts:
 
 @lru_cache(maxsize=64)
 def entry_parts(schema_text: bytes) -> EntryParts:
-    """The parts of entries whose writer schema has Frazil's shape."""
+    """Return the parts of entries whose writer schema has Frazil's shape."""
     fields = json.loads(schema_text)["fields"]
     file = next(field["type"]["fields"] for field in fields if field["field-id"] == 2)
     ids = [field["field-id"] for field in file]
@@ -111,12 +111,13 @@ class Splice:
         self.files, self.rows = [0, 0, 0], [0, 0, 0]
 
     def finish(self) -> None:
-        """All blocks of the manifest were spliced. Errors: `InvalidMetadataError`."""
+        """Check the counts, once all blocks of the manifest were spliced.
+        Errors: `InvalidMetadataError`."""
         self.check.check_counts(self.files, self.rows)
 
 
 def splice_block(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
-    """The live entries of an inflated block as EXISTING ones: how many, and their bytes.
+    """Return the live entries of an inflated block as EXISTING ones: how many, and their bytes.
 
     The bytes are `raw` itself where nothing had to change.
     Errors: `InvalidMetadataError` for what is no entry, or lacks an id that it may not inherit.
@@ -128,7 +129,7 @@ def splice_block(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
 
 
 def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
-    """Written out: the calls that it saves are half of its time."""
+    """Splice a block, all written out: the calls that this saves are half of its time."""
     parts, row = splice.parts, splice.row
     added, has_content, rest_decoder = parts.added, parts.has_content, parts.rest
     inherited = _head(row.added_snapshot_id, row.sequence_number, row.sequence_number, parts)
@@ -321,8 +322,8 @@ def _skip_maps(raw: bytes, start: int, splice: Splice) -> int:
 
 
 def _prove_sizes(raw: bytes, start: int, stop: int, splice: Splice) -> None:
-    """Once a manifest, so that a writer who counts wrong is found; a block of one entry proves its
-    sizes by ending where it should."""
+    """Check one block's sizes per manifest, so that a writer that counts wrong is found; a block of
+    one entry proves its sizes by its end."""
     if decode_record(splice.parts.maps, raw, start)[1] != stop:
         raise InvalidMetadataError("manifest entry: a map of another size than it says")
     splice.is_proved = True

@@ -196,8 +196,8 @@ def _format_at(raw: bytes, position: int) -> bytes:
 
 
 def _step_tail(raw: bytes, start: int, layout: Layout) -> tuple[int, int, int]:
-    """The last split offset, -1 without one; how far behind its start the tail has a null for a
-    sort order, -1 if it has none; and where it ends."""
+    """Step over the tail: the last split offset, -1 without one; how far behind its start the tail
+    has a null for a sort order, -1 if it has none; and where it ends."""
     last_split, order_place, position = -1, -1, start
     for field_id, skip in zip(layout.tail_ids, layout.tail, strict=True):
         if not raw[position]:
@@ -217,7 +217,7 @@ def _step_tail(raw: bytes, start: int, layout: Layout) -> tuple[int, int, int]:
 
 
 def _step_offsets(raw: bytes, position: int) -> tuple[int, int]:
-    """The last of ascending offsets, -1 without one, and where they end."""
+    """Step over ascending offsets: the last, -1 without one, and where they end."""
     offsets: list[int] = []
     stop = _step_varints(raw, position + 1, offsets)
     if raw[position] != 2 or offsets != sorted(offsets) or (offsets and offsets[0] < 0):

@@ -45,7 +45,7 @@ class MapColumns:
 
     @classmethod
     def of(cls, ids: bytes, is_sized: bool) -> MapColumns:
-        """From the ids as they follow one another."""
+        """Read the ids as they follow one another."""
         columns, position = list[int](), 0
         while position < len(ids):
             column, position = read_long(ids, position)
@@ -93,7 +93,7 @@ class MapPattern:
         return len(self._pieces) == len(self._sources)
 
     def end(self, raw: bytes, position: int, texts: list[bytes]) -> int:
-        """Where what is matched at a position ends, else -1. Adds to `texts` what has yet to be
+        """Return where a match at a position ends, else -1. Adds to `texts` what has yet to be
         proven to be text: each piece begins with the last byte of a length, which is ASCII."""
         for piece in self._pieces:
             position = piece.end(raw, position, texts)
@@ -113,7 +113,7 @@ class _Piece:
         self._texts = _getter(source.texts)
 
     def end(self, raw: bytes, position: int, texts: list[bytes]) -> int:
-        """As that of all maps."""
+        """Return where a match of this piece ends, as `MapPattern.end`."""
         match = self._match(raw, position)
         if match is None:
             return -1
@@ -140,7 +140,7 @@ class _Part:
     is_sized: bool
 
     def has_all(self, groups: _Groups) -> bool:
-        """Whether there are as many pairs as the map says."""
+        """Return whether there are as many pairs as the map says."""
         found = self.columns - self.missing(groups).count(b"")
         return groups[self.count] == LONGS[-found if self.is_sized else found]
 
@@ -191,7 +191,7 @@ class _Source:
         return count
 
     def _add_pair(self, column: int, one: MapColumns, *, of_longs: bool) -> int:
-        """Returns the place of the group that is empty where the pair is missing."""
+        """Add a pair, and return the place of the group that is empty where the pair is missing."""
         form = ANY_BYTES if of_longs else self._forms.of(column)
         if not (form.is_text and column < SHORT_ID_LIMIT):
             self._end_texts()
@@ -219,7 +219,7 @@ class _Source:
 
 
 def _getter(places: list[int]) -> Callable[[_Groups], _Groups]:
-    """The groups at these places."""
+    """Return a getter of the groups at these places."""
     if len(places) > 1:
         found: Callable[[_Groups], _Groups] = itemgetter(*places)
         return found

@@ -78,7 +78,7 @@ class ManifestMerge:
                 yield from self._encoded_anew(row, content, header, check)
 
     def finish(self, sync: bytes) -> EncodedManifest:
-        """The merged manifest. `sync` has 16 bytes."""
+        """Return the merged manifest. `sync` has 16 bytes."""
         self._blocks += self._pool.flush()
         for splice in self._splices.values():
             self._files_count += splice.files_count
@@ -193,7 +193,8 @@ class ManifestMerge:
                 self._partitions[key] = partition
 
     def _refuse_unknown(self, partition: tuple[object, ...]) -> None:
-        """A value of a column that no schema of the table has any more: it could not be written."""
+        """Refuse a value of a column that no schema of the table has any more:
+        it could not be written."""
         for field, value in zip(self._kind.fields, partition, strict=True):
             if value is not None and isinstance(field.field_type, UnknownType):
                 raise UnsupportedError(

@@ -130,7 +130,7 @@ def _moved(
 
 
 def _with_orders(raw: bytes, nulls: tuple[int, ...]) -> bytes:
-    """The unsorted order in the place of each null, as `with_order` gives it to files."""
+    """Put the unsorted order in the place of each null, as `with_order` gives it to files."""
     pieces: list[bytes] = []
     start = 0
     for place in nulls:
@@ -168,7 +168,8 @@ def _encoded_anew(
     context: ManifestContext,
     snapshot_id: int | None,
 ) -> Iterator[bytes]:
-    """Entries of another writer schema: their bytes mean something else under this header."""
+    """Encode entries of another writer schema anew:
+    their bytes mean something else under this header."""
     encode = entry_encoder(context.format_version, partition_type(context.spec, context.schema))
     decoder = record_decoder(part.walked.header.metadata["avro.schema"])
     field_ids = tuple(field.field_id for field in context.spec.fields)

@@ -204,8 +204,9 @@ _SINCE_VERSION_2 = frozenset((3, 4, 134, 135))
 
 
 def _check_fields(written: RecordShape, format_version: int) -> None:
-    """A manifest that does not say its version is of version 1, as Java has it. Entries
-    that are not of version 1 are not guessed to be of another. spec: Manifests, format-version."""
+    """Check that a manifest without a version has no later fields: it is of version 1, as in Java.
+    Entries that are not of version 1 are not guessed to be of another. spec: Manifests,
+    format-version."""
     if format_version > 1:
         return
     file = written.get(2)
@@ -242,7 +243,7 @@ def _partition_shape(entry: RecordShape) -> RecordShape | None:
 
 
 def _can_read(written: Shape | None, expected: Shape) -> bool:
-    """Whether values of a type are values of the expected one, perhaps after a promotion."""
+    """Return whether values of a type are values of the expected one, perhaps after a promotion."""
     found, wanted = _not_null(written), _not_null(expected)
     if found is None or wanted is None:
         return found is None
@@ -260,7 +261,7 @@ def _number(text: str) -> int:
 
 
 def _not_null(shape: Shape | None) -> str | None:
-    """The one type of a value beside null; None for the type null."""
+    """Return the one type of a value beside null; None for the type null."""
     branches = shape.branches if isinstance(shape, UnionShape) else (shape,)
     kinds = [branch for branch in branches if branch != "null"]
     if not kinds:
@@ -298,7 +299,7 @@ class _EntryChecker:
         return position
 
     def take_order_is_missing(self) -> bool:
-        """Whether an entry without a sort order was decoded since this was asked last."""
+        """Return whether an entry without a sort order was decoded since the last call."""
         found, self._order_is_missing = self._order_is_missing, False
         return found
 

@@ -41,8 +41,8 @@ class MapPatterns:
         self._missed: tuple[_Missed, ...] = ()
 
     def match(self, raw: bytes, position: int, texts: list[bytes]) -> int:
-        """Where six maps at a position end, if a pattern matches them; else -1. `texts`: see
-        `MapPattern.end`."""
+        """Return where six maps at a position end, if a pattern matches them; else -1.
+        `texts`: see `MapPattern.end`."""
         known = self._known
         for one in known:
             stop = one.end(raw, position, texts)
@@ -72,7 +72,8 @@ class MapPatterns:
         self._missed = (missed, *others[: _KEPT - 1])
 
     def _take(self, maps: SixMaps) -> tuple[_Missed, tuple[_Missed, ...]]:
-        """These maps, with those missed before that one pattern can match too; and the others."""
+        """Merge these maps with those missed before that one pattern can match too;
+        return the others."""
         for one in self._missed:
             together = merged(one.maps, maps)
             if together is not None:
@@ -100,7 +101,7 @@ class MapPatterns:
 
 
 def merged(first: SixMaps, second: SixMaps) -> SixMaps | None:
-    """Maps of which these are two examples; None where no pattern matches both."""
+    """Merge two examples of maps; None where no pattern matches both."""
     maps = list(first)
     for place, (one, other) in enumerate(zip(first, second, strict=True)):
         if one != other:
@@ -120,7 +121,7 @@ def _merged_map(one: MapColumns | None, other: MapColumns | None) -> MapColumns 
 
 
 def _interleaved(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...] | None:
-    """All columns of both, in an order that is that of each."""
+    """Merge all columns of both into an order that is that of each; None if there is none."""
     places = {column: place for place, column in enumerate(first)}
     columns, taken = list[int](), 0
     for column in second:

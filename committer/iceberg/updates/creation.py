@@ -32,7 +32,7 @@ _FORMAT_VERSION_DEFAULT = 2
 
 
 def updates_that_create(metadata: TableMetadata) -> tuple[Update, ...]:
-    """The changes that make a table that has no snapshots yet, in the reference's order.
+    """Return the changes that make a table that has no snapshots yet, in the reference's order.
 
     Errors: `UnsupportedError` for a table without a uuid.
     """
@@ -51,7 +51,7 @@ def updates_that_create(metadata: TableMetadata) -> tuple[Update, ...]:
 
 
 def table_of_updates(updates: Iterable[Update], *, now_ms: int) -> TableMetadata:
-    """The table that changes make of nothing.
+    """Build the table that these changes create.
 
     Format version 2 if they name none. Errors: `InvalidMetadataError` if they leave something out
     that a table needs, or do not fit each other.

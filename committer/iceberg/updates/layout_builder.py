@@ -41,7 +41,7 @@ class LayoutBuilder:
         self._added_order_id: int | None = None
 
     def applied(self, metadata: TableMetadata) -> TableMetadata:
-        """The metadata with this layout.
+        """Return the metadata with this layout.
 
         Errors: default spec or order do not fit the schema, or the names of any spec do not.
         """
@@ -161,7 +161,8 @@ def _same_schema(first: Schema, second: Schema) -> bool:
 
 
 def _equivalent(first: PartitionSpec, second: PartitionSpec) -> bool:
-    """Equal sources, transforms and names in one order; ids of fields do not matter."""
+    """Return whether sources, transforms, names and their order are equal;
+    field ids do not matter."""
     return [(field.source_ids, str(field.transform), field.name) for field in first.fields] == [
         (field.source_ids, str(field.transform), field.name) for field in second.fields
     ]

@@ -89,7 +89,7 @@ class MetadataBuilder:
             raise _wrong(snapshot, "sequence-number", f"more than {last}", found)
 
     def _row_ids_end(self, snapshot: Snapshot) -> int:
-        """The first row id behind those of the snapshot."""
+        """Return the first row id behind those of the snapshot."""
         first, added, free = snapshot.first_row_id, snapshot.added_rows, self._next_row_id or 0
         if first is None or first < free:
             raise _wrong(snapshot, "first-row-id", f"at least `next-row-id` {free}", first)
@@ -231,7 +231,7 @@ class MetadataBuilder:
     # --- The result ------------------------------------------------------------------------------
 
     def build(self, base_location: str | None) -> TableMetadata:
-        """The changed table; the base itself if nothing was changed."""
+        """Build the changed table; the base itself if nothing was changed."""
         if not self._changed and not self.layout.is_changed:
             return self._base
         if self._uuid is None and self.layout.format_version > 1:
@@ -265,7 +265,8 @@ class MetadataBuilder:
         return tuple(self.snapshots.values()) if is_changed else self._base.snapshots
 
     def _built_snapshot_log(self) -> tuple[SnapshotLogEntry, ...]:
-        """Without snapshots that were current within this change only, and without gaps."""
+        """Return the log without snapshots that were current within this change only,
+        and without gaps."""
         passed = self._added_to_main - {self._current_snapshot_id}
         if not passed and not self._removed_snapshots:
             return self._snapshot_log
@@ -294,13 +295,14 @@ class MetadataBuilder:
 
 
 def _latest_ms(metadata: TableMetadata) -> int:
-    """The latest time that a reader would compare with."""
+    """Return the latest time that a reader would compare with."""
     logs = (metadata.snapshot_log, metadata.metadata_log)
     return max((metadata.last_updated_ms, *(log[-1].timestamp_ms for log in logs if log)))
 
 
 def _previous_versions_max(properties: Mapping[str, str]) -> int:
-    """At least 1; a value that is no number counts as none."""
+    """Return how many previous versions to keep, at least 1;
+    a value that is no number is the default."""
     try:
         found = int(properties.get(_PREVIOUS_VERSIONS_MAX, _PREVIOUS_VERSIONS_MAX_DEFAULT))
     except ValueError:

@@ -66,7 +66,7 @@ _Value = TypeVar("_Value")
 
 
 def print_update(update: Update) -> dict[str, object]:
-    """The form that REST catalogs take."""
+    """Print the form that REST catalogs take."""
     return {"action": _ACTIONS[type(update)], **_details(update)}
 
 
@@ -128,7 +128,7 @@ def _layout_details(update: LayoutUpdate) -> dict[str, object]:
 
 
 def _print_spec(spec: PartitionSpec) -> dict[str, object]:
-    """Without the ids of fields that the table is to number."""
+    """Print a spec without the ids of fields that the table is to number."""
     printed = print_partition_fields(spec)
     for field in printed:
         if field["field-id"] == NEW_FIELD_ID:
@@ -185,7 +185,8 @@ def _set_properties(reader: Reader) -> SetProperties:
 
 
 def _key(reader: Reader, key: str, key_of_old: str) -> str:
-    """Clients of old have another key; the new one counts if there are both."""
+    """Return the key that is there: old clients have another one;
+    the new one counts if both are."""
     return key_of_old if key not in reader.rest and key_of_old in reader.rest else key
 
 

@@ -81,7 +81,8 @@ Requirement = (
 
 
 def failed_requirement(requirement: Requirement, metadata: TableMetadata | None) -> str | None:
-    """Why a requirement does not hold for a table (None: there is no table); None if it does."""
+    """Return why a requirement does not hold for a table (None: there is no table);
+    None if it does."""
     if metadata is None:
         return None if isinstance(requirement, AssertCreate) else "the table does not exist"
     match requirement:
@@ -118,7 +119,7 @@ def _named(value: object) -> str:
 
 
 def print_requirement(requirement: Requirement) -> dict[str, object]:
-    """The form that REST catalogs take."""
+    """Print the form that REST catalogs take."""
     match requirement:
         case AssertCreate():
             return {"type": "assert-create"}

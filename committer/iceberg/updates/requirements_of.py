@@ -90,7 +90,8 @@ def _of_update(base: TableMetadata, update: Update) -> Iterator[Requirement]:
 
 
 def _no_branch_moved(base: TableMetadata) -> Iterator[Requirement]:
-    """A writer of another branch may be using what is removed. Main has what is current."""
+    """Require every branch but main unmoved: its writer may be using what is removed.
+    Main has what is current."""
     for name, ref in base.refs.items():
         if ref.type == "branch" and name != MAIN:
             yield AssertRefSnapshotId(name, ref.snapshot_id)

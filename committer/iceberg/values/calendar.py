@@ -21,7 +21,7 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a day number, in the proleptic Gregorian calendar.
+    """Return year, month and day of a day number, in the proleptic Gregorian calendar.
 
     Counts in eras of 400 years that start on 1 March, so that a leap day ends its year.
     """
@@ -38,7 +38,7 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """The day number of a date. Errors: `ValueError` for a date that does not exist."""
+    """Return the day number of a date. Errors: `ValueError` for a date that does not exist."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     days_max = 29 if month == 2 and leap else _MONTH_DAYS[month - 1] if 1 <= month <= 12 else 0
     if not 1 <= day <= days_max:
@@ -62,7 +62,7 @@ def _print_year(year: int) -> str:
 
 
 def print_time(value: int, per_second: int) -> str:
-    """A time of day; the fraction has as many digits as it needs."""
+    """Print a time of day; the fraction has as many digits as it needs."""
     seconds, fraction = divmod(value, per_second)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     if fraction == 0:
@@ -72,13 +72,13 @@ def print_time(value: int, per_second: int) -> str:
 
 
 def print_timestamp(value: int, per_second: int) -> str:
-    """A date and time without offset."""
+    """Print a date and time without offset."""
     days, rest = divmod(value, DAY_S * per_second)
     return f"{print_date(days)}T{print_time(rest, per_second)}"
 
 
 def parse_date(text: str) -> int:
-    """Errors: `ValueError`."""
+    """Parse a date as days since 1970. Errors: `ValueError`."""
     match = _DATE_ONLY.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a date such as 2017-11-16, found `{text}`")
@@ -86,7 +86,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str, per_second: int) -> int:
-    """Errors: `ValueError`."""
+    """Parse a time of day, in units of a second's `per_second`th part. Errors: `ValueError`."""
     match = _TIME_ONLY.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a time such as 22:31:08.000001, found `{text}`")
@@ -94,7 +94,8 @@ def parse_time(text: str, per_second: int) -> int:
 
 
 def parse_timestamp(text: str, per_second: int, *, with_zone: bool) -> int:
-    """Errors: `ValueError`, also where an offset is missing, not +00:00, or not expected."""
+    """Parse a timestamp, in units of a second's `per_second`th part since 1970.
+    Errors: `ValueError`, also where an offset is missing, not +00:00, or not expected."""
     match = (_UTC_TIMESTAMP if with_zone else _TIMESTAMP).fullmatch(text)
     if match is None:
         form = "2017-11-16T22:31:08" + ("+00:00" if with_zone else "")

@@ -25,7 +25,7 @@ from committer.iceberg.values.types import (
 
 
 def human_value(kind: IcebergType, value: object) -> str:
-    """A value of a type as text; null is `null`."""
+    """Print a value of a type as text; null is `null`."""
     if value is None:
         return "null"
     match kind:
@@ -46,7 +46,7 @@ def human_value(kind: IcebergType, value: object) -> str:
 
 
 def _number(value: float) -> str:
-    """Plain from 0.001 up to 10 million, else with an exponent; always with a point.
+    """Print plain from 0.001 up to 10 million, else with an exponent; always with a point.
 
     The fewest digits that tell the value from its neighbors, but two: 4.9E-324 rather than 5E-324.
     """
@@ -66,7 +66,8 @@ def _number(value: float) -> str:
 
 
 def _decimal(value: Decimal) -> str:
-    """With an exponent where the point would lie more than six places before the digits."""
+    """Print a decimal; with an exponent if the point would lie over six places before the
+    digits."""
     sign, digits, exponent = value.as_tuple()
     power = len(digits) - 1 + cast(int, exponent)
     if cast(int, exponent) <= 0 and power >= -6:
@@ -77,7 +78,7 @@ def _decimal(value: Decimal) -> str:
 
 
 def _time(value: int) -> str:
-    """Without seconds if they are zero; a fraction in groups of three digits."""
+    """Print a time without seconds if they are zero; a fraction in groups of three digits."""
     text = print_time(value, SECOND_MICROS)
     if value % (60 * SECOND_MICROS) == 0:
         return text[:5]

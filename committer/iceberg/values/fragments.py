@@ -41,7 +41,7 @@ class Fragments:
         self._sources[id(value)] = (value, json_value)
 
     def print(self, value: _Value, print_value: Callable[[_Value], object]) -> bytes:
-        """The JSON of a value, with unknown keys of its source behind the known ones.
+        """Print the JSON of a value, with unknown keys of its source behind the known ones.
 
         Errors: `InvalidMetadataError` for those that are nested too deeply.
         """
@@ -54,7 +54,7 @@ class Fragments:
         return known[1]
 
     def print_list(self, name: str, values: tuple[Printed, ...]) -> orjson.Fragment:
-        """The JSON of a list that mostly grows at its end: what was joined before is not again."""
+        """Print the JSON of a list that mostly grows at its end: what was joined before is kept."""
         known, printed = self._lists.get(name, ((), b"[]"))
         if values[: len(known)] != known:
             known, printed = (), b"[]"
@@ -68,7 +68,8 @@ class Fragments:
 
 
 def print_to_keep(json_value: object) -> bytes:
-    """JSON in as many bytes as it takes: what orjson returns keeps a buffer of 4 KiB at least.
+    """Print JSON in as many bytes as it takes: what orjson returns keeps a buffer of 4 KiB at
+    least.
 
     Errors: `TypeError`, as `orjson.dumps`.
     """
@@ -85,7 +86,7 @@ def _print(json_value: object) -> bytes:
 
 
 def json_list(printed: Iterable[bytes]) -> orjson.Fragment:
-    """A JSON list of values that are printed already."""
+    """Join values that are printed already to a JSON list."""
     return orjson.Fragment(b"[" + b",".join(printed) + b"]")
 
 

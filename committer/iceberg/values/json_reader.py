@@ -31,7 +31,7 @@ _LIMITS = {32: 1 << 31, 64: 1 << 63}
 
 
 def is_integer(json_value: object, bits: int) -> bool:
-    """Whether a value is an integer (no boolean) of so many bits, 32 or 64."""
+    """Return whether a value is an integer (no boolean) of so many bits, 32 or 64."""
     limit = _LIMITS[bits]
     return type(json_value) is int and -limit <= json_value < limit
 
@@ -56,9 +56,9 @@ _ALL_BUT_QUOTES_AND_COLONS = bytes(sorted({*range(256)} - {*b'":'}))
 
 
 def keys_repeated(text: bytes, keys: int, colons: int) -> int:
-    """How many keys of valid JSON stand in one object a second time. `keys`: those that its parser
-    kept, of one of which it has dropped a value. Which one differs from parser to parser, so that
-    what one program has checked is not what another reads.
+    """Count how many keys of valid JSON stand in one object a second time. `keys`: those that its
+    parser kept, of one of which it has dropped a value. Which one differs from parser to parser, so
+    that what one program has checked is not what another reads.
 
     `colons`: at least so many are in texts that the parser kept, which saves most of the time.
     """
@@ -69,7 +69,7 @@ def keys_repeated(text: bytes, keys: int, colons: int) -> int:
 
 
 def keys_written(text: bytes) -> int:
-    """How many keys valid JSON has, repeated ones counted each time."""
+    """Count the keys of valid JSON, repeated ones each time."""
     if b"\\" in text:
         text = text.replace(rb"\\", b"").replace(rb"\"", b"")
     marks = text.translate(None, _ALL_BUT_QUOTES_AND_COLONS)
@@ -78,7 +78,7 @@ def keys_written(text: bytes) -> int:
 
 
 def count_keys(json_value: object) -> int:
-    """How many keys the objects in a parsed value have."""
+    """Count the keys of all objects in a parsed value."""
     if isinstance(json_value, dict):
         keys, inner = len(json_value), list(json_value.values())
     else:
@@ -154,7 +154,7 @@ class Reader:
         return found
 
     def items(self, key: str) -> list[object]:
-        """A missing list is an empty one."""
+        """Return a list; a missing one is empty."""
         return self.optional_list(key) or []
 
     def optional_list(self, key: str) -> list[object] | None:

@@ -26,7 +26,7 @@ def _folder(location: str, properties: Mapping[str, str], key: str, name: str) -
 
 
 def table_location(location: str) -> str:
-    """A table's location as it is kept: without slashes at its end, but for those of a scheme.
+    """Return a table's location as it is kept: only a scheme's slashes at its end stay.
 
     Errors: `InvalidMetadataError` where nothing is left.
     """
@@ -50,14 +50,15 @@ class ComparableLocation:
     path: str
 
     def is_within(self, folder: ComparableLocation) -> bool:
-        """Whether it is the folder, or below it."""
+        """Return whether the location is the folder, or below it."""
         below = folder.path.rstrip("/") + "/"
         return self.store == folder.store and (self.path.rstrip("/") + "/").startswith(below)
 
 
 def comparable_location(location: str) -> ComparableLocation:
-    """How a location compares. Spellings of which some engine might mean the same object compare
-    equal (percent signs, Unicode forms, doubled slashes), although no storage says so.
+    """Return the form in which a location is compared. Spellings of which some engine might mean
+    the same object compare equal (percent signs, Unicode forms, doubled slashes), although no
+    storage says so.
     """
     match = _AUTHORITY.match(location)
     scheme, authority = (match[1] or "file", match[2] or "") if match else ("file", "")
@@ -69,32 +70,32 @@ def comparable_location(location: str) -> ComparableLocation:
 
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
-    """`write.metadata.path`, else `<location>/metadata`."""
+    """Return `write.metadata.path`, else `<location>/metadata`."""
     return _folder(location, properties, "write.metadata.path", "metadata")
 
 
 def data_folder(location: str, properties: Mapping[str, str]) -> str:
-    """`write.data.path`, else `<location>/data`."""
+    """Return `write.data.path`, else `<location>/data`."""
     return _folder(location, properties, "write.data.path", "data")
 
 
 def manifest_location(folder: str, commit_uuid: UUID, number: int) -> str:
-    """The name of a commit's manifest, numbered from 0."""
+    """Return the name of a commit's manifest, numbered from 0."""
     return f"{folder}/{commit_uuid}-m{number}.avro"
 
 
 def manifest_list_location(folder: str, snapshot_id: int, attempt: int, commit_uuid: UUID) -> str:
-    """The name of a snapshot's manifest list; attempts count from 1."""
+    """Return the name of a snapshot's manifest list; attempts count from 1."""
     return f"{folder}/snap-{snapshot_id}-{attempt}-{commit_uuid}.avro"
 
 
 def metadata_file_location(folder: str, version: int, uuid: UUID, *, gzip: bool = False) -> str:
-    """The name of a metadata file; the first version of a table is 0."""
+    """Return the name of a metadata file; the first version of a table is 0."""
     return f"{folder}/{version:05d}-{uuid}{'.gz' if gzip else ''}.metadata.json"
 
 
 def metadata_version(location: str) -> int:
-    """The version in a metadata file's name, -1 if it has none."""
+    """Parse the version in a metadata file's name; -1 if it has none."""
     match = _VERSION.match(location[location.rfind("/") + 1 :])
     return int(match[1]) if match else -1
 
@@ -124,7 +125,7 @@ def object_storage_location(
     *,
     partitioned_paths: bool = True,
 ) -> str:
-    """The layout that spreads files over prefixes by the hash of their name.
+    """Return a data file's location in the layout that spreads files by the hash of their name.
 
     Data outside the table's location gets the names of the table's last two folders behind the
     hash, so that tables that share the data folder stay apart. Without those and without partition
@@ -138,11 +139,11 @@ def object_storage_location(
 
 
 def _context(table_location: str) -> str:
-    """`<parent folder>/<table folder>` of a table's location."""
+    """Return `<parent folder>/<table folder>` of a table's location."""
     return "/".join(table_location.rstrip("/").split("/")[-2:])
 
 
 def _hash_folders(name: str) -> str:
-    """The low 20 bits of the name's hash in binary, as folders of 4, 4, 4 and 8 digits."""
+    """Return the low 20 bits of the name's hash in binary, as folders of 4, 4, 4 and 8 digits."""
     bits = f"{mmh3.hash(name.encode(), signed=False):032b}"[-_HASH_BITS:]
     return f"{bits[:4]}/{bits[4:8]}/{bits[8:12]}/{bits[12:]}"

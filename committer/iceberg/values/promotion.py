@@ -32,7 +32,7 @@ _LONG_LIMIT = 1 << 63
 
 
 def is_promotion_allowed(old: IcebergType, new: IcebergType, *, format_version: int) -> bool:
-    """Whether a column's type may become another; every type may stay as it is."""
+    """Return whether a column's type may become another; every type may stay as it is."""
     if old == new:
         return True
     match old, new:
@@ -46,7 +46,7 @@ def is_promotion_allowed(old: IcebergType, new: IcebergType, *, format_version: 
 
 
 def promoted_value(old: IcebergType, new: IcebergType, value: object) -> object:
-    """A value of the old type as one of the new, where the promotion is allowed.
+    """Return a value of the old type as one of the new, where the promotion is allowed.
 
     Errors: `InvalidMetadataError` for a date that the new type cannot hold.
     """
@@ -59,7 +59,7 @@ def promoted_value(old: IcebergType, new: IcebergType, value: object) -> object:
 
 
 def keeps_partition_values(transform: Transform, old: IcebergType, new: IcebergType) -> bool:
-    """Whether a transform gives the same partition values after a promotion.
+    """Return whether a transform gives the same partition values after a promotion.
 
     Those of null never change. A transform that is not known may do anything.
     """

@@ -66,7 +66,8 @@ _EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """The integer that a decimal is, at a scale. Errors: `ValueError` if digits would be lost."""
+    """Return the integer that a decimal is, at a scale.
+    Errors: `ValueError` if digits would be lost."""
     try:
         shifted = value.scaleb(scale, _EXACT)
         number = int(shifted)
@@ -78,12 +79,12 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def scaled(number: int, scale: int) -> Decimal:
-    """The decimal of an unscaled integer."""
+    """Return the decimal of an unscaled integer."""
     return Decimal(number).scaleb(-scale, _EXACT)
 
 
 def minimal_bytes(number: int) -> bytes:
-    """Big-endian two's complement in as few bytes as hold it."""
+    """Encode big-endian two's complement in as few bytes as hold the number."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
@@ -92,12 +93,12 @@ def minimal_bytes(number: int) -> bytes:
 
 
 def encode_value(kind: IcebergType, value: object) -> bytes:
-    """The binary form of a value. Errors: `UnsupportedError` for a type that has none."""
+    """Encode the binary form of a value. Errors: `UnsupportedError` for a type that has none."""
     return encoder(kind)(value)
 
 
 def decode_value(kind: IcebergType, encoded: bytes) -> object:
-    """The value of its binary form, also where it was written before the type was promoted.
+    """Decode a value's binary form, also if it was written before the type was promoted.
 
     Errors: `InvalidMetadataError` for a wrong length.
     """
@@ -109,7 +110,7 @@ def decode_value(kind: IcebergType, encoded: bytes) -> object:
 
 @lru_cache(maxsize=512)
 def encoder(kind: IcebergType) -> Encoder:
-    """The function that encodes values of a type: look it up once, call it often."""
+    """Return the function that encodes values of a type: look it up once, call it often."""
     match kind:
         case DecimalType(_, scale):
             return lambda value: minimal_bytes(unscaled(value, scale))  # type: ignore[arg-type]
@@ -125,7 +126,7 @@ def encoder(kind: IcebergType) -> Encoder:
 
 @lru_cache(maxsize=512)
 def decoder(kind: IcebergType) -> Decoder:
-    """The function that decodes values of a type."""
+    """Return the function that decodes values of a type."""
     match kind:
         case DecimalType(_, scale):
             return lambda encoded: _decode_decimal(encoded, scale)
@@ -152,7 +153,7 @@ def _encode_uuid(value: object) -> bytes:
 
 
 def _decode_long(encoded: bytes) -> object:
-    """Eight bytes, or four of a column that was an int then (a timestamp: a date)."""
+    """Decode eight bytes, or four of a column that was an int then (a timestamp: a date)."""
     return (_INT if len(encoded) == 4 else _LONG).unpack(encoded)[0]
 
 
@@ -173,7 +174,8 @@ def _decode_decimal(encoded: bytes, scale: int) -> object:
 
 
 def _promoted_timestamp(day: int) -> Decoder:
-    """Four bytes are a date of before the column's promotion: `day` is its length in units."""
+    """Return a decoder to which four bytes are a date of before the column's promotion:
+    `day` is its length in units."""
 
     def decode(encoded: bytes) -> object:
         if len(encoded) == 4:
@@ -227,7 +229,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def print_json_value(kind: IcebergType, value: object) -> object:
-    """The JSON form of a value, ready for a JSON printer. None is null in every type."""
+    """Print the JSON form of a value, ready for a JSON printer. None is null in every type."""
     if value is None:
         return None
     match kind, value:
@@ -257,7 +259,8 @@ def print_json_value(kind: IcebergType, value: object) -> object:
 
 
 def print_number(kind: IcebergType, value: float) -> object:
-    """A float as the shortest number that reads back to it; text for what JSON cannot hold."""
+    """Return a float as the shortest number that reads back to it;
+    text for what JSON cannot hold."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -266,7 +269,7 @@ def print_number(kind: IcebergType, value: float) -> object:
 
 
 def shortest_float(value: float) -> float:
-    """The double with the fewest digits, but two, that is the same 4-byte float."""
+    """Return the double with the fewest digits, but two, that is the same 4-byte float."""
     encoded = _FLOAT.pack(value)
     for digits in range(2, 10):
         short = float(f"{value:.{digits}g}")
@@ -293,7 +296,7 @@ _PRINTERS: Mapping[type[IcebergType], Callable[[object], object]] = {
 
 
 def parse_json_value(kind: IcebergType, json_value: object) -> object:
-    """The value of its JSON form. Errors: `ValueError` saying what was expected."""
+    """Parse the JSON form of a value. Errors: `ValueError` saying what was expected."""
     if json_value is None:
         return None
     match kind:
@@ -411,7 +414,7 @@ def _text(kind: IcebergType, parse: Callable[[str], object]) -> Callable[[object
 def _counted(
     kind: IcebergType, bits: int, parse: Callable[[str], int]
 ) -> Callable[[object], object]:
-    """Text of what is counted from the epoch, in so many bits."""
+    """Return a parser of text that counts from the epoch, in so many bits."""
     limit = 1 << (bits - 1)
 
     def parse_counted(text: str) -> object:

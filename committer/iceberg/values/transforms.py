@@ -72,15 +72,16 @@ class Transform:
     __slots__ = ()
 
     def can_transform(self, kind: IcebergType) -> bool:
-        """Whether the specification allows this source type."""
+        """Return whether the specification allows this source type."""
         raise NotImplementedError
 
     def result_type(self, kind: IcebergType) -> IcebergType:
-        """The type of the partition value."""
+        """Return the type of the partition value."""
         raise NotImplementedError
 
     def function(self, kind: IcebergType) -> Function:
-        """The function of a source type. Errors: `UnsupportedError` where it is not allowed."""
+        """Return the function of a source type.
+        Errors: `UnsupportedError` where it is not allowed."""
         return _function(self, kind)
 
     def apply(self, kind: IcebergType, value: object) -> object:
@@ -97,15 +98,17 @@ class Transform:
         return False
 
     def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
-        """Whether rows sorted by this transform of a column are sorted by `other` of it as well."""
+        """Return whether rows sorted by this transform of a column are sorted by `other` of it as
+        well."""
         return self == other
 
     def human(self, kind: IcebergType, value: object) -> str:
-        """A partition value as it stands in paths, before escaping. `kind`: the source type."""
+        """Print a partition value as it stands in paths, before escaping.
+        `kind`: the source type."""
         return human_value(self.result_type(kind), value)
 
     def _bound(self, kind: IcebergType) -> Function:
-        """The function on values that are not null."""
+        """Return the function on values that are not null."""
         raise NotImplementedError
 
 
@@ -200,7 +203,8 @@ class TruncateTransform(Transform):
         return True
 
     def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
-        """A longer prefix orders by a shorter one, a number's steps by any multiple of them.
+        """Return whether the order is that of `other` too: of a shorter prefix, or of multiple
+        steps.
 
         The reference compares widths of numbers as it does lengths of text, which is wrong: 13 and
         19 are one step of 10, and may stand in either order, but two steps of 5.
@@ -227,7 +231,7 @@ class TruncateTransform(Transform):
 
 
 def _wrap(value: int, bits: int) -> int:
-    """The smallest numbers wrap around, as they do in the reference implementation."""
+    """Wrap the smallest numbers around, as the reference implementation does."""
     return value if value >= -(1 << (bits - 1)) else value + (1 << bits)
 
 
@@ -358,7 +362,7 @@ def parse_transform(text: str, *, where: str = "transform") -> Transform:
 
 
 def bucket_hash(kind: IcebergType) -> Callable[[object], int]:
-    """The 32-bit murmur3 hash (signed) of values of a type. spec: Appendix B."""
+    """Return the 32-bit murmur3 hash (signed) of values of a type. spec: Appendix B."""
     match kind:
         case IntegerType() | LongType() | DateType() | TimeType():
             return _hash_long

@@ -15,14 +15,15 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 def truncate_lower(kind: IcebergType, value: object, width: int) -> object:
-    """A value not above `value`: text of `width` code points, or bytes of `width`."""
+    """Return a value not above `value`: text of `width` code points, or bytes of `width`."""
     if isinstance(kind, StringType | BinaryType | FixedType):
         return cast(str, value)[:width]
     return value
 
 
 def truncate_upper(kind: IcebergType, value: object, width: int) -> object | None:
-    """A value not below `value`, cut and then raised; None if there is none of that width."""
+    """Return a value not below `value`, cut and then raised;
+    None if there is none of that width."""
     if isinstance(kind, StringType):
         return _raise_text(cast(str, value), width)
     if isinstance(kind, BinaryType | FixedType):

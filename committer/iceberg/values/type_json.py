@@ -209,7 +209,7 @@ def _flag(json_value: Mapping[str, object], key: str, where: str) -> bool:
 
 
 def print_type(kind: IcebergType) -> object:
-    """The JSON form of a type: a string for a primitive, an object for a nested type."""
+    """Print the JSON form of a type: a string for a primitive, an object for a nested type."""
     match kind:
         case StructType(fields):
             return {"type": "struct", "fields": [print_field(field) for field in fields]}
@@ -234,7 +234,7 @@ def print_type(kind: IcebergType) -> object:
 
 
 def print_field(field: NestedField) -> dict[str, object]:
-    """The JSON form of a struct's field, keys in the reference's order."""
+    """Print the JSON form of a struct's field, keys in the reference's order."""
     printed: dict[str, object] = {
         "id": field.field_id,
         "name": field.name,
