@@ -17,7 +17,7 @@ LOOKS_AT_ONCE = 32
 
 
 async def absent_data_file(storage: Storage, sealed: EncodedRequest) -> str | None:
-    """One that does not exist; None if all do.
+    """Return a data file that does not exist; None if all do.
 
     Errors: `FrazilError` where that cannot be found out.
     """

@@ -98,7 +98,7 @@ class OrphanFinder:
 
     @classmethod
     async def of(cls, sources: Sources, identifier: TableIdentifier) -> OrphanFinder:
-        """Errors: those of `Catalog.load`."""
+        """Open the finder of a table. Errors: those of `Catalog.load`."""
         return cls(sources, await sources.catalog.load(identifier))
 
     @property
@@ -180,7 +180,7 @@ class OrphanFinder:
         await answer(reading, self._sources.storage)
 
     async def find(self, *, before_ms: int) -> AsyncIterator[Orphan]:
-        """Objects older than that, by the storage's clock, that nothing names."""
+        """Yield objects that nothing names, older than `before_ms` by the storage's clock."""
         for folder in self._ground.folders:
             async for found in self._sources.storage.list(folder):
                 if found.modified_ms >= before_ms or self._ground.is_foreign(found.location):
@@ -208,7 +208,7 @@ class OrphanFinder:
     # --- Removing ---
 
     def why_not_remove(self) -> str | None:
-        """Why nothing may be removed now; None if it may."""
+        """Return why nothing may be removed now; None if it may."""
         if self.unreadable:
             return (
                 "these requests cannot be read, so their files are unknown:"
@@ -226,7 +226,7 @@ class OrphanFinder:
         return None
 
     async def storage_now_ms(self) -> int:
-        """The time of the clock that dates objects: a wrong one of ours would age all of them."""
+        """Read the clock that dates objects: a wrong local clock would age all of them."""
         name = f"{self._sources.inbox_root.rstrip('/')}/upkeep/clock/{self._sources.world.uuid()}"
         await self._sources.storage.create((NewObject(name, b""),))
         try:
@@ -256,7 +256,7 @@ class OrphanFinder:
 
 
 async def _request(waiting: Inbox | Quarantine, key: str) -> EncodedRequest | None:
-    """None for one that has gone meanwhile: it is read where it went, behind this."""
+    """Read a request; None if it has left this place meanwhile: it is read from its next place."""
     try:
         found = await waiting.get(key)
     except NotFoundError:
@@ -265,7 +265,8 @@ async def _request(waiting: Inbox | Quarantine, key: str) -> EncodedRequest | No
 
 
 async def _other_tables(catalog: Catalog, but: TableIdentifier) -> AsyncIterator[LoadedTable]:
-    """All other tables of a catalog. Errors: `UnsupportedError` for one that cannot be read."""
+    """Yield all other tables of a catalog.
+    Errors: `UnsupportedError` for one that cannot be read."""
     for namespace in await catalog.list_namespaces():
         others = [one for one in await catalog.list_tables(namespace) if one != but]
         for start in range(0, len(others), LOADS_AT_ONCE):

@@ -87,7 +87,7 @@ class ProducerAdmin:
     async def _epochs_in(
         self, snapshots: Iterable[Snapshot], name: ProducerName
     ) -> tuple[set[int], bool]:
-        """The epochs that landed in these, and whether there may be no others."""
+        """Return the epochs that landed in these snapshots, and whether there may be no others."""
         reader, is_whole = EvidenceReader(self.storage), True
         epochs: set[int] = set()
         for snapshot in filter(is_ours, snapshots):
@@ -135,8 +135,8 @@ class ProducerAdmin:
     async def _with_latest(
         self, table: LoadedTable, name: ProducerName, entry: ProducerEntry
     ) -> ProducerEntry:
-        """With the last epoch of the history that is left, if nothing is remembered any more: the
-        next rollback could not be seen without one.
+        """Add the last epoch of the retained history if no epoch is remembered any more: without
+        one the next rollback could not be detected.
         """
         if entry.latest or not entry.epochs.ranges:
             return entry
@@ -235,8 +235,8 @@ class ProducerAdmin:
     async def _landed_long_ago(
         self, state: TableState, found: ProducerStatus, requests: Sequence[CommitRequest]
     ) -> dict[str, str]:
-        """Why not, for those that have landed beyond the proofs that are kept: the files of the
-        table tell. All manifests are read for that, once.
+        """Return, by key, why a request that landed beyond the kept proofs must stay: the files of
+        the table prove it. All manifests are read for that, once.
         """
         head, entry = state.metadata.branch_head(found.name.branch), found.entry
         if head is None:
@@ -268,7 +268,7 @@ class ProducerAdmin:
         )
 
     async def _requests(self, table_uuid: UUID, producer: str) -> set[str]:
-        """The keys of all that is durable of a producer and has not landed."""
+        """Return the keys of all durable requests of a producer that have not landed."""
         return {key async for _, key in self.replays.all_durable(table_uuid, producer)}
 
     async def _change(self, identifier: TableIdentifier, decide: Decide) -> None:

@@ -59,7 +59,8 @@ class Checks(Protocol):
     """Reads and checks large requests. Errors: `InvalidRequestError`, also of `TRIES_MAX`."""
 
     async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
-        """As `read_request`. The request may lack what only its check needs."""
+        """Read a request as `read_request`. It may lack data that only its check needs.
+        The request may lack what only its check needs."""
 
     async def check(
         self,
@@ -69,8 +70,8 @@ class Checks(Protocol):
         read: Named | None,
         inflated_bytes_max: int,
     ) -> CheckedRequest | NeedsManifests | Inflates:
-        """As `Checker.check`, of a request that `read` has returned or that is whole. `Inflates`
-        where more would be kept inflated than `inflated_bytes_max`.
+        """Check, as `Checker.check`, a request that `read` has returned or that is whole. Return
+        `Inflates` if more would be kept inflated than `inflated_bytes_max`.
         """
 
     async def close(self) -> None:
@@ -148,7 +149,8 @@ class ChecksInProcesses:
             await process.close()
 
     async def _answer(self, job: Job, buffers: Sequence[bytes], producer: str) -> Answer:
-        """Errors: `InvalidRequestError` for what is refused, or what no process survives."""
+        """Have a process do the job.
+        Errors: `InvalidRequestError` for a refused request, or one that no process survives."""
         ended = list[ProcessEndedError]()
         while len(ended) < _TRIES_MAX:
             async with self._turn(producer, sum(map(len, buffers))) as process:
@@ -227,7 +229,7 @@ def _out_of_time() -> InvalidRequestError:
 def _manifests(
     answer: CheckAnswer, sealed: EncodedRequest, read: Named
 ) -> Iterator[CheckedManifest]:
-    """Those that the request refers to are here already; the others were made of its files."""
+    """Yield the manifests: those that the request refers to, and those made of its files."""
     for part, reference in zip_longest(answer.parts, sealed.request.manifests):
         content: bytes | memoryview
         if reference is None:

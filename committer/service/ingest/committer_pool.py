@@ -30,7 +30,8 @@ class TableFactory(Protocol):
     def table(
         self, identifier: TableIdentifier, table_uuid: UUID, before: LedgerUpkeep | None
     ) -> TableCommitter:
-        """`before`: the ledger upkeep of the table's previous committer, if it ended idle."""
+        """Make a table's committer.
+        `before`: its previous committer's ledger upkeep, if that ended idle."""
         ...
 
 

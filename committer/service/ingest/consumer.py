@@ -109,8 +109,8 @@ class Consumer:
         await self._shards.while_unchanged(self._world.sleep(READ_WAIT_S))
 
     async def _has_taken_over(self) -> bool:
-        """Whether all that others held of shards that are ours now has been taken from them: they
-        gave the shards up, or are gone. A lost shard that is back is taken over again.
+        """Return whether this committer has taken all deliveries that others held of its shards:
+        the others released the shards, or are gone. A lost shard that is back is taken over again.
         """
         self._release_shards(self._shards.take_lost())
         owned = self._shards.owned
@@ -157,7 +157,8 @@ class Consumer:
         self._health.returned("queue")
 
     def _show_taken(self) -> None:
-        """A key that something else has taken is a condition of its own, with its remedy."""
+        """Show each key that another program has taken as a condition of its own,
+        with its remedy."""
         taken = self._queue.taken_keys()
         for key, why in taken.items():
             if self._health.degraded(_component(key), why):

@@ -110,7 +110,7 @@ class InboxScan:
             listing.unread(found)
 
     def _may_take(self, key: InboxKey) -> bool:
-        """Not while there is no room, nor while its producer has to wait."""
+        """Return whether a request may be taken: there is room, and its producer need not wait."""
         is_free = not self._intake.is_full and not self._intake.is_held_back(key)
         return is_free and self._ownership.is_ours(key)
 

@@ -61,8 +61,8 @@ class Poller:
         world: World,
         metrics: Metrics,
     ) -> None:
-        """`folders`: further ones beside the inbox, which are listed only for what is foreign in
-        them.
+        """Poll queue, quarantine and storage. `folders`: further ones beside the inbox, which are
+        listed only for what is foreign in them.
         """
         self._queue = queue
         self._quarantine = quarantine
@@ -154,7 +154,7 @@ class Poller:
         return QuarantineSize(counts, size_bytes, (now_ms - oldest_ms) / 1000)
 
     async def _reason(self, key: str) -> str | None:
-        """None where the request has left the quarantine meanwhile."""
+        """Read a request's reason; None if it has left the quarantine meanwhile."""
         try:
             reason = (await self._quarantine.record(key)).reason
         except NotFoundError:

@@ -73,7 +73,7 @@ class Reconciler:
         return self._queue.is_away.is_set()
 
     async def _wait(self, *sooner: asyncio.Event) -> None:
-        """Until the next pass: soon without a queue, and soon after the queue went away."""
+        """Wait for the next pass: a short time without a queue, and after the queue failed."""
         if self._alone:
             await self._world.sleep(min(ALONE_INTERVAL_S, self._interval_s))
             return

@@ -17,7 +17,7 @@ if os.getppid() == int(sys.argv[1]):
 
 
 def ends_with_parent(command: Sequence[str]) -> list[str]:
-    """The command, to be started by this process, whose first word is the path of a program.
+    """Return the command, to be started by this process; its first word is the path of a program.
 
     On Linux it gets SIGTERM when the *thread* that started it ends; elsewhere it may be left.
     """

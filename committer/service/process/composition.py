@@ -157,7 +157,7 @@ def open_request_parts(settings: Settings) -> RequestParts:
 
 
 def aws_access(settings: Settings) -> AwsAccess:
-    """The group `aws`, as adapters take it."""
+    """Return the group `aws`, as adapters take it."""
     return AwsAccess(**settings.aws.model_dump())
 
 
@@ -172,7 +172,7 @@ async def open_parts(settings: Settings, *, create: bool = True) -> Parts:
 
 
 def with_catalog(parts: RequestParts, catalog: Catalog) -> Parts:
-    """The same parts, complete."""
+    """Complete the parts with a catalog."""
     shared = {field.name: getattr(parts, field.name) for field in fields(RequestParts)}
     return Parts(**shared, catalog=catalog)
 
@@ -194,7 +194,7 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
 
 
 async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
-    """As `open_catalog`, but never make a new, empty catalog while requests wait for tables.
+    """Open the catalog as `open_catalog`, but never make a new, empty one while requests wait.
 
     Where the file of a SQLite catalog is away (a disk that is not mounted yet), or a DynamoDB table
     is not in the region that is asked, every one of them would go to quarantine for an unknown
@@ -234,8 +234,8 @@ async def _has_outstanding(inbox: Inbox) -> bool:
 
 
 def _make_place(file: Path, settings: Settings) -> None:
-    """The folder of a catalog's file. In the home the file is its owner's alone; elsewhere other
-    engines may share it, as the umask says.
+    """Make the folder of a catalog's file. In the home the file is its owner's alone; elsewhere
+    other engines may share it, as the umask says.
     """
     if _is_catalog_inside(settings):
         make_home(settings)
@@ -270,12 +270,12 @@ def _open_leases(settings: Settings, world: World) -> Leases | None:
 
 
 def member_name(settings: Settings) -> str:
-    """The name of this committer among those that share the queue."""
+    """Return the name of this committer among those that share the queue."""
     return settings.queue.consumer or socket.gethostname()
 
 
 def queue_url(settings: Settings) -> str | None:
-    """The URL of the queue's server, the private one included; None without a queue."""
+    """Return the URL of the queue's server, the private one included; None without a queue."""
     if settings.queue.url == NONE:
         return None
     if settings.queue.url == PRIVATE:
@@ -284,12 +284,12 @@ def queue_url(settings: Settings) -> str | None:
 
 
 def breaker_policy(settings: Settings) -> BreakerPolicy:
-    """When a producer that fails all the time has to wait, and for how long."""
+    """Return after how many failures a producer has to wait, and for how long."""
     return BreakerPolicy(settings.service.breaker_threshold, settings.service.breaker_pause_s)
 
 
 def policy(settings: Settings) -> BatchPolicy:
-    """The batch policy that the settings ask for."""
+    """Return the batch policy that the settings ask for."""
     commit = settings.commit
     if commit.batch_requests_max < 1:
         raise SettingsError("commit.batch_requests_max: expected at least 1")

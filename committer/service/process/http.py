@@ -45,7 +45,7 @@ async def serving(
 
 
 def application(status_collector: StatusCollector) -> web.Application:
-    """The endpoints, not listening yet."""
+    """Build the endpoints, not listening yet."""
     health = status_collector.health
 
     async def live(_: web.Request) -> web.Response:

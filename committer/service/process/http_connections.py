@@ -55,7 +55,7 @@ class Listener:
         port: int,
         limits: ConnectionLimits = USUAL_LIMITS,
     ) -> Self:
-        """Errors: `OSError` where the address cannot be listened on."""
+        """Listen on an address. Errors: `OSError` where it cannot be listened on."""
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=_CLOSE_S_MAX)
         await runner.setup()
         connections = Connections(runner, limits)
@@ -82,7 +82,7 @@ class Connections:
     """All that are open, the one that was answered least lately first."""
 
     def __init__(self, runner: web.AppRunner, limits: ConnectionLimits) -> None:
-        """Errors: `InvariantError` where the runner is not set up."""
+        """Hold the connections of a runner. Errors: `InvariantError` if it is not set up."""
         if runner.server is None:
             raise InvariantError("the runner of the endpoints is not set up")
         self.limits = limits
@@ -95,7 +95,7 @@ class Connections:
         return len(self._open)
 
     def accept(self) -> Connection:
-        """The protocol of a new connection."""
+        """Return the protocol of a new connection."""
         return Connection(self._server, self)
 
     def opened(self, connection: Connection) -> None:
@@ -113,8 +113,8 @@ class Connections:
         self._open.pop(connection, None)
 
     def unlogged(self) -> int | None:
-        """Whether to log what a client did wrong, once a second at most: a client must not fill the
-        log. How many were not logged since the last; None: not this one either.
+        """Return how many client errors were not logged since the last one; None: do not log this
+        one either. One a second is logged at most: a client must not fill the log.
         """
         now_s = asyncio.get_running_loop().time()
         if now_s - self._logged_s < _LOGGED_EVERY_S:
@@ -168,7 +168,8 @@ class Connection(web.RequestHandler):
         return finished
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for it
-        """A client that sends no more may wait for an answer still."""
+        """Return whether the connection stays open:
+        a client that sends no more may wait for an answer."""
         self._is_half_closed = True
         return not self._is_idle
 
@@ -197,7 +198,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """One line in the log, and an answer without a word of the request: `message` has some."""
+        """Log one line, and answer without a word of the request: `message` has some."""
         if isinstance(exc, HttpProcessingError):
             status, problem = exc.code, ascii(exc.message)[:_SHOWN_MAX]
             if (unlogged := self._all.unlogged()) is not None:
@@ -214,5 +215,5 @@ class Connection(web.RequestHandler):
     def log_exception(
         self, *_: object, exc_info: BaseException | None = None, **__: object
     ) -> None:
-        """Our own fault, as an event like all others."""
+        """Log an internal error as an event like all others."""
         log.error("http.crashed", exc_info=exc_info)

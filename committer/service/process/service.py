@@ -162,8 +162,8 @@ async def until_answered(
 
 
 async def _unless(stop: asyncio.Event, question: Awaitable[T]) -> T | None:
-    """The answer, or None when `stop` has been set for a while: a probe that is cut off leaves
-    something behind, a server that does not answer must not hold up the end.
+    """Return the answer, or None once `stop` has been set for a while: a probe that is cut off
+    leaves objects behind, but a server that does not answer must not hold up the end.
     """
     asking, stopping = asyncio.ensure_future(question), asyncio.ensure_future(stop.wait())
     try:

@@ -73,7 +73,7 @@ async def serve(
 
 @asynccontextmanager
 async def kept_running(server: RedisServer | None, world: World) -> AsyncIterator[None]:
-    """While the block runs."""
+    """Keep the server running while the block runs."""
     keeper = asyncio.create_task(keep_running(server, world)) if server else None
     try:
         yield
@@ -119,12 +119,13 @@ async def serve_parts(
 
 
 def _processes() -> int:
-    """One beside the loop; a second where there are processors for it."""
+    """Return how many processes to start beside the loop:
+    a second if there are processors for it."""
     return 1 if (os.cpu_count() or 1) < _PROCESSORS_MIN else 2
 
 
 def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
-    """The same parts with every call counted: those for requests apart from those for tables."""
+    """Instrument every call of these parts: calls for requests apart from those for tables."""
     world = parts.world
     return replace(
         parts,
@@ -136,7 +137,7 @@ def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
 
 
 def first_error(group: BaseExceptionGroup[FrazilError]) -> FrazilError:
-    """The error that ended the service; a setting's before any other."""
+    """Return the error that ended the service; a setting's before any other."""
     errors = list(_leaves(group))
     return next((error for error in errors if isinstance(error, SettingsError)), errors[0])
 

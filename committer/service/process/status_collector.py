@@ -73,7 +73,7 @@ class StatusCollector:
         self._process = process
 
     def page(self) -> bytes:
-        """All metrics, as Prometheus reads them."""
+        """Print all metrics, as Prometheus reads them."""
         self._look()
         return self.metrics.instruments.page()
 
@@ -137,7 +137,7 @@ class StatusCollector:
         self.metrics.show_producers(breakers, _frozen(work.tables.all))
 
     def _open_breakers(self) -> list[OpenBreakerStatus]:
-        """The first ones by name."""
+        """Return the first open breakers by name."""
         work = self._process.work
         breakers = work.breakers.open_breakers() if work else ()
         first = nsmallest(BREAKERS_SHOWN_MAX, breakers, key=lambda one: (one.table, one.producer))
@@ -145,7 +145,8 @@ class StatusCollector:
 
 
 def _backlog(tables: Iterable[TableCommitter], now_ms: int) -> list[TableBacklog]:
-    """By name; tables that were dropped and made again share one, those unknown too."""
+    """Return the backlog by name; namesakes (dropped and made again) share one,
+    as do unknown tables."""
     found: dict[str, TableBacklog] = {}
     for table in tables:
         name = str(table.identifier) if table.state else NO_TABLE
@@ -162,7 +163,7 @@ def _backlog(tables: Iterable[TableCommitter], now_ms: int) -> list[TableBacklog
 
 
 def _frozen(tables: Iterable[TableCommitter]) -> Counter[str]:
-    """How many producers are frozen, by table."""
+    """Count the frozen producers of each table."""
     found: Counter[str] = Counter()
     for table in tables:
         if table.state is not None:
@@ -214,7 +215,7 @@ class _Numbers:
         return next(found, None)
 
     def foreign(self, folder: str) -> dict[str, int]:
-        """Foreign entries of a folder by kind, without those that have gone."""
+        """Return a folder's foreign entries by kind, without those that have gone."""
         return {
             one.labels["kind"]: int(one.value)
             for one in self._samples["frazil_foreign_entries"]

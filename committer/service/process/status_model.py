@@ -130,7 +130,7 @@ class Status(_StatusModel):
 
 
 def member_statuses(seen: Assignment) -> list[MemberStatus]:
-    """The members of an assignment, and how many shards each owns."""
+    """Return the members of an assignment, and how many shards each owns."""
     shares = Counter(lease.member for lease in seen.leases.values())
     return [
         MemberStatus(name=one.name, shards=shares[one.name], is_leaving=one.is_leaving)

@@ -54,7 +54,8 @@ class TableWiring:
     def table(
         self, identifier: TableIdentifier, table_uuid: UUID, before: LedgerUpkeep | None
     ) -> TableCommitter:
-        """`before`: the ledger upkeep of the table's previous committer, if it ended idle."""
+        """Wire a table's committer.
+        `before`: its previous committer's ledger upkeep, if that ended idle."""
         process, parts = self._process, self._process.parts
         world, metrics = parts.world, process.metrics
         waiting, attempts = Waiting(world, process.named), AttemptLog()

@@ -89,12 +89,12 @@ class CircuitBreakers:
         return 1 if known.until_s is not None else self._policy.threshold - known.failures
 
     def quarantined(self, request: CommitRequest, reason: str) -> None:
-        """One more has gone to quarantine."""
+        """Count a request that has gone to quarantine."""
         if self._counts(request):
             self._failed(_key(request), str(request.identifier), reason)
 
     def unreadable(self, inbox_key: RequestKey, reason: str) -> None:
-        """One has gone to quarantine of which nothing but its key is known."""
+        """Count a request that has gone to quarantine although only its key is known."""
         if self._policy.threshold > 0:
             key = inbox_key.table_uuid, inbox_key.producer
             self._failed(key, str(inbox_key.table_uuid), reason)
@@ -111,7 +111,7 @@ class CircuitBreakers:
             self._open.discard(forgotten)
 
     def landed(self, requests: Iterable[CommitRequest]) -> None:
-        """These are in the table: their producers are well."""
+        """Close the breakers of these requests' producers: their requests are in the table."""
         if not self._known:
             return
         for request in requests:
@@ -122,7 +122,7 @@ class CircuitBreakers:
                 log.info("producer.breaker_closed", table=known.table, producer=key[1])
 
     def _counts(self, request: CommitRequest) -> bool:
-        """A one-shot producer has nothing further."""
+        """Return whether a request counts: a one-shot producer has no further ones."""
         return self._policy.threshold > 0 and not request.producer.one_shot
 
     def _trip(self, key: _ProducerKey, known: _Breaker) -> None:
@@ -147,8 +147,8 @@ class CircuitBreakers:
         return bool(self._open)
 
     def holds(self, table_uuid: UUID, producer: str, inbox_key: str) -> bool:
-        """Whether a request has to wait. After the pause the first that is asked about is the trial
-        and need not, and the others have to until it has its verdict.
+        """Return whether a request has to wait. After the pause the first that is asked about is
+        the trial and need not, and the others have to until it has its verdict.
         """
         if (table_uuid, producer) not in self._open:
             return False
@@ -163,12 +163,12 @@ class CircuitBreakers:
         return False
 
     def holds_key(self, key: InboxKey) -> bool:
-        """The same of a request of which nothing but its key is known."""
+        """Return whether a request has to wait of which only the key is known."""
         parts = key.parts
         return parts is not None and self.holds(parts.table_uuid, parts.producer, key)
 
     def holds_request(self, sealed: EncodedRequest) -> bool:
-        """The same of a request that was read."""
+        """Return whether a request that was read has to wait."""
         return self.holds(*_key(sealed.request), sealed.key)
 
     def open_breakers(self) -> Iterator[OpenBreaker]:

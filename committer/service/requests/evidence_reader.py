@@ -28,7 +28,8 @@ class EvidenceReader:
         self._read: dict[int, EpochEvidence] = {}
 
     async def find(self, state: TableState, request: CommitRequest) -> Landed | None:
-        """Where an epoch landed, as far as retained history shows. Errors: those of the storage.
+        """Find where an epoch landed, as far as retained history shows. Errors: those of the
+        storage.
 
         An epoch that landed with several contents, since an operator accepted it: with this one.
         """
@@ -43,8 +44,8 @@ class EvidenceReader:
         return newest
 
     async def landed_in(self, state: TableState, request: CommitRequest) -> int | None:
-        """The snapshot in which this very attempt has landed, if it is not behind a rollback, and
-        as far as that is looked for. Errors: as `find`.
+        """Return the snapshot in which this very attempt has landed, if it is not behind a
+        rollback, and as far as the search goes. Errors: as `find`.
         """
         key = property_key(request.producer.id, request.branch)
         entry = state.ledger.entries.get(key)
@@ -63,7 +64,8 @@ class EvidenceReader:
         return None
 
     async def _newest_first(self, state: TableState, branch: str) -> AsyncIterator[EpochEvidence]:
-        """Of one snapshot after another, more at once the longer it takes: commits wait for it."""
+        """Yield the evidence of one snapshot after another, more at once the longer it takes:
+        commits wait for it."""
         left, at_once = snapshots_with_evidence(state.metadata, branch), 1
         while some := list(islice(left, at_once)):
             for evidence in await asyncio.gather(*map(self.evidence_of, some)):

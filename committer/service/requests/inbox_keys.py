@@ -11,7 +11,7 @@ _NAME_SHOWN_MAX = 1_000
 
 
 def parsed(key: str) -> RequestKey | None:
-    """The parts of an inbox key; None of what is no such key."""
+    """Parse an inbox key; None if it is none."""
     try:
         return parse_inbox_key(key)
     except ValueError:
@@ -19,7 +19,7 @@ def parsed(key: str) -> RequestKey | None:
 
 
 def folder_of(key: str) -> str:
-    """The folder of a key's producer: `committer.request.request_key.producer_prefix`."""
+    """Return the folder of a key's producer: `committer.request.request_key.producer_prefix`."""
     return "/".join(key.split("/", 2)[:2])
 
 
@@ -48,6 +48,6 @@ class InboxKey(str):
 
 
 def printable(name: str) -> str:
-    """A name that others have chosen, for a log that a terminal may show."""
+    """Return a foreign name in a form that a log on a terminal may show."""
     name = name[:_NAME_SHOWN_MAX]
     return name if name.isprintable() else ascii(name)[1:-1]

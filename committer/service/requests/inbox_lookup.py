@@ -96,7 +96,7 @@ class _Listed:
         return cls(place, keys, skips)
 
     def lacks(self, key: str) -> bool:
-        """Whether it surely is not there."""
+        """Return whether the key surely is not there."""
         return key not in self.keys and not self.skips.may_hide(self.place.location(key))
 
     def unseen(self, key: str) -> AccessError:

@@ -76,7 +76,7 @@ class LargeRequests:
         self._room = asyncio.Lock()
 
     def find(self, key: str) -> Arrival | None:
-        """One that waits here, or is being read."""
+        """Return a request that waits here, or is being read; None if there is none."""
         return self._known.get(key)
 
     def listed(self, key: str, durable_ms: int) -> bool:

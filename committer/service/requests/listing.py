@@ -38,7 +38,7 @@ class Folders(Container[str]):
         return folder in self._found or self._may_hide(folder)
 
     def may_hold(self, key: str) -> bool:
-        """Whether a key that was sought may be there."""
+        """Return whether a key that was sought may be there."""
         return key in self._keys or self._may_hide(folder_of(key))
 
     def _may_hide(self, folder: object) -> bool:
@@ -58,5 +58,5 @@ class Listed(Container[str]):
         return folder in self.waiting or folder in self.quarantined
 
     def has_left(self, key: str) -> bool:
-        """Whether a key that was sought is in none of these places."""
+        """Return whether a key that was sought is in none of these places."""
         return not self.waiting.may_hold(key) and folder_of(key) not in self.quarantined

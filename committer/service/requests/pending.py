@@ -168,18 +168,18 @@ class Waiting(Collection[str]):
         return any(one.is_large for one in self._ready.values())
 
     def find(self, key: str) -> Pending | None:
-        """A request that waits: ready, deferred or set aside."""
+        """Find a request that waits: ready, deferred or set aside."""
         found = self._ready.get(key) or self._aside.get(key)
         return found or self._deferred.get(key, (0, None))[1]
 
     def all(self) -> Iterator[Pending]:
-        """Every request that waits: ready, deferred or set aside."""
+        """Yield every request that waits: ready, deferred or set aside."""
         yield from self._ready.values()
         yield from (pending for _, pending in self._deferred.values())
         yield from self._aside.values()
 
     def ready(self, count_max: int) -> list[Pending]:
-        """The first ready ones."""
+        """Return the first ready ones."""
         return list(islice(self._ready.values(), count_max))
 
     @property
@@ -225,8 +225,8 @@ class Waiting(Collection[str]):
         pending.is_authentic = True
 
     def share_all(self) -> None:
-        """Another committer may have ended any of them in the meantime, and the ledger may lack
-        epochs that an operator has removed.
+        """Mark all as shared: another committer may have ended any of them in the meantime, and the
+        ledger may lack epochs that an operator has removed.
         """
         for pending in self.all():
             pending.is_shared = True
@@ -250,7 +250,7 @@ class Waiting(Collection[str]):
         pending.stage = stage
 
     def set_aside(self, pending: Pending) -> None:
-        """A ready request is checked beside the rounds now, until `checked`."""
+        """Set a ready request aside: it is checked beside the rounds, until `checked`."""
         self._move(pending, Stage.CHECKING)
         self._aside[pending.key] = self._ready.pop(pending.key)
 
@@ -265,12 +265,12 @@ class Waiting(Collection[str]):
         self._move(pending, _known_stage(pending))
 
     def launch(self, keys: Iterable[str]) -> None:
-        """These are the batch in flight now."""
+        """Mark these as the batch in flight."""
         for key in keys:
             self._move(self._ready[key], Stage.IN_FLIGHT)
 
     def withdraw(self, keys: Iterable[str]) -> None:
-        """These are not in flight any more, as far as they still wait: their batch was dropped."""
+        """Mark these as in flight no more, if they still wait: their batch was dropped."""
         for pending in filter(None, map(self._ready.get, keys)):
             if pending.stage is Stage.IN_FLIGHT:
                 self._move(pending, Stage.CHECKED)
@@ -337,7 +337,7 @@ class Waiting(Collection[str]):
         pending.named_bytes = size_bytes
 
     def drop_named(self, pending: Pending) -> None:
-        """The manifests that a request names are read anew if they are needed again."""
+        """Drop the manifests that a request names: they are read anew if they are needed again."""
         self._named.give_back(pending.named_bytes)
         pending.named_bytes = 0
 

@@ -40,7 +40,8 @@ class _Answer(Generic[T]):
 def _step(
     reading: Reading[T], contents: Sequence[bytes | None] | None
 ) -> Sequence[str] | _Answer[T]:
-    """The next question of a search, or its answer. (A thread cannot hand on `StopIteration`.)"""
+    """Return the next question of a search, or its answer.
+    (A thread cannot hand on `StopIteration`.)"""
     try:
         return next(reading) if contents is None else reading.send(contents)
     except StopIteration as stop:

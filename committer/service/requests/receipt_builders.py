@@ -9,7 +9,7 @@ from committer.request.request_key import RequestKey
 
 
 def committed_receipt(request: CommitRequest, landed: Landed) -> Receipt:
-    """The answer to a request whose epoch has landed, by this attempt or another."""
+    """Build the answer to a request whose epoch has landed, by this attempt or another."""
     return Receipt(
         request.producer.id,
         request.epoch,
@@ -22,7 +22,7 @@ def committed_receipt(request: CommitRequest, landed: Landed) -> Receipt:
 
 
 def quarantined_receipt(request: RequestKey, reason: str, message: str) -> Receipt:
-    """The answer to a request that is in quarantine; nothing but its key may be readable."""
+    """Build the answer to a request in quarantine, of which only the key may be readable."""
     return Receipt(
         request.producer,
         request.epoch,

@@ -31,7 +31,7 @@ class SettledRequests:
         self._shorter: dict[str, None] = {}
 
     def deleted(self, attempt: UUID) -> None:
-        """Its request has left the inbox."""
+        """Note that an attempt's request has left the inbox."""
         if len(self._gone) >= GONE_MAX:
             self._gone.clear()
         self._gone.add(attempt)
@@ -64,8 +64,8 @@ class SettledRequests:
                     self._in_doubt[name] = one.attempt
 
     def among(self, ledger: Ledger, landing: Iterable[str]) -> Mapping[str, frozenset[UUID]]:
-        """The settled attempts of entries that may become shorter, and of those that a commit
-        writes anyway (`landing`), by the ledger's property.
+        """Return the settled attempts of entries that may become shorter, and of those that a
+        commit writes anyway (`landing`), by the ledger's property.
         """
         found: dict[str, frozenset[UUID]] = {}
         for key in (*landing, *self._shorter):
@@ -76,7 +76,8 @@ class SettledRequests:
         return found
 
     def landed(self, done: Mapping[str, frozenset[UUID]], ledger: Ledger) -> None:
-        """A commit has taken these along, and led to this ledger: forget what it has forgotten."""
+        """Forget settled attempts that a landed commit took along,
+        as far as this ledger forgot them."""
         for key, attempts in done.items():
             self._shorter.pop(key, None)
             entry = ledger.entries.get(key)
@@ -90,16 +91,16 @@ class SettledByTable:
         self._tables: dict[UUID, SettledRequests] = {}
 
     def of(self, table_uuid: UUID) -> SettledRequests:
-        """Those of a table, which is told of deletions from now on."""
+        """Return a table's settled requests, which learn of deletions from now on."""
         return self._tables.setdefault(table_uuid, SettledRequests(table_uuid))
 
     def deleted(self, keys: Iterable[InboxKey]) -> None:
-        """These keys have left the inbox."""
+        """Note that these keys have left the inbox."""
         for key in keys:
             table = self._tables.get(key.parts.table_uuid) if key.parts else None
             if table is not None and key.parts is not None:
                 table.deleted(key.parts.attempt)
 
     def forget(self, table_uuid: UUID) -> None:
-        """Nothing here works on the table any more."""
+        """Forget a table that no committer here works on any more."""
         self._tables.pop(table_uuid, None)

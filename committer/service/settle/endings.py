@@ -43,7 +43,8 @@ class Endings:
         return self._breakers.room(request)
 
     def landed(self, ended: Sequence[tuple[Pending, Landed]], seen: HighWaterMark) -> None:
-        """These have landed, as the high-water mark proves; by a commit just now, or earlier."""
+        """Settle requests that have landed, as the high-water mark proves;
+        by a commit just now, or earlier."""
         self._breakers.landed(pending.sealed.request for pending, _ in ended)
         self._settler.settle(
             [
@@ -53,7 +54,7 @@ class Endings:
         )
 
     def duplicates(self, ended: Sequence[tuple[Pending, Landed]], seen: HighWaterMark) -> None:
-        """Their epochs had landed before, by the same attempt or another."""
+        """Settle requests whose epochs had landed before, by the same attempt or another."""
         for pending, landed in ended:
             request = pending.sealed.request
             is_own = landed.attempt == request.attempt
@@ -62,23 +63,23 @@ class Endings:
         self.landed(ended, seen)
 
     def left_before(self, ended: Sequence[Pending]) -> None:
-        """Their inbox objects are not there: they have ended before."""
+        """Settle requests that ended before: their inbox objects are not there."""
         self._settler.settle([Outcome.left_before(pending) for pending in ended])
 
     def quarantined(self, pending: Pending, reason: str, message: str) -> None:
-        """It is in quarantine by a verdict of this committer."""
+        """Settle a request that is in quarantine by a verdict of this committer."""
         self._metrics.quarantined(reason)
         self._breakers.quarantined(pending.sealed.request, reason)
         self.quarantined_before(pending, reason, message)
 
     def quarantined_before(self, pending: Pending, reason: str, message: str) -> None:
-        """It is in quarantine by the verdict of another process."""
+        """Settle a request that is in quarantine by the verdict of another process."""
         self._recently_quarantined.add(pending.key)
         receipt = _receipt(pending.key, reason, message)
         self._settler.settle([Outcome.quarantined(pending, receipt)])
 
     def unreadable(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord) -> None:
-        """An inbox object that cannot be read is in quarantine by this record."""
+        """Settle an inbox object that cannot be read and is in quarantine by this record."""
         log.warning(
             "request.quarantined", key=printable(key), reason=record.reason, message=record.message
         )
@@ -90,7 +91,7 @@ class Endings:
         self._settler.settle([Outcome(key, waiters.tokens, waiters.reply_to, receipt)])
 
     def unread(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord | None) -> None:
-        """There is no request to read under a key; `record`: as it is in quarantine."""
+        """Settle a key without a request to read; `record`: as it is in quarantine."""
         receipt = _receipt(key, record.reason, record.message) if record else None
         self._settler.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 

@@ -74,7 +74,8 @@ class HighWaterCheck:
         return self._store.has_decided_since(self.known)
 
     def landed(self, state: TableState, keys: Collection[str]) -> None:
-        """A commit of ours has led to this state, and changed these entries of the ledger."""
+        """Note a commit of ours that has led to this state,
+        and changed these entries of the ledger."""
         self.known = self.known.after(state, keys)
 
     async def _read(self, previous: TableState | None) -> tuple[TableState, HighWaterMark]:

@@ -89,7 +89,8 @@ class HighWaterMarkStore:
         raise _contended(seen.table_uuid)
 
     def has_decided_since(self, seen: HighWaterMark) -> bool:
-        """Whether an operator is known to have decided about the table after that was seen."""
+        """Return whether an operator is known to have decided about the table after `seen` was
+        read."""
         known = self._known.get(seen.table_uuid)
         return known is not None and known.high_water_mark.decided > seen.decided
 

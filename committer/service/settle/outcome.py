@@ -31,10 +31,11 @@ class Outcome:
 
     @classmethod
     def quarantined(cls, pending: Pending, receipt: Receipt | None) -> Outcome:
-        """It is in quarantine, so its inbox object may go."""
+        """Return the outcome of a quarantined request: its inbox object may be deleted."""
         return cls(pending.key, pending.waiters.tokens, pending.waiters.reply_to, receipt)
 
     @classmethod
     def left_before(cls, pending: Pending) -> Outcome:
-        """Its inbox object is not there. One that appears now is another publication: keep it."""
+        """Return the outcome of a request without an inbox object.
+        One that appears now is another publication: keep it."""
         return cls(None, pending.waiters.tokens)

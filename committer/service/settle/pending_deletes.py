@@ -31,11 +31,11 @@ class PendingDeletes:
         self._keys: set[str] = set()
 
     def __bool__(self) -> bool:
-        """Whether some wait to be taken."""
+        """Return whether some wait to be taken."""
         return bool(self._proofs)
 
     def __contains__(self, key: object) -> bool:
-        """Whether a request has ended, and its inbox object is about to be deleted."""
+        """Return whether a request has ended, and its inbox object is about to be deleted."""
         return key in self._keys
 
     def add(self, ended: Iterable[Outcome]) -> None:
@@ -49,7 +49,7 @@ class PendingDeletes:
             self.requeue(proof)
 
     def take(self) -> Sequence[Proof]:
-        """Everything that waits."""
+        """Return everything that waits, and forget it."""
         proofs, self._proofs = tuple(self._proofs.values()), {}
         return proofs
 

@@ -155,8 +155,8 @@ class Settler:
             return None
 
     def _void(self, proof: Proof) -> None:
-        """An operator has accepted a table without them, perhaps, or lets them land again: the
-        reconciler finds them, and the ledger knows.
+        """Drop a proof that an operator has voided: the table was accepted without these requests,
+        or may land them again. The reconciler finds them, and the ledger knows.
         """
         table_uuid = str(proof.seen.table_uuid) if proof.seen else None
         log.info("high_water_mark.superseded", table_uuid=table_uuid, requests=len(proof.keys))

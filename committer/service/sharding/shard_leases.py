@@ -102,9 +102,9 @@ class ShardLeases:
         return lost
 
     def patience_s(self, shard: int) -> float:
-        """How old a request of this shard should be before this committer takes it from the inbox
-        while the server is away: the owner has none, the others wait for one another in the order
-        in which they would inherit the shard, a lease each.
+        """Return how old a request of this shard should be, in seconds, before this committer takes
+        it from the inbox while the server is away: the owner does not wait, the others do in the
+        order in which they would inherit the shard, a lease each.
         """
         seen = self._seen
         if shard in self.owned or seen is None:
@@ -141,7 +141,7 @@ class ShardLeases:
             log.info("shards.release_failed", error=str(error))
 
     async def _turn(self, leases: Leases, hand_over: HandOver, tasks: asyncio.TaskGroup) -> bool:
-        """One exchange and the wait for the next. False once this committer has left."""
+        """Do one exchange and wait for the next. False once this committer has left."""
         try:
             seen = await self._renew(leases, hand_over, tasks)
             if self._is_leaving and not (self.owned or self._busy or self._drained):
@@ -220,7 +220,7 @@ class ShardLeases:
     # --- Waiting ---
 
     async def _wait(self, leases: Leases, seen: Assignment) -> None:
-        """For news of the others; while tables of ours finish, for them."""
+        """Wait for news of the others; while tables of ours finish, for them."""
         wait_s = self._wait_s(seen)
         if self._busy:
             await self._world.sleep(wait_s)
@@ -228,8 +228,8 @@ class ShardLeases:
             await leases.wait_for_change(seen.version, wait_s=wait_s)
 
     def _wait_s(self, seen: Assignment) -> float:
-        """Until the next renewal is due, or another member counts as gone, or all who come back
-        have come.
+        """Return the time until the next renewal is due, another member counts as gone, or all
+        returning members have come.
         """
         others = [one.left_s for one in seen.members if one.name != self._member]
         settling_s = self._settling_until_s - self._world.monotonic_s()

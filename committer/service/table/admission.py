@@ -104,7 +104,8 @@ class Admission:
     async def _is_authentic(
         self, pending: Pending, state: TableState, outcome: AdmissionOutcome
     ) -> bool:
-        """Whether it may land as far as its signature goes; if not, `outcome` says why."""
+        """Return whether a request may land as far as its signature goes;
+        if not, add why to `outcome`."""
         try:
             await self._signatures.check(pending, state.metadata.properties)
         except InvalidRequestError as error:

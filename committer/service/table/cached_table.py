@@ -72,7 +72,7 @@ class CachedTable:
         self._is_current = False
 
     def landed(self, commit: LandedCommit) -> None:
-        """A commit has led to its state, and changed entries of the ledger."""
+        """Note a commit that has led to its state, and changed entries of the ledger."""
         self._attempts.landed(commit.state)
         # The returned table may hold more than was planned: it counts as a load.
         self.generation += 0 if commit.is_as_planned else 1

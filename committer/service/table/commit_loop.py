@@ -35,7 +35,7 @@ class CommitLoop:
         pacer: CommitPacer,
         observers: Sequence[CommitObserver],
     ) -> None:
-        """`observers`: told of each landed commit, in this order."""
+        """Commit batches. `observers`: told of each landed commit, in this order."""
         self._planner = planner
         self._sender = sender
         self._cached_table = cached_table

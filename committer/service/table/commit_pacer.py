@@ -62,7 +62,7 @@ class CommitPacer:
         return self._stopping.is_set()
 
     def policy(self, state: TableState | None) -> BatchPolicy:
-        """The service's policy, with the table's own interval and gaps."""
+        """Return the service's policy, with the table's own interval and gaps."""
         properties = state.metadata.properties if state else {}
         own_interval_ms = interval_ms(properties, self._policy.min_interval_ms)
         return replace(
@@ -104,12 +104,12 @@ class CommitPacer:
     # --- What it learns from ---
 
     def started(self) -> int:
-        """A commit begins, with its first attempt. Return the time."""
+        """Note that a commit begins, with its first attempt. Return the time."""
         self._last_start_ms = self._world.now_ms()
         return self._last_start_ms
 
     def swapped(self) -> None:
-        """An attempt has its answer."""
+        """Note that an attempt has its answer."""
         self._gaps = self._gaps.swapped(self._world.now_ms())
 
     def landed(self, commit: LandedCommit) -> None:
@@ -118,7 +118,7 @@ class CommitPacer:
         self._weigh(commit.metadata_bytes)
 
     def saw(self, known: TableState | None, table: LoadedTable) -> None:
-        """The table was loaded: was there a foreign commit since it was known?"""
+        """Note a loaded table, and whether a foreign commit came since it was known."""
         now_ms = self._world.now_ms()
         if known is None:
             seen_ms = last_foreign_snapshot_ms(table.metadata)

@@ -112,7 +112,7 @@ class ContentChecks:
 
 
 def _needs_much(first: NeedsManifests) -> bool:
-    """Whether the manifests that it names are more than a round can wait for, or keep."""
+    """Return whether the named manifests are more than a round can wait for, or keep."""
     return len(first.lengths) > NAMED_MAX or sum(first.lengths.values()) > LARGE_BYTES_MIN
 
 

@@ -102,7 +102,7 @@ class BatchSelector:
         self._current = None
 
     def landed(self, _: LandedCommit) -> None:
-        """The batch in flight is in the table."""
+        """Forget the batch in flight: it is in the table."""
         self._current = None
         self._batch_max = None
 
@@ -153,9 +153,10 @@ class BatchSelector:
         return still.issuperset(inflight.keys)
 
     def _is_fresh(self, inflight: InflightBatch, state: TableState) -> bool:
-        """Not if its snapshot is in the table: its ledger was removed, and that was accepted. Nor
-        if the table has moved since the answer to an attempt was lost: its snapshot may have been
-        in the table, rolled back and expired, and its manifests deleted with it.
+        """Return whether a batch may be sent again. Not if its snapshot is in the table: its ledger
+        was removed, and that was accepted. Nor if the table has moved since the answer to an
+        attempt was lost: its snapshot may have been in the table, rolled back and expired, and its
+        manifests deleted with it.
         """
         age_s = self._world.monotonic_s() - inflight.since_s
         is_there = state.metadata.snapshot_by_id(inflight.batch.snapshot_id) is not None
@@ -163,14 +164,14 @@ class BatchSelector:
         return age_s <= INFLIGHT_S_MAX and not is_there and not may_have_gone
 
     def _policy(self, state: TableState) -> BatchPolicy:
-        """The table's policy, with the limit while bisecting."""
+        """Return the table's policy, with the limit while bisecting."""
         policy = self._pacer.policy(state)
         limit = min(self._batch_max or policy.requests_max, policy.requests_max)
         return replace(policy, requests_max=limit)
 
 
 def _one_branch(requests: Sequence[CheckedRequest]) -> tuple[CheckedRequest, ...]:
-    """The requests of the first one's branch: a batch makes one snapshot."""
+    """Return the requests of the first one's branch: a batch makes one snapshot."""
     if not requests:
         return ()
     branch = requests[0].request.branch

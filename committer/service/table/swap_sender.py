@@ -52,7 +52,8 @@ class SwapSender:
         return answer
 
     async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
-        """One parallel round: manifests that are not there yet, the list, and the metadata file."""
+        """Write in one parallel round: manifests that are not there yet, the list,
+        and the metadata file."""
         before = self._catalog.objects_before(plan.swap)
         self._attempts.sending(plan, [created.location for created in before])
         objects = (*plan.objects, *before)

@@ -30,7 +30,7 @@ class TableRounds:
         *,
         requests_max: int,
     ) -> None:
-        """`requests_max`: how many requests a round looks at."""
+        """Run a table's rounds. `requests_max`: how many requests a round looks at."""
         self._waiting = waiting
         self._cached_table = cached_table
         self._admission = admission
@@ -85,8 +85,8 @@ class TableRounds:
         await self._verdicts.quarantine_all([unknown_table(one, name) for one in self._ready()])
 
     async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome]:
-        """A cached table may lag behind: it lets requests land (the swap finds out), but only
-        fresh metadata ends one without a commit.
+        """Admit on a cached table, which may lag behind: it lets requests land (the swap finds
+        out), but only fresh metadata ends one without a commit.
         """
         if (state := self._cached_table.usable) is not None:
             outcome = await self._admit(state)

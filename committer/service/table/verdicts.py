@@ -218,7 +218,7 @@ def _log_quarantined(one: QuarantineVerdict) -> None:
 
 
 def unknown_table(pending: Pending, catalog_name: str) -> QuarantineVerdict:
-    """The verdict on a request for a table that the catalog does not have."""
+    """Return the verdict on a request for a table that the catalog does not have."""
     identifier = pending.sealed.request.identifier
     return QuarantineVerdict(
         pending,

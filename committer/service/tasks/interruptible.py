@@ -16,7 +16,7 @@ class Interruptible:
         self._scope: asyncio.Timeout | None = None
 
     async def wait(self, call: Awaitable[T]) -> T | None:
-        """The call's answer; None if it was interrupted, and so cancelled."""
+        """Return the call's answer; None if it was interrupted, and so cancelled."""
         scope = asyncio.timeout(None)
         try:
             async with scope:

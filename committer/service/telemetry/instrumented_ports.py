@@ -18,10 +18,11 @@ class Meter(Protocol):
     """Is told of every call of one port, by the name of its method."""
 
     def timed(self, call: str) -> AbstractContextManager[None]:
-        """Surrounds one call, and sees its error. Of a listing, also what is done meanwhile."""
+        """Measure one call, and see its error. Of a listing, also what is done meanwhile."""
 
     def moved(self, call: str, objects: int, size_bytes: int) -> None:
-        """A `create`, `replace`, `get` or `delete` has succeeded for so many objects and bytes."""
+        """Count a `create`, `replace`, `get` or `delete` of so many objects and bytes that
+        succeeded."""
 
 
 class InstrumentedStorage:

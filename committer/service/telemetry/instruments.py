@@ -69,11 +69,11 @@ class Instruments:
         ProcessCollector(registry=self._registry)
 
     def page(self) -> bytes:
-        """The numbers in Prometheus' text format (`CONTENT_TYPE`)."""
+        """Print the numbers in Prometheus' text format (`CONTENT_TYPE`)."""
         return generate_latest(_Known(self._registry))
 
     def samples(self) -> Iterator[Sample]:
-        """Every value, buckets of histograms included."""
+        """Yield every value, buckets of histograms included."""
         for metric in _Known(self._registry).collect():
             for sample in metric.samples:
                 yield Sample(sample.name, sample.labels, sample.value)

@@ -78,7 +78,7 @@ class JsonStderr(io.TextIOBase):
 
 
 def is_asked_for() -> bool:
-    """Whether the environment asks for JSON; a settings file is read later."""
+    """Return whether the environment asks for JSON; a settings file is read later."""
     return os.environ.get(FORMAT_VARIABLE, "").strip().lower() == "json"
 
 

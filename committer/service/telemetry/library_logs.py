@@ -24,7 +24,7 @@ class LibraryLogs(logging.Handler):
 
 
 def take_over_logging() -> None:
-    """From now on warnings and errors of libraries are events, asyncio's among them."""
+    """Turn warnings and errors of libraries into events, asyncio's among them."""
     root = logging.getLogger()
     if any(isinstance(handler, LibraryLogs) for handler in root.handlers):
         return

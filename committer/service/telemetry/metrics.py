@@ -89,7 +89,7 @@ class Metrics:
     # --- Commits ---------------------------------------------------------------------------------
 
     def swap_answered(self, table: TableIdentifier, answer: SwapAnswer) -> None:
-        """A swap has its answer."""
+        """Count a swap's answer."""
         answers = self.instruments.swap_answers
         if table not in self._swapped:
             # As above.
@@ -99,7 +99,7 @@ class Metrics:
         answers.labels(table, _ANSWERS[type(answer)]).inc()
 
     def committed(self, table: TableIdentifier, landing: Landing) -> None:
-        """A commit has landed."""
+        """Count a commit that has landed."""
         numbers = self.instruments
         requests = len(landing.waits_s)
         numbers.commits.labels(table).inc()
@@ -121,39 +121,39 @@ class Metrics:
     # --- Verdicts and ways in --------------------------------------------------------------------
 
     def duplicated(self, table: TableIdentifier) -> None:
-        """A request was acknowledged, because another attempt at its epoch had landed."""
+        """Count a request acknowledged because another attempt at its epoch had landed."""
         self.instruments.duplicate_requests.labels(table).inc()
 
     def recovered(self, table: TableIdentifier) -> None:
-        """A request was acknowledged, because it was found to have landed itself."""
+        """Count a request acknowledged because it was found to have landed itself."""
         self.instruments.recovered_requests.labels(table).inc()
 
     def quarantined(self, reason: str) -> None:
-        """A request went to quarantine."""
+        """Count a request that went to quarantine."""
         self.instruments.quarantined_requests.labels(reason).inc()
         # Seen at once; the next listing counts what is really there.
         self.instruments.quarantine_requests.labels(reason).inc()
 
     def redelivered(self, doorbells: int) -> None:
-        """The queue has handed out so many doorbells that it had handed out before."""
+        """Count doorbells that the queue has handed out a second time."""
         self.instruments.redelivered_doorbells.inc(doorbells)
 
     def doorbells_missed(self, requests: int) -> None:
-        """A listing has found so many requests that the queue should have told of."""
+        """Count requests that a listing found and the queue should have reported."""
         self.instruments.missed_doorbells.inc(requests)
 
     def frozen(self, table: TableIdentifier, *, is_frozen: bool) -> None:
-        """A table was found to lack what was committed to it, or no longer does."""
+        """Show whether a table lacks commits that are known to have landed."""
         self.instruments.table_frozen.labels(table).set(is_frozen)
 
     def crashed(self, where: str) -> None:
-        """An internal error was survived. `where`: a fixed word."""
+        """Count an internal error that was survived. `where`: a fixed word."""
         self.instruments.internal_errors.labels(where).inc()
 
     # --- Upkeep ----------------------------------------------------------------------------------
 
     def upkeep_done(self, table: TableIdentifier, kind: UpkeepKind, count: int) -> None:
-        """So many manifests were merged, snapshots expired, or files deleted."""
+        """Count manifests merged, snapshots expired, or files deleted."""
         numbers = self.instruments
         match kind:
             case UpkeepKind.MERGE_MANIFESTS:
@@ -164,7 +164,7 @@ class Metrics:
                 numbers.files_deleted.labels(table).inc(count)
 
     def upkeep_failed(self, table: TableIdentifier, kind: UpkeepKind) -> None:
-        """A piece of upkeep failed; it will be tried again."""
+        """Count a piece of upkeep that failed; it will be tried again."""
         self.instruments.upkeep_failures.labels(table, kind.value).inc()
 
     def keep_tables(self, names: Collection[str]) -> None:
@@ -175,7 +175,7 @@ class Metrics:
     # --- What is so now --------------------------------------------------------------------------
 
     def show_backlog(self, lag_s: float | None, tables: Iterable[TableBacklog]) -> None:
-        """The lag of everything (None: not known yet), and what each table has in hand."""
+        """Show the lag of everything (None: not known yet), and the backlog of each table."""
         numbers = self.instruments
         numbers.lag.set(_known(lag_s))
         for gauge in (numbers.table_lag, numbers.pending_requests, numbers.pending_bytes):
@@ -212,7 +212,7 @@ class Metrics:
         self.instruments.members.set(_known(members))
 
     def shards_moved(self, *, acquired: int, released: int, lost: int) -> None:
-        """So many shards became ours, were handed over, or are another's without that."""
+        """Count shards that became ours, were handed over, or are another's without that."""
         moves = {"acquired": acquired, "released": released, "lost": lost}
         for move, count in moves.items():
             self.instruments.shard_moves.labels(move).inc(count)
@@ -241,13 +241,13 @@ class Metrics:
             self.instruments.component_degraded.labels(component).set(1)
 
     def loop_was_late(self, late_s: float) -> None:
-        """The heartbeat woke up so much later than it should have."""
+        """Observe how many seconds too late the heartbeat woke up."""
         self.instruments.loop_lag.observe(late_s)
 
     # --- Calls -----------------------------------------------------------------------------------
 
     def meter(self, port: str, world: World) -> PortMeter:
-        """A meter for the calls of one port."""
+        """Make a meter for the calls of one port."""
         return PortMeter(self.instruments, port, world)
 
 
@@ -275,7 +275,7 @@ class PortMeter:
         numbers.storage_written_bytes.labels(self._port).inc(size_bytes)
 
     def ended(self, call: str, started_s: float, error: type[BaseException] | None) -> None:
-        """A call has ended, perhaps with an error; a cancelled one is none."""
+        """Observe a call that has ended, perhaps with an error; a cancelled one is none."""
         duration_s = self._world.monotonic_s() - started_s
         self._instruments.call_duration.labels(self._port, call).observe(duration_s)
         if error is None or not issubclass(error, Exception):

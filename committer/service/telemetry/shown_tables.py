@@ -23,22 +23,23 @@ class ShownTables:
         self._until_s: dict[tuple[TableIdentifier, UUID], float] = {}
 
     def ended(self, identifier: TableIdentifier, table_uuid: UUID, *, is_ours: bool) -> None:
-        """A table's committer has ended. `is_ours`: for want of work alone, so the table is still
-        this process's; else another one has it now, or there is none of that name any more.
+        """Note that a table's committer has ended. `is_ours`: for want of work alone, so the table
+        is still this process's; else another one has it now, or there is none of that name any
+        more.
         """
         self._drop_past()
         age_s = AFTER_IDLE_S if is_ours else AFTER_LEAVING_S
         self._until_s[identifier, table_uuid] = self._world.monotonic_s() + age_s
 
     def left(self, shards: Collection[int]) -> None:
-        """These shards are another's from now on."""
+        """Note that these shards are another's from now on."""
         end_s = self._world.monotonic_s() + AFTER_LEAVING_S
         for key, until_s in self._until_s.items():
             if shard_of(key[1]) in shards:
                 self._until_s[key] = min(until_s, end_s)
 
     def names(self, working: Iterable[TableIdentifier]) -> set[str]:
-        """All that are shown now: those that are worked on, and those that were."""
+        """Return the names of all tables to show: those that are worked on, and those that were."""
         self._drop_past()
         return {str(one) for one in working} | {str(one) for one, _ in self._until_s}
 

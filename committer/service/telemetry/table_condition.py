@@ -47,7 +47,9 @@ class TableCondition:
         self._health.degraded(self._component, f"no answer to a swap: {cause}")
 
     def recovered(self, *, is_sure: bool) -> None:
-        """It got on. `is_sure`: no answer is outstanding that the condition may tell of."""
+        """Clear the condition after a success.
+        `is_sure`: no answer is outstanding that the condition may be about. `is_sure`: no answer is
+        outstanding that the condition may tell of."""
         self.failures = 0
         if is_sure and self.clear():
             log.info("table.recovered", table=str(self._identifier))

@@ -43,20 +43,20 @@ class AttemptGarbageCollector:
     # --- In the commit loop ---
 
     def judge(self, offered: Collection[str]) -> None:
-        """A commit of this committer has landed, and no batch is in flight. `offered`: see
-        `AttemptLog.take_left_over`.
+        """Take over garbage after a commit of this committer has landed, while no batch is in
+        flight. `offered`: see `AttemptLog.take_left_over`.
         """
         self._found += self._attempts.take_left_over(offered)
 
     def offer(self, upkeep: Upkeep) -> Upkeep:
-        """Nothing: deletions need no commit."""
+        """Offer nothing: deletions need no commit."""
         return upkeep
 
     def landed(self, plan: CommitPlan) -> None:
-        """Judged once no batch is on its way."""
+        """Do nothing: garbage is judged once no batch is in flight."""
 
     def is_due(self, state: TableState, branch: str) -> bool:
-        """Whether there is something to note, to delete, or to take over."""
+        """Return whether there is something to note, to delete, or to take over."""
         is_ripe = any(_is_ripe(entry, state) for entry in self._noted)
         return bool(self._found) or is_ripe or not self._is_resumed
 
@@ -113,7 +113,7 @@ class AttemptGarbageCollector:
         log.info("leftovers.deleted", table=self._table, files=len(garbage.files))
 
     async def _why_not(self, garbage: LeftOver) -> str | None:
-        """Why the files have to stay; None if they need not."""
+        """Return why the files have to stay; None if they need not."""
         for base in garbage.bases:
             if await self._exists(base):
                 return f"an attempt may yet land on `{base}`, if the table is put back to it"
@@ -129,7 +129,7 @@ class AttemptGarbageCollector:
 
 
 def _is_ripe(entry: LeftOverEntry, state: TableState) -> bool:
-    """Whether every base that it waits for may be gone."""
+    """Return whether every base that the entry waits for may be gone."""
     if not entry.bases:
         return True
     used = {state.table.metadata_location}

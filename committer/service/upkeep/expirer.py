@@ -79,7 +79,7 @@ class Expirer:
         return replace(upkeep, expired=expired)
 
     def landed(self, plan: CommitPlan) -> None:
-        """See what became of what is on offer, and which metadata files fell off the log."""
+        """Note what became of the offered entry, and which metadata files fell off the log."""
         swap = plan.swap
         self._fallen += fallen_metadata_files(swap.base.metadata, swap.metadata)
         entry = self._offered
@@ -96,7 +96,7 @@ class Expirer:
             self._offered = None
 
     def is_due(self, state: TableState, branch: str) -> bool:
-        """Whether there is something to finish, or enough to expire."""
+        """Return whether there is something to finish, or enough to expire."""
         now_s, snapshots = self._parts.world.monotonic_s(), len(state.metadata.snapshots)
         is_time = now_s >= self._look_at_s or snapshots >= self._look_at_snapshots
         if self._offered is None and is_time:
@@ -166,7 +166,7 @@ class Expirer:
         self._offered = entry
 
     async def _check_clock(self, entry: ExpiryEntry) -> None:
-        """A clock that runs ahead makes everything old. Errors: `SettingsError`."""
+        """Check the clock: one that runs ahead makes everything old. Errors: `SettingsError`."""
         ahead_ms = entry.written_at_ms - await self._parts.journal.stored_ms(entry)
         if ahead_ms > CLOCK_AHEAD_MS_MAX:
             await self._parts.journal.delete(entry)
@@ -258,7 +258,8 @@ class Expirer:
         return wanted
 
     async def _delete_fallen(self, state: TableState) -> None:
-        """Metadata files that our own commits dropped from the log, never one that is in use."""
+        """Delete metadata files that our own commits dropped from the log,
+        never one that is in use."""
         location = await self._parts.catalog.current_location(self._table)
         if location != state.table.metadata_location:
             # The table may have been restored to one of them: kept until that is known.
@@ -286,7 +287,8 @@ class Expirer:
 
 
 def _why_not(entry: ExpiryEntry, metadata: TableMetadata) -> str | None:
-    """Why the files have to stay, by what is known of the table now."""
+    """Return why the files have to stay, by what is known of the table now;
+    None if they need not."""
     if not _expired(entry).is_gone_from(metadata):
         return "the snapshots are in the table again"
     if entry.kept_snapshot_id not in metadata.snapshots_by_id:

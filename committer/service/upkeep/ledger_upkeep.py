@@ -56,7 +56,8 @@ class LedgerUpkeep:
         before: LedgerUpkeep | None = None,
         recently_quarantined: Iterable[str] = (),
     ) -> None:
-        """`recently_quarantined`: inbox keys, at any time those of the last minutes."""
+        """Continue the upkeep of `before`.
+        `recently_quarantined`: inbox keys, at any time those of the last minutes."""
         self._table_uuid = table_uuid
         self._recently_quarantined = recently_quarantined
         self.settled = settled
@@ -73,7 +74,7 @@ class LedgerUpkeep:
         return len(self._gone)
 
     def may_find(self, ledger: Ledger, now_s: float, now_ms: int) -> bool:
-        """Whether `find` may find something now, so that its folders have to be listed."""
+        """Return whether `find` may find something now, so that its folders have to be listed."""
         return bool(self.settled.sought) or any(
             (self._is_long_gone(key, now_s) and may_be_forgotten(entry, now_ms))
             or _has_many_gaps(entry)
@@ -104,7 +105,7 @@ class LedgerUpkeep:
                 self._close_gaps[key] = entry.epochs.ranges[-1][0]
 
     def found_due(self, key: str, entry: ProducerEntry) -> None:
-        """The next commit drops this entry, if it is the same then."""
+        """Note an entry that the next commit drops, if it is the same then."""
         self._due[key] = entry
 
     def _forget(self, key: str) -> None:
@@ -174,8 +175,8 @@ class IdleTableUpkeep:
 
 
 def _still_gone(known: GoneProducer | None, entry: ProducerEntry, now_s: float) -> GoneProducer:
-    """A producer that has landed again, which may have taken less time than two looks, has not been
-    gone for longer than since now.
+    """Return since when a producer is gone. One that has landed again, even within two looks, has
+    not been gone for longer than since now.
     """
     return known if known is not None and known.entry == entry else GoneProducer(entry, now_s)
 

@@ -78,9 +78,9 @@ class Merger:
         self._finished = waiting
 
     def may_have_gone(self, plan: CommitPlan) -> None:
-        """An attempt whose answer was lost has landed or never will, and is not in the table. Where
-        it had landed, and was rolled back, its files have expired with it: what it took along is
-        not offered again.
+        """Drop the merges of an attempt whose answer was lost: it has landed or never will, and is
+        not in the table. If it had landed and was rolled back, its files have expired with it: they
+        are not offered again.
         """
         taken = {merged.row.manifest_path for merged in plan.upkeep.merged}
         waiting, self._finished = self._finished, []
@@ -99,7 +99,8 @@ class Merger:
         return self._world.monotonic_s() - since_s <= WAITING_S_MAX
 
     def is_due(self, state: TableState, branch: str) -> bool:
-        """Whether enough small manifests have gathered, and no earlier merge waits for a commit."""
+        """Return whether enough small manifests have gathered,
+        and no earlier merge waits for a commit."""
         return not self._finished and bool(self._groups(state, branch))
 
     async def work(self, state: TableState, branch: str) -> None:

@@ -72,7 +72,8 @@ class TableFiles:
         return table
 
     async def wanted_attempts(self) -> set[str]:
-        """The attempts whose data files a request names that may land yet, or once more."""
+        """Return the attempts whose data files a durable request names that may land yet,
+        or once more."""
         durable = self.parts.replays.all_durable(self.table_uuid)
         keys = [parsed(key) async for _, key in durable]
         return {str(key.attempt) for key in keys if key is not None}

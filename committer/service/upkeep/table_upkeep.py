@@ -41,7 +41,7 @@ class MaintenanceTask(Protocol):
     kind: UpkeepKind
 
     def is_due(self, state: TableState, branch: str) -> bool:
-        """Whether there is something to do for a branch that was just committed to."""
+        """Return whether there is something to do for a branch that was just committed to."""
         ...
 
     async def work(self, state: TableState, branch: str) -> None:
@@ -53,8 +53,8 @@ class MaintenanceTask(Protocol):
         ...
 
     def landed(self, plan: CommitPlan) -> None:
-        """A commit has landed, surely. Forget what it took along (`plan.upkeep`), and what it left
-        out because it no longer applies."""
+        """Note that a commit has surely landed. Forget what it took along (`plan.upkeep`), and what
+        it left out because it no longer applies."""
         ...
 
 
@@ -93,7 +93,8 @@ class TableUpkeep:
         return upkeep
 
     def loaded(self) -> None:
-        """The table was loaded, which has resolved attempts whose answers were lost."""
+        """Pass on the attempts that loading the table has resolved,
+        after their answers were lost."""
         resolved = self._attempts.take_resolved()
         for plan in resolved.landed:
             self._tell(plan)
